@@ -1,0 +1,131 @@
+"""What audio bytes are: containers by their magic, WAV headers, and the length of PCM."""
+
+import struct
+from dataclasses import dataclass
+
+from streams.mp3 import HEADER_BYTES, MAX_FRAME_BYTES, id3v2_bytes, mp3_header
+
+WAV = "audio/wav"
+OGG = "audio/ogg"
+FLAC = "audio/flac"
+MP4 = "audio/mp4"
+WEBM = "audio/webm"
+MP3 = "audio/mpeg"
+
+SNIFF_BYTES = MAX_FRAME_BYTES + HEADER_BYTES
+"""From so many bytes on `sniff` does not change its answer."""
+
+WAV_HEAD_BYTES = 64 * 1024
+"""More than any sound WAV has before its samples: who still gets none from `parse_wav` may give up."""
+
+_MAGIC = (
+    (0, b"OggS", OGG),
+    (0, b"fLaC", FLAC),
+    (4, b"ftyp", MP4),
+    (0, b"\x1a\x45\xdf\xa3", WEBM),
+)
+
+PCM = 1
+"""Format tag of integer samples."""
+_EXTENSIBLE = 0xFFFE
+_STREAMED = 0xFFFF_FFFF
+_LEAST_STREAMED = 0x7FFF_F000  # other writers take half of that, or leave room for the header
+_RIFF_BYTES = 12
+_CHUNK_BYTES = 8
+_FMT_BYTES = 16
+_EXTENSIBLE_BYTES = 26  # up to the format tag that begins its GUID
+
+
+def sniff(head: bytes) -> str | None:
+    """The mime type of what begins with `head`; none is raw PCM. Give it `SNIFF_BYTES`, or all there is."""
+    if head.startswith(b"RIFF") and head.startswith(b"WAVE", 8):
+        return WAV
+    for at, magic, mime_type in _MAGIC:
+        if head.startswith(magic, at):
+            return mime_type
+    return MP3 if id3v2_bytes(head) or _two_frames(head) else None
+
+
+def _two_frames(head: bytes) -> bool:
+    """One header alone is no proof: quiet PCM also begins with bytes of ones."""
+    first = mp3_header(head)
+    second = mp3_header(head, first.frame_bytes) if first else None
+    return first is not None and second is not None and second.continues(first)
+
+
+@dataclass(frozen=True, slots=True)
+class WavFormat:
+    """What the header of a WAV says. `data_bytes` is none where it was streamed and its size is not known."""
+
+    format_tag: int
+    """Of the samples, also where the header has the extensible form."""
+    channels: int
+    sample_rate: int
+    bits: int
+    data_offset: int
+    data_bytes: int | None
+
+
+def parse_wav(head: bytes) -> WavFormat | None:
+    """The format of the WAV that begins with `head`; none while `head` ends before the samples begin.
+
+    Chunks that are not asked for are passed over. `ValueError` where it is no WAV or has no format.
+    """
+    if len(head) < _RIFF_BYTES:
+        return None
+    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
+        raise ValueError("it is no WAV")
+    fmt: bytes | None = None
+    at = _RIFF_BYTES
+    while len(head) >= at + _CHUNK_BYTES:
+        name, size = struct.unpack_from("<4sI", head, at)
+        at += _CHUNK_BYTES
+        if name == b"data":
+            return _wav_format(fmt, data_offset=at, data_bytes=size)
+        if name == b"fmt ":
+            fmt = head[at : at + size]
+        at += size + size % 2
+    return None
+
+
+def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
+    if fmt is None or len(fmt) < _FMT_BYTES:
+        raise ValueError("its samples come before their format")
+    format_tag, channels, sample_rate, _, _, bits = struct.unpack_from("<HHIIHH", fmt)
+    if format_tag == _EXTENSIBLE and len(fmt) >= _EXTENSIBLE_BYTES:
+        (format_tag,) = struct.unpack_from("<H", fmt, _EXTENSIBLE_BYTES - 2)
+    return WavFormat(
+        format_tag=format_tag,
+        channels=channels,
+        sample_rate=sample_rate,
+        bits=bits,
+        data_offset=data_offset,
+        data_bytes=None if data_bytes == 0 or data_bytes >= _LEAST_STREAMED else data_bytes,
+    )
+
+
+def wav_header(sample_rate: int, *, channels: int = 1, bits: int = 16, data_bytes: int | None = None) -> bytes:
+    """The 44 bytes in front of PCM samples; without `data_bytes` those of a stream of unknown length."""
+    frame_bytes = channels * bits // 8
+    riff_bytes = _STREAMED if data_bytes is None else 36 + data_bytes + data_bytes % 2
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        riff_bytes,
+        b"WAVE",
+        b"fmt ",
+        _FMT_BYTES,
+        PCM,
+        channels,
+        sample_rate,
+        sample_rate * frame_bytes,
+        frame_bytes,
+        bits,
+        b"data",
+        _STREAMED if data_bytes is None else data_bytes,
+    )
+
+
+def pcm_seconds(size_bytes: int, sample_rate: int, *, channels: int = 1, bits: int = 16) -> float:
+    """How long so many bytes of PCM play."""
+    return size_bytes * 8 / (sample_rate * channels * bits)

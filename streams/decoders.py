@@ -1,0 +1,83 @@
+"""Incremental decoders of a stream's input: any split of the same bytes gives the same result. Pure."""
+
+import binascii
+import codecs
+import re
+
+from streams.wire.errors import InvalidParameter
+
+_SPACES = b" \t\r\n\f\v"
+_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+_FOREIGN = re.compile(rb"[^A-Za-z0-9+/=]")
+_RUN = re.compile(rb"[^=]+|=+")
+
+
+class Utf8Decoder:
+    """Text whose sequences may be split anywhere."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+
+    def feed(self, piece: bytes) -> str:
+        return self._decode(piece, final=False)
+
+    def finish(self) -> str:
+        return self._decode(b"", final=True)
+
+    def _decode(self, piece: bytes, *, final: bool) -> str:
+        try:
+            text = self._decoder.decode(piece, final)
+        except UnicodeDecodeError:
+            raise InvalidParameter("text is not valid UTF-8") from None
+        if "\0" in text:
+            raise InvalidParameter("text must not hold the character U+0000")
+        return text
+
+
+class Base64Decoder:
+    """One base64 text over all chunks: both alphabets, padding optional, groups split anywhere."""
+
+    def __init__(self) -> None:
+        self._group = b""
+        self._padding_due = 0
+
+    @property
+    def unaligned(self) -> bool:
+        """Whether what came so far ends 2 or 3 characters into a group, without padding."""
+        return len(self._group) > 1
+
+    def feed(self, piece: bytes) -> bytes:
+        piece = piece.translate(_TO_STANDARD, _SPACES)
+        if _FOREIGN.search(piece):
+            raise InvalidParameter("audio is not valid base64")
+        if b"=" not in piece:
+            return self._characters(piece) if piece else b""
+        return b"".join(
+            self._padding(len(run)) if run[0] == 0x3D else self._characters(run) for run in _RUN.findall(piece)
+        )
+
+    def finish(self) -> bytes:
+        if len(self._group) == 1:
+            raise InvalidParameter("audio is not valid base64 (chunks must hold multiples of 3 bytes)")
+        return self._close_group()
+
+    def _characters(self, run: bytes) -> bytes:
+        self._padding_due = 0
+        run = self._group + run
+        whole = len(run) & ~3
+        self._group = run[whole:]
+        return binascii.a2b_base64(run[:whole])
+
+    def _padding(self, count: int) -> bytes:
+        if self._group:
+            if len(self._group) == 1:
+                raise InvalidParameter("audio is not valid base64")
+            self._padding_due = 4 - len(self._group)
+        if count > self._padding_due:
+            raise InvalidParameter("audio is not valid base64")
+        self._padding_due -= count
+        return self._close_group()
+
+    def _close_group(self) -> bytes:
+        group, self._group = self._group, b""
+        return binascii.a2b_base64(group + b"=" * (-len(group) % 4))

@@ -1,0 +1,245 @@
+"""What streams say: one class per event (§6 of the interface), and their one encoding."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from streams.wire.codec import dumps
+from streams.wire.errors import ServiceError
+
+FinishReason = Literal["stop", "length", "content_filter", "canceled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`content` is what stands under `content` in the event's JSON."""
+
+    name: ClassVar[str]
+
+    def content(self) -> Any:
+        raise NotImplementedError(self.name)
+
+    def said(self) -> bytes:
+        """The bytes of answer that this event delivers: what the stream's digest covers."""
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Event):
+    """First event of every stream."""
+
+    name = "start"
+
+    def content(self) -> str:
+        return "start"
+
+
+@dataclass(frozen=True, slots=True)
+class UserInput(Event):
+    """What the user said: the text as sent, or what was recognised."""
+
+    name = "user_input"
+    text: str
+
+    def content(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantOutputChunk(Event):
+    """A piece of paragraph `index` of the reply."""
+
+    name = "assistant_output_chunk"
+    index: int
+    text: str
+
+    def content(self) -> dict[str, Any]:
+        return {"index": self.index, "text": self.text}
+
+    def said(self) -> bytes:
+        return self.text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantOutputContentSegment(Event):
+    """The whole text of paragraph `index`, after its chunks."""
+
+    name = "assistant_output_content_segment"
+    index: int
+    text: str
+
+    def content(self) -> dict[str, Any]:
+        return {"index": self.index, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSentenceEnabled(Event):
+    """Once, directly before the first audio of a conversation."""
+
+    name = "assistant_output_audio_first_sentence_enabled"
+
+    def content(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantOutputAudioChunk(Event):
+    """Audio of paragraph `index`, in order. The first of an index tells what it is."""
+
+    name = "assistant_output_audio_chunk"
+    index: int
+    audio: bytes
+    mime_type: str | None = None
+    sample_rate: int | None = None
+
+    def content(self) -> dict[str, Any]:
+        return {"index": self.index, **_audio(self.audio, self.mime_type, self.sample_rate)}
+
+    def said(self) -> bytes:
+        return self.audio
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantOutputAudio(Event):
+    """Where the stored audio of paragraph `index` is."""
+
+    name = "assistant_output_audio"
+    index: int
+    audio_url: str
+    mime_type: str
+    viseme_url: str | None = None
+
+    def content(self) -> dict[str, Any]:
+        return _present(
+            index=self.index, audio_url=self.audio_url, mime_type=self.mime_type, viseme_url=self.viseme_url
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantOutputViseme(Event):
+    """Mouth shapes of paragraph `index`, no later than their audio; `[offset_ms, viseme_id]` pairs."""
+
+    name = "assistant_output_viseme"
+    index: int
+    visemes: Sequence[tuple[int, int]]
+    estimated: bool = False
+
+    def content(self) -> dict[str, Any]:
+        return {"index": self.index, **_visemes(self.visemes, estimated=self.estimated)}
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk(Event):
+    """A piece of text-to-speech audio; the pieces joined are one file. The first tells what it is."""
+
+    name = "audio_chunk"
+    audio: bytes
+    mime_type: str | None = None
+    sample_rate: int | None = None
+
+    def content(self) -> dict[str, Any]:
+        return _audio(self.audio, self.mime_type, self.sample_rate)
+
+    def said(self) -> bytes:
+        return self.audio
+
+
+@dataclass(frozen=True, slots=True)
+class VisemeEvent(Event):
+    """Mouth shapes of text-to-speech, no later than their audio."""
+
+    name = "viseme"
+    visemes: Sequence[tuple[int, int]]
+    estimated: bool = False
+
+    def content(self) -> dict[str, Any]:
+        return _visemes(self.visemes, estimated=self.estimated)
+
+
+@dataclass(frozen=True, slots=True)
+class Audio(Event):
+    """Where the stored audio of a text-to-speech stream is, and what it cost."""
+
+    name = "audio"
+    audio_url: str
+    mime_type: str
+    unit_price: dict[str, Any]
+    viseme_url: str | None = None
+
+    def content(self) -> dict[str, Any]:
+        return _present(
+            audio_url=self.audio_url,
+            mime_type=self.mime_type,
+            unit_price=self.unit_price,
+            viseme_url=self.viseme_url,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class End(Event):
+    """Last event of a good stream; `receipt` is what it tells."""
+
+    name = "end"
+    receipt: dict[str, Any]
+
+    def content(self) -> dict[str, Any]:
+        return self.receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Event):
+    """Last event of a stream that failed. The words of errors stand in their underscore form."""
+
+    name = "error"
+    error: dict[str, Any]
+
+    def content(self) -> dict[str, Any]:
+        return {"error": self.error}
+
+
+PING = b"event: ping\ndata: %b\n\n"
+
+
+def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
+    """The frame of one event: made once, whoever reads it."""
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (
+        event_id,
+        event.name.encode(),
+        dumps({"content": event.content(), "timestamp": timestamp_ms}),
+    )
+
+
+def encode_ping(timestamp_ms: int) -> bytes:
+    """A sign of life without an id: no part of the log."""
+    return PING % dumps({"content": "ping", "timestamp": timestamp_ms})
+
+
+def error_content(error: ServiceError) -> dict[str, Any]:
+    """An error as events tell it: words in their underscore form, and whether asking again may help."""
+    extra = {"retryable": error.retryable, **error.extra}
+    if attempts := extra.get("attempts"):
+        extra["attempts"] = [{**attempt, **_underscored(**attempt)} for attempt in attempts]
+    return {**_underscored(error.error_type, str(error)), "extra": extra}
+
+
+def _underscored(error_type: str, message: str, **_: Any) -> dict[str, str]:
+    return {
+        "error_type": error_type.replace(" ", "_"),
+        "message": message.replace("backend unavailable", "backend_unavailable", 1),
+    }
+
+
+def _audio(audio: bytes, mime_type: str | None, sample_rate: int | None) -> dict[str, Any]:
+    return _present(audio=b64encode(audio).decode("ascii"), mime_type=mime_type, sample_rate=sample_rate)
+
+
+def _visemes(visemes: Sequence[tuple[int, int]], *, estimated: bool) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "visemes": [{"offset_ms": offset_ms, "viseme_id": viseme_id} for offset_ms, viseme_id in visemes]
+    }
+    return {**content, "estimated": True} if estimated else content
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

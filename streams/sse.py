@@ -1,0 +1,81 @@
+"""Server-Sent Events over HTTP: ready frames written as they are, a ping in silence, a limit on waiting."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.web import BaseRequest, StreamResponse
+from aiohttp_sse import EventSourceResponse
+
+from streams.events import encode_ping
+from streams.log import Followable
+from streams.wire.codec import now_ms
+
+
+class ReaderGone(Exception):
+    """The reader left, or has not taken a write for too long. Its stream goes on without it."""
+
+
+class EventStream(EventSourceResponse):
+    """aiohttp-sse's response without its ping task (a ping is due only in silence) and its re-formatting."""
+
+    def __init__(self, headers: Mapping[str, str], *, send_timeout_s: float, ping_after_s: float) -> None:
+        super().__init__(headers=headers, allow_all_methods=True, send_timeout=send_timeout_s)
+        self.headers["Cache-Control"] = "no-store"
+        self._send_timeout_s = send_timeout_s
+        self._ping_after_s = ping_after_s
+
+    async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
+        if not self.prepared:
+            if request.transport is None:
+                raise ReaderGone
+            self._set_tcp_user_timeout(request)
+            self.enable_chunked_encoding()
+        return await StreamResponse.prepare(self, request)
+
+    async def send_all(self, source: Followable, after: int) -> None:
+        """Write every event of `source` behind id `after`, to its end. `ReaderGone` when the reader is."""
+        watch = _StuckWrite(self._abort_transport, self._send_timeout_s)
+        try:
+            async with aclosing(source.follow(after, idle_s=self._ping_after_s)) as frames:
+                async for _, ready in frames:
+                    watch.begin()
+                    await self.write(ready or encode_ping(now_ms()))
+                    watch.done()
+            watch.begin()
+            await self.write_eof()
+        except ConnectionError:
+            raise ReaderGone from None
+        finally:
+            watch.stop()
+
+
+class _StuckWrite:
+    """Cuts the connection of a reader whose write has not drained in time; costs no timer per write."""
+
+    __slots__ = ("_begun", "_cut", "_limit_s", "_loop", "_timer")
+
+    def __init__(self, cut: Callable[[], None], limit_s: float) -> None:
+        self._cut = cut
+        self._limit_s = limit_s
+        self._loop = asyncio.get_running_loop()
+        self._begun: float | None = None
+        self._timer = self._loop.call_later(limit_s, self._check)
+
+    def begin(self) -> None:
+        self._begun = self._loop.time()
+
+    def done(self) -> None:
+        self._begun = None
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        if self._begun is not None and now - self._begun >= self._limit_s:
+            self._cut()
+            return
+        begun = now if self._begun is None else self._begun
+        self._timer = self._loop.call_at(begun + self._limit_s, self._check)

@@ -1,0 +1,80 @@
+"""A stream's input: written once as it arrives, read from its start by every attempt."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+
+class Tape:
+    """Bytes so far, then live, until `end()` or `fail()`. The writer bounds it: what it takes, it keeps."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole input is here."""
+        return self._ended and self._error is None
+
+    def write(self, piece: bytes) -> None:
+        self._bytes += piece
+        self._wake()
+
+    def end(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """End the input with a fault: readers meet it behind what came before it."""
+        if not self._ended:
+            self._error = error
+            self.end()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """Every byte from the first, in pieces as they are there."""
+        position = 0
+        while True:
+            if position < len(self._bytes):
+                piece = bytes(memoryview(self._bytes)[position:])
+                position += len(piece)
+                yield piece
+            elif self._error is not None:
+                raise self._error
+            elif self._ended:
+                return
+            else:
+                await self._change()
+
+    async def head(self, size: int) -> bytes:
+        """The first `size` bytes, or all when the input is shorter."""
+        while len(self._bytes) < size and not self._ended:
+            await self._change()
+        if self._error is not None:
+            raise self._error
+        return bytes(self._bytes[:size])
+
+    async def whole(self) -> bytes:
+        """All of it, once it is complete."""
+        while not self._ended:
+            await self._change()
+        if self._error is not None:
+            raise self._error
+        return bytes(self._bytes)
+
+    async def _change(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,33 @@
+"""Tasks with an owner: the only way, beside the supervisor, that one is made."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def background(coro: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run `coro` beside the block and end it with the block.
+
+    The task is cancelled and awaited when the block is left. Its own fault is raised at the end of a block that
+    went well (a block that failed raises its own); `await task` in the block raises it there.
+    """
+    task = asyncio.create_task(coro)  # noqa: TID251 - awaited below, whatever happens
+    try:
+        yield task
+    except BaseException:
+        await _stopped(task)
+        raise
+    await _stopped(task)
+    if not task.cancelled():
+        task.result()
+
+
+async def _stopped(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # seen: it is raised, or gives way to the block's own

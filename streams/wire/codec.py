@@ -1,0 +1,74 @@
+"""JSON, times and numbers as they stand on the wire. The only place that encodes or decodes JSON."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from streams.wire.errors import InvalidParameter
+
+ZERO_TIME = "0001-01-01T00:00:00Z"
+MAX_DEPTH = 32
+
+dumps = orjson.dumps
+
+
+def loads(raw: bytes | bytearray | memoryview | str) -> Any:
+    """Decode trusted JSON (our own rows, a vendor's frame); `ValueError` when it is none."""
+    return orjson.loads(raw)
+
+
+def loads_request(raw: bytes) -> Any:
+    """Decode a client's JSON: bounded depth, no U+0000 (PostgreSQL's text cannot hold it)."""
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH:
+        raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH}")
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
+    if b"\\u0000" in raw and _holds_nul(value):
+        raise InvalidParameter("body must not hold the character U+0000")
+    return value
+
+
+def depth(raw: bytes) -> int:
+    """The deepest nesting of brackets outside strings."""
+    deepest = level = 0
+    in_string = escaped = False
+    for byte in raw:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                in_string = False
+        elif byte == 0x22:
+            in_string = True
+        elif byte in b"[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif byte in b"]}":
+            level -= 1
+    return deepest
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any("\0" in key or _holds_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_holds_nul, value))
+
+
+def rfc3339(moment: datetime | None) -> str:
+    """UTC with `Z`, to the microsecond where there are any; the zero time for none."""
+    if moment is None:
+        return ZERO_TIME
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def now_ms() -> int:
+    """Unix milliseconds, the unit of `timestamp` in events."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,31 @@
+"""Ids that sort by time, and random tokens."""
+
+import hashlib
+import re
+import secrets
+import time
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def new_id() -> str:
+    """A UUIDv7 as 32 hexadecimal digits: sorts by the millisecond of its making (RFC 9562 §5.7)."""
+    value = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return f"{value:032x}"
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` has the form of an id of ours: others cannot exist and need no query."""
+    return _ID.fullmatch(text) is not None
+
+
+def request_id(given: str | None) -> str:
+    """The caller's `X-Request-Id` where it is 1 to 64 of `[A-Za-z0-9._-]`, else a new one."""
+    return given if given and _REQUEST_ID.fullmatch(given) else new_id()
+
+
+def sha256_hex(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

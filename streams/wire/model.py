@@ -1,0 +1,100 @@
+"""The typed border: one strict, frozen model for bodies, replies, configs and options."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from streams.wire.codec import loads_request
+from streams.wire.errors import InvalidParameter
+
+_WHAT = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "none_required": "must be null",
+    "extra_forbidden": "is unknown",
+}
+
+
+def _whole_number(value: Any) -> Any:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
+            raise ValueError("must be an integer")
+        return int(value)
+    return value
+
+
+QueryInt = Annotated[int, BeforeValidator(_whole_number)]
+"""An integer of a query string."""
+
+
+class Model(BaseModel):
+    """Strict types, frozen, unknown fields ignored (old servers, new clients)."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def of(cls, value: Any, *, short_paths: bool = False) -> Self:
+        """The model of a decoded JSON value, or `InvalidParameter` naming the first field that is wrong.
+
+        With `short_paths` the field is named by its last path element alone.
+        """
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            path, what = next(faults(error))
+            if short_paths:
+                path = path.rpartition(".")[2]
+            raise InvalidParameter(f"{path or 'body'} {what}") from None
+
+    @classmethod
+    def read(cls, raw: bytes, *, short_paths: bool = False) -> Self:
+        """The model of a client's JSON body; an empty body is an empty object."""
+        value = loads_request(raw) if raw.strip() else {}
+        return cls.of(value, short_paths=short_paths)
+
+
+def faults(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """Path and plain words of each fault: `("data.reference_text", "is required")`."""
+    for detail in error.errors(include_url=False, include_input=False):
+        yield _path(detail), _words(detail)
+
+
+def _path(detail: ErrorDetails) -> str:
+    path = ""
+    for part in detail["loc"]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not part.startswith(("function-", "tagged-union", "is-instance")):
+            path += f".{part}" if path else part
+    return path
+
+
+def _words(detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind in _WHAT:
+        return _WHAT[kind]
+    if kind in {"literal_error", "enum"}:
+        return f"must be one of {context['expected']}"
+    if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
+        return "must not be empty"
+    message = detail["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
