@@ -1,0 +1,164 @@
+"""Conversations and their records (§2.12). Rows keep object keys, never links."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import asyncpg
+
+from storage.postgres import Connection
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import InvalidOperation
+
+RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    conversation_id: str
+    last_record_id: int
+    record_count: int
+    record_token: int
+    running: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`content` is a list of messages as §2.12 has them, but with `key` in place of each `url`."""
+
+    record_id: int
+    status: RecordStatus
+    strategy: str
+    content: list[dict[str, Any]]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How a turn ended."""
+
+    status: RecordStatus
+    strategy: str
+    message: dict[str, Any] | None
+    input_token: int
+    output_token: int
+    tokens_estimated: bool
+
+
+_EXISTS = "select true from conversations where app_id = $1 and conversation_id = $2 and uid = $3"
+
+
+async def exists(conn: Connection, app_id: str, uid: str, conversation_id: str) -> bool:
+    return await conn.fetchval(_EXISTS, app_id, conversation_id, uid) is not None
+
+
+_FIND = """
+select conversation_id, last_record_id, record_count, record_token, created_at, updated_at,
+       exists (select from conversation_records r where r.app_id = c.app_id
+               and r.conversation_id = c.conversation_id and r.status = 'running') as running
+from conversations c where app_id = $1 and conversation_id = $2 and uid = $3
+"""
+
+
+async def find(conn: Connection, app_id: str, uid: str, conversation_id: str) -> Conversation | None:
+    row = await conn.fetchrow(_FIND, app_id, conversation_id, uid)
+    return Conversation(**row) if row else None
+
+
+_PAGE = """
+select record_id, status, strategy, content, created_at, updated_at from conversation_records
+where app_id = $1 and conversation_id = $2 and record_id <= $3 order by record_id desc limit $4
+"""
+
+
+async def page(conn: Connection, app_id: str, conversation_id: str, *, newest: int, size: int) -> list[Record]:
+    """At most `size` records, newest first, none newer than `newest`."""
+    rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size)
+    return [Record(**{**row, "content": loads(row["content"])}) for row in rows]
+
+
+_CREATE = """
+insert into conversations (app_id, conversation_id, uid) values ($1, $2, $3) on conflict do nothing
+"""
+_NEXT = """
+update conversations set last_record_id = last_record_id + 1, record_count = record_count + 1,
+       updated_at = now()
+where app_id = $1 and conversation_id = $2 and uid = $3 returning last_record_id
+"""
+_LEFT_RUNNING = """
+update conversation_records set status = 'incomplete', updated_at = now()
+where app_id = $1 and conversation_id = $2 and status = 'running'
+"""
+_OPEN = """
+insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id)
+values ($1, $2, $3, 'running', $4, $5)
+"""
+
+
+async def open_turn(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    conversation_id: str,
+    *,
+    stream_id: str,
+    message: dict[str, Any],
+    sole: bool,
+) -> int:
+    """Store the user's message as the next record, `running`; in the caller's transaction.
+
+    `sole`: the caller holds the turn, so that a record left `running` is a dead one's and becomes `incomplete`.
+    """
+    await conn.execute(_CREATE, app_id, conversation_id, uid)
+    record_id: int = await conn.fetchval(_NEXT, app_id, conversation_id, uid)
+    if sole:
+        await conn.execute(_LEFT_RUNNING, app_id, conversation_id)
+    content = dumps([message]).decode()
+    try:
+        await conn.execute(_OPEN, app_id, conversation_id, record_id, content, stream_id)
+    except asyncpg.UniqueViolationError:
+        raise InvalidOperation("another turn of this conversation is running") from None
+    return record_id
+
+
+_CLOSE = """
+with closed as (
+    update conversation_records
+    set status = $5, strategy = $6, content = content || $7::jsonb, input_token = $8, output_token = $9,
+        tokens_estimated = $10, updated_at = now()
+    where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'running'
+    returning input_token + output_token as tokens
+)
+update conversations set record_token = record_token + closed.tokens, updated_at = now()
+from closed where app_id = $1 and conversation_id = $2
+"""
+
+
+async def close_turn(
+    conn: Connection,
+    app_id: str,
+    conversation_id: str,
+    record_id: int,
+    *,
+    stream_id: str,
+    answered: Answered,
+) -> None:
+    """Add the answer to the record that `open_turn` made; once, so that it may be called again."""
+    messages: Sequence[dict[str, Any]] = [answered.message] if answered.message else []
+    await conn.execute(
+        _CLOSE,
+        app_id,
+        conversation_id,
+        record_id,
+        stream_id,
+        answered.status,
+        answered.strategy,
+        dumps(messages).decode(),
+        answered.input_token,
+        answered.output_token,
+        answered.tokens_estimated,
+    )

@@ -1,0 +1,16 @@
+"""Every kind of named config. A new kind is a file here and an entry of KINDS."""
+
+from typing import Any
+
+from storage.kinds.apps import APPS
+from storage.kinds.auth import AUTH
+from storage.kinds.base import ConfigKind
+from storage.kinds.conversation import CONVERSATION
+from storage.kinds.limits import LIMITS
+from storage.kinds.recognition import RECOGNITION
+from storage.kinds.speech import SPEECH
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+
+KINDS: dict[str, ConfigKind[Any]] = {
+    kind.name: kind for kind in (APPS, AUTH, LIMITS, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, CONVERSATION)
+}

@@ -1,0 +1,21 @@
+"""Kind `apps`: an app that this deployment serves. It exists while this config does."""
+
+from pydantic import Field
+
+from storage.kinds.base import ConfigKind
+from streams.wire.model import Model
+
+
+class Cors(Model):
+    origins: list[str] = Field(default_factory=list)
+    """Origins of web pages that may call, such as `https://example.com`; `*` for any."""
+
+
+class App(Model):
+    title: str = ""
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    """Of every price in the app's configs."""
+    cors: Cors = Cors()
+
+
+APPS = ConfigKind("apps", "App", App, singleton=True)

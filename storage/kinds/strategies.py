@@ -1,0 +1,34 @@
+"""What strategies of all kinds share: whom they call, how long they wait, what it costs."""
+
+from typing import Any
+
+from pydantic import Field
+
+from streams.wire.model import Model
+
+
+class Waits(Model):
+    """How long an attempt may take before the next strategy is tried, in seconds."""
+
+    connect_s: float = Field(default=5, gt=0)
+    first_output_s: float = Field(default=10, gt=0)
+    between_s: float = Field(default=20, gt=0)
+
+
+class Price(Model):
+    """Of one unit, in the app's currency: a token, a code point spoken, a second heard."""
+
+    input: float = Field(default=0, ge=0)
+    output: float = Field(default=0, ge=0)
+
+
+class VendorCall(Model):
+    """A model of a vendor, reached by an account."""
+
+    account: str
+    """Name of a config of kind `vendor_accounts`."""
+    model: str = ""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """What only this vendor knows; checked by its client."""
+    waits: Waits = Waits()
+    price: Price = Price()

@@ -1,0 +1,78 @@
+"""PostgreSQL: the pool, transactions, and the one place where its faults become ours."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+
+from streams.wire.errors import StoreError
+
+Connection = Any  # asyncpg's pool hands out a proxy of its Connection
+
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+)
+
+
+@contextmanager
+def map_errors() -> Iterator[None]:
+    """Turn a fault of PostgreSQL into `database`: 503 when it is away, 500 when it refused."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError:
+        raise
+    except _AWAY as error:
+        raise StoreError(
+            "the database is not reachable", error_type="database", status_hint=503, retry_after_s=1
+        ) from error
+    except asyncpg.PostgresError as error:
+        raise StoreError("the database refused a statement", error_type="database") from error
+
+
+class Database:
+    """A pool of connections. Functions of `storage` take a connection first."""
+
+    def __init__(self, pool: Any, *, acquire_timeout_s: float) -> None:
+        self._pool = pool
+        self._acquire_timeout_s = acquire_timeout_s
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection for single statements, each its own transaction."""
+        with map_errors():
+            async with self._pool.acquire(timeout=self._acquire_timeout_s) as conn:
+                yield conn
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside a transaction: committed at the end of the block, rolled back by an exception."""
+        with map_errors():
+            async with self._pool.acquire(timeout=self._acquire_timeout_s) as conn, conn.transaction():
+                yield conn
+
+    async def ping(self) -> None:
+        async with self.connection() as conn:
+            await conn.fetchval("select 1")
+
+
+@asynccontextmanager
+async def open_database(
+    dsn: str, *, max_size: int = 10, acquire_timeout_s: float = 5, command_timeout_s: float = 15
+) -> AsyncIterator[Database]:
+    """Connect to `dsn` (`postgresql://…`) and close every connection at the end."""
+    with map_errors():
+        pool = await asyncpg.create_pool(
+            dsn, min_size=1, max_size=max_size, command_timeout=command_timeout_s, timeout=acquire_timeout_s
+        )
+    try:
+        yield Database(pool, acquire_timeout_s=acquire_timeout_s)
+    finally:
+        await pool.close()

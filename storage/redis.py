@@ -1,0 +1,78 @@
+"""Valkey (or Redis): the client, the names of its keys, and the one place where its faults become ours."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from pathlib import Path
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.commands.core import AsyncScript
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from streams.wire.errors import StoreError
+
+_LUA = Path(__file__).parent / "lua"
+
+
+@contextmanager
+def map_errors() -> Iterator[None]:
+    """Turn a fault of Valkey into `redis_service`: 503 when it is away, 500 when it refused."""
+    try:
+        yield
+    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        raise StoreError(
+            "the cache is not reachable", error_type="redis_service", status_hint=503, retry_after_s=1
+        ) from error
+    except RedisError as error:
+        raise StoreError("the cache refused a command", error_type="redis_service") from error
+
+
+@cache
+def _lua(name: str) -> str:
+    return (_LUA / f"{name}.lua").read_text()
+
+
+class Valkey:
+    """The client with the prefix that all keys of this deployment carry."""
+
+    def __init__(self, client: Redis, prefix: str) -> None:
+        self.client = client
+        self._prefix = prefix
+        self._scripts: dict[str, AsyncScript] = {}
+
+    def key(self, tag: str, *parts: str) -> str:
+        """`<prefix>{<tag>}:<part>:…`: keys of one tag live in one slot of a cluster."""
+        return ":".join((f"{self._prefix}{{{tag}}}", *parts))
+
+    def script(self, name: str) -> AsyncScript:
+        """The script `lua/<name>.lua`, sent once and called by its digest."""
+        if name not in self._scripts:
+            self._scripts[name] = self.client.register_script(_lua(name))
+        return self._scripts[name]
+
+    def channel(self, name: str) -> str:
+        return f"{self._prefix}channel:{name}"
+
+    async def ping(self) -> None:
+        with map_errors():
+            await self.client.ping()
+
+
+@asynccontextmanager
+async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
+    """A client of `url` (`redis://…`, `unix://…`). It fails at once: waiting and retrying are the caller's."""
+    client = Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=0.5,
+        socket_connect_timeout=0.5,
+        max_connections=200,
+    )
+    try:
+        yield Valkey(client, prefix)
+    finally:
+        await client.aclose()
