@@ -1,0 +1,16 @@
+"""Files that outlive a stream: stored under a key, read through signed links (§2.12)."""
+
+from storage.objects.contract import ObjectStore, Stored
+from storage.objects.keys import content_type_of, extension_of
+from storage.objects.links import LINK_S, Links
+from storage.objects.opening import open_objects
+
+__all__ = [
+    "LINK_S",
+    "Links",
+    "ObjectStore",
+    "Stored",
+    "content_type_of",
+    "extension_of",
+    "open_objects",
+]

@@ -1,0 +1,183 @@
+"""Objects in a folder of this machine, or one that all nodes share: written whole, or not at all."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from storage.objects.contract import ObjectsAway, ObjectsRefused, Stored, gathered, missing
+from storage.objects.keys import check_put, content_type_of
+from storage.objects.links import Links
+
+_IO_S = 10.0
+_PIECE_BYTES = 256 * 1024
+_INCOMING = ".incoming"  # no key begins with a dot
+_STALE_S = 24 * 60 * 60
+_COMMIT_TRIES = 3
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FolderObjects:
+    """Every touch of the disk happens in a thread and has a limit of time."""
+
+    def __init__(self, folder: Path, links: Links) -> None:
+        self._folder = folder
+        self.links = links
+
+    async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
+        check_put(key, content_type)
+        temp = self._folder / _INCOMING / secrets.token_hex(16)
+        try:
+            await _in_thread(temp.touch, exist_ok=False)
+            async for piece in gathered(body, _PIECE_BYTES):
+                await _in_thread(_append, temp, piece)
+            await _in_thread(_commit, temp, self._folder / key)
+        except BaseException:
+            await _in_thread(temp.unlink, missing_ok=True)
+            raise
+
+    async def get(self, key: str) -> bytes:
+        return await _in_thread(_read, self._path(key), 0, None)
+
+    async def stat(self, key: str) -> Stored:
+        return await _in_thread(_stat, self._path(key))
+
+    @asynccontextmanager
+    async def read(
+        self, key: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        path = self._path(key)
+        size = _PIECE_BYTES if length is None else min(length, _PIECE_BYTES)
+        first = await _in_thread(_read, path, start, size)
+        yield _pieces(path, first, start=start, length=length)
+
+    def url(self, key: str) -> str:
+        return self.links.url(key)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        paths = [self._path(key) for key in keys]
+        await _in_thread(_remove, self._folder, paths)
+
+    async def ping(self) -> None:
+        if not await _in_thread(os.access, self._folder / _INCOMING, os.W_OK):
+            raise ObjectsAway
+
+    def _path(self, key: str) -> Path:
+        content_type_of(key)
+        return self._folder / key
+
+
+@asynccontextmanager
+async def open_folder(folder: Path, links: Links) -> AsyncIterator[FolderObjects]:
+    """Objects below `folder`, which is made; what a dead process left half written goes after a day."""
+    yield FolderObjects(await _in_thread(_prepared, folder), links)
+
+
+async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Off the loop. What is given up on goes on in its thread: no work here leaves a file open behind it."""
+    try:
+        async with asyncio.timeout(_IO_S):
+            return await asyncio.to_thread(work, *args, **kwargs)
+    except TimeoutError as error:
+        raise ObjectsAway from error
+    except OSError as error:
+        raise ObjectsRefused from error
+
+
+async def _pieces(path: Path, first: bytes, *, start: int, length: int | None) -> AsyncIterator[bytes]:
+    piece, read_bytes = first, 0
+    while piece:
+        yield piece
+        read_bytes += len(piece)
+        size = _PIECE_BYTES if length is None else min(length - read_bytes, _PIECE_BYTES)
+        piece = await _in_thread(_read, path, start + read_bytes, size) if size else b""
+
+
+@contextmanager
+def _found() -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise missing() from None
+
+
+def _read(path: Path, start: int, size: int | None) -> bytes:
+    with _found(), path.open("rb", buffering=0) as file:
+        file.seek(start)
+        return file.read(-1 if size is None else size)
+
+
+def _stat(path: Path) -> Stored:
+    with _found():
+        facts = path.stat()
+    etag = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
+    return Stored(size_bytes=facts.st_size, etag=etag, modified=int(facts.st_mtime))
+
+
+def _append(path: Path, piece: bytes) -> None:
+    """Never makes the file: a write that was given up on cannot bring it back."""
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.write(piece)
+
+
+def _commit(temp: Path, path: Path) -> None:
+    """Make `temp` durable under its name. A folder that `_remove` found empty meanwhile is made again."""
+    _sync(temp)
+    for left in reversed(range(_COMMIT_TRIES)):
+        try:
+            _make_folder(path.parent)
+            temp.replace(path)
+            break
+        except FileNotFoundError:
+            if not left:
+                raise
+    _sync(path.parent)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make it and its parents, each durable in its own parent."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(root: Path, paths: list[Path]) -> None:
+    for path in paths:
+        with suppress(NotADirectoryError):
+            path.unlink(missing_ok=True)
+    for folder in {path.parent for path in paths}:
+        _prune(root, folder)
+
+
+def _prune(root: Path, folder: Path) -> None:
+    with suppress(OSError):  # not empty, or gone
+        while folder != root:
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _prepared(folder: Path) -> Path:
+    incoming = folder.absolute() / _INCOMING
+    incoming.mkdir(parents=True, exist_ok=True)
+    for path in incoming.iterdir():
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - _STALE_S:
+                path.unlink()
+    return incoming.parent

@@ -1,0 +1,25 @@
+"""Which store a deployment has: a bucket where one is named, else a folder."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from storage.objects.contract import ObjectStore
+from storage.objects.folder import open_folder
+from storage.objects.links import Links
+from storage.objects.s3 import open_bucket
+from storage.secrets import Keyring
+
+
+@asynccontextmanager
+async def open_objects(
+    *, folder: Path, bucket: str | None, endpoint_url: str | None, public_url: str, keyring: Keyring
+) -> AsyncIterator[ObjectStore]:
+    """The object store, whose links begin with `public_url` and open on every node of one master key."""
+    links = Links(keyring.derive("files"), public_url)
+    if bucket is None:
+        async with open_folder(folder, links) as objects:
+            yield objects
+    else:
+        async with open_bucket(bucket, links, endpoint_url=endpoint_url) as objects:
+            yield objects

@@ -1,0 +1,150 @@
+"""Objects in a bucket, by the S3 protocol. Its client reads credentials and region by their usual names."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import aiohttp
+from aiobotocore.config import AioConfig
+from aiobotocore.session import get_session
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
+
+from storage.objects.contract import ObjectsAway, ObjectsRefused, Stored, gathered, missing
+from storage.objects.keys import check_put, content_type_of
+from storage.objects.links import Links
+from streams.wire.errors import ItemNotFound, StoreError
+
+_CALL_S = 20.0  # with retries
+_PIECE_BYTES = 256 * 1024
+_PART_BYTES = 8 * 1024 * 1024  # the protocol wants at least 5 MiB of every part but the last
+
+
+class S3Objects:
+    """Links are our own: one that S3 presigns answers no HEAD, and S3 cannot be told to send `nosniff`."""
+
+    def __init__(self, client: Any, bucket: str, links: Links) -> None:
+        self._client = client
+        self._bucket = bucket
+        self.links = links
+
+    async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
+        check_put(key, content_type)
+        async with aclosing(gathered(body, _PART_BYTES)) as pieces:
+            first = await anext(pieces, b"")
+            if isinstance(body, bytes) or len(first) < _PART_BYTES:
+                await self._call(self._client.put_object, Key=key, ContentType=content_type, Body=first)
+            else:
+                await self._put_parts(key, first, pieces, content_type=content_type)
+
+    async def _put_parts(self, key: str, first: bytes, rest: AsyncIterator[bytes], *, content_type: str) -> None:
+        created = await self._call(self._client.create_multipart_upload, Key=key, ContentType=content_type)
+        upload = {"Key": key, "UploadId": created["UploadId"]}
+        try:
+            parts = [await self._put_part(upload, 1, first)]
+            async for piece in rest:
+                parts.append(await self._put_part(upload, len(parts) + 1, piece))
+            await self._call(self._client.complete_multipart_upload, **upload, MultipartUpload={"Parts": parts})
+        except BaseException:
+            with suppress(StoreError, ItemNotFound):
+                await self._call(self._client.abort_multipart_upload, **upload)
+            raise
+
+    async def _put_part(self, upload: dict[str, str], number: int, piece: bytes) -> dict[str, Any]:
+        part = await self._call(self._client.upload_part, **upload, PartNumber=number, Body=piece)
+        return {"PartNumber": number, "ETag": part["ETag"]}
+
+    async def get(self, key: str) -> bytes:
+        async with self.read(key) as pieces:
+            return b"".join([piece async for piece in pieces])
+
+    async def stat(self, key: str) -> Stored:
+        content_type_of(key)
+        facts = await self._call(self._client.head_object, Key=key)
+        return Stored(
+            size_bytes=facts["ContentLength"],
+            etag=facts["ETag"].strip('"'),
+            modified=int(facts["LastModified"].timestamp()),
+        )
+
+    @asynccontextmanager
+    async def read(
+        self, key: str, *, start: int = 0, length: int | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        content_type_of(key)
+        wanted = {}
+        if start or length is not None:
+            wanted["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
+        found = await self._call(self._client.get_object, Key=key, **wanted)
+        try:
+            yield _pieces(found["Body"])
+        finally:
+            found["Body"].close()
+
+    def url(self, key: str) -> str:
+        return self.links.url(key)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """One call a key: not every service that speaks S3 takes many at once."""
+        for key in keys:
+            content_type_of(key)
+            await self._call(self._client.delete_object, Key=key)
+
+    async def ping(self) -> None:
+        try:
+            await self._call(self._client.head_bucket)
+        except ItemNotFound:
+            raise ObjectsRefused from None
+
+    async def _call(self, operation: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
+        with _map_errors():
+            async with asyncio.timeout(_CALL_S):
+                return await operation(Bucket=self._bucket, **arguments)
+
+
+async def _pieces(body: Any) -> AsyncIterator[bytes]:
+    while piece := await _piece(body):
+        yield piece
+
+
+async def _piece(body: Any) -> bytes:
+    with _map_errors():
+        async with asyncio.timeout(_CALL_S):
+            piece: bytes = await body.read(_PIECE_BYTES)
+            return piece
+
+
+@contextmanager
+def _map_errors() -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in {"404", "NotFound", "NoSuchKey"}:
+            raise missing() from None
+        if status >= 500 or status == 429:
+            raise ObjectsAway from error
+        raise ObjectsRefused from error
+    except (HTTPClientError, NoConnection, aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ObjectsAway from error
+    except BotoCoreError as error:
+        raise ObjectsRefused from error
+
+
+@asynccontextmanager
+async def open_bucket(bucket: str, links: Links, *, endpoint_url: str | None = None) -> AsyncIterator[S3Objects]:
+    """A client of `bucket`, at AWS or whatever else speaks S3 at `endpoint_url`."""
+    config = AioConfig(
+        connect_timeout=2,
+        read_timeout=10,
+        max_pool_connections=50,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        s3={"addressing_style": "path"},
+        # Some services refuse the checksums that newer clients add to everything.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    async with get_session().create_client("s3", endpoint_url=endpoint_url, config=config) as client:
+        yield S3Objects(client, bucket, links)

@@ -1,0 +1,73 @@
+"""Both object stores for tests: a folder, and a bucket of a real S3 server on this machine."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiobotocore.session import get_session
+from moto.server import ThreadedMotoServer
+
+from storage.objects import ObjectStore, open_objects
+from storage.secrets import Keyring
+
+KEYRING = Keyring.from_hex(secrets.token_hex(32))
+
+
+@contextmanager
+def s3_credentials() -> Iterator[None]:
+    """Credentials for S3 in the environment, and none sought elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The URL of an S3 server that is gone afterwards."""
+    with s3_credentials():
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        try:
+            yield "http://{}:{}".format(*server.get_host_and_port())
+        finally:
+            server.stop()
+
+
+@asynccontextmanager
+async def s3_client(endpoint_url: str) -> AsyncIterator[Any]:
+    """A plain client, for what the tests do beside the store."""
+    async with get_session().create_client("s3", endpoint_url=endpoint_url) as client:
+        yield client
+
+
+@asynccontextmanager
+async def new_bucket(endpoint_url: str) -> AsyncIterator[str]:
+    bucket = f"test-{secrets.token_hex(8)}"
+    async with s3_client(endpoint_url) as client:
+        await client.create_bucket(Bucket=bucket)
+        yield bucket
+
+
+@asynccontextmanager
+async def open_store(
+    *, folder: Path, endpoint_url: str | None = None, public_url: str = "http://files.test"
+) -> AsyncIterator[ObjectStore]:
+    """A folder store, or with `endpoint_url` one in a bucket of its own."""
+    if endpoint_url is None:
+        async with open_objects(
+            folder=folder, bucket=None, endpoint_url=None, public_url=public_url, keyring=KEYRING
+        ) as objects:
+            yield objects
+        return
+    async with (
+        new_bucket(endpoint_url) as bucket,
+        open_objects(
+            folder=folder, bucket=bucket, endpoint_url=endpoint_url, public_url=public_url, keyring=KEYRING
+        ) as objects,
+    ):
+        yield objects

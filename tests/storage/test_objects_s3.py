@@ -1,0 +1,145 @@
+"""Objects in a bucket: what is sent to the service, and what happens when it fails."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from storage.objects import ObjectStore, open_objects
+from streams.wire.errors import StoreError
+from tests.object_stores import KEYRING, new_bucket, s3_client, s3_credentials, s3_server
+
+KEY = "conversation/0198c0de/1/0.mp3"
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module", autouse=True)
+def credentials() -> Iterator[None]:
+    with s3_credentials():
+        yield
+
+
+@pytest.fixture(scope="module")
+def s3_url() -> Iterator[str]:
+    with s3_server() as url:
+        yield url
+
+
+@asynccontextmanager
+async def store_at(endpoint_url: str, bucket: str = "bucket") -> AsyncIterator[ObjectStore]:
+    async with open_objects(
+        folder=Path("unused"),
+        bucket=bucket,
+        endpoint_url=endpoint_url,
+        public_url="http://files.test",
+        keyring=KEYRING,
+    ) as objects:
+        yield objects
+
+
+class FaultyService:
+    """An S3 service that gives its answers in turn, the last one for ever."""
+
+    def __init__(self, *answers: web.Response) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(f"{request.method} {request.path}")
+        await request.read()
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[ObjectStore]:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.answer)
+        async with TestServer(app) as server, store_at(str(server.make_url("/"))) as objects:
+            yield objects
+
+
+def refusal(status: int, code: str) -> web.Response:
+    return web.Response(status=status, text=f"<Error><Code>{code}</Code><Message>no</Message></Error>")
+
+
+async def test_object_has_its_type_and_key_in_the_bucket(s3_url: str):
+    async with new_bucket(s3_url) as bucket, store_at(s3_url, bucket) as objects:
+        await objects.put(KEY, b"audio", content_type="audio/mpeg")
+        async with s3_client(s3_url) as client:
+            found = await client.head_object(Bucket=bucket, Key=KEY)
+
+    assert found["ContentType"] == "audio/mpeg"
+
+
+async def test_upload_that_breaks_off_leaves_no_parts_behind(s3_url: str):
+    async def broken() -> AsyncIterator[bytes]:
+        for _ in range(17):
+            yield bytes(MIB)
+        raise EOFError
+
+    async with new_bucket(s3_url) as bucket, store_at(s3_url, bucket) as objects:
+        with pytest.raises(EOFError):
+            await objects.put(KEY, broken(), content_type="audio/mpeg")
+        async with s3_client(s3_url) as client:
+            left = await client.list_multipart_uploads(Bucket=bucket)
+
+    assert "Uploads" not in left
+
+
+async def test_bucket_that_does_not_exist_is_internal(s3_url: str):
+    async with store_at(s3_url, "no-such-bucket") as objects:
+        with pytest.raises(StoreError, match="internal: the object store refused") as refused:
+            await objects.put(KEY, b"x", content_type="audio/mpeg")
+        assert refused.value.status_hint is None
+        with pytest.raises(StoreError, match="internal: the object store refused"):
+            await objects.ping()
+
+
+async def test_service_that_is_busy_once_is_asked_again():
+    service = FaultyService(refusal(503, "SlowDown"), web.Response())
+    async with service.opened() as objects:
+        await objects.put(KEY, b"x", content_type="audio/mpeg")
+
+    assert service.asked == [f"PUT /bucket/{KEY}"] * 2
+
+
+async def test_service_that_stays_down_is_away_after_three_tries():
+    service = FaultyService(refusal(500, "InternalError"))
+    async with service.opened() as objects:
+        with pytest.raises(StoreError, match="not reachable") as away:
+            await objects.put(KEY, b"x", content_type="audio/mpeg")
+
+    assert (away.value.error_type, away.value.status_hint, away.value.retryable) == ("internal", 503, True)
+    assert len(service.asked) == 3
+
+
+async def test_credentials_that_are_refused_are_no_missing_file():
+    service = FaultyService(refusal(403, "AccessDenied"))
+    async with service.opened() as objects:
+        with pytest.raises(StoreError, match="refused"):
+            await objects.get(KEY)
+
+
+async def test_nobody_at_the_address_is_away(unused_tcp_port: int):
+    async with store_at(f"http://127.0.0.1:{unused_tcp_port}") as objects:
+        with pytest.raises(StoreError, match="not reachable"):
+            await objects.ping()
+
+
+async def test_body_that_is_cut_on_its_way_is_no_object():
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000", "ETag": '"e"'})
+        await response.prepare(request)
+        await response.write(b"x" * 10)
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", cut)
+    async with TestServer(app) as server, store_at(str(server.make_url("/"))) as objects:
+        with pytest.raises(StoreError, match="not reachable"):
+            await objects.get(KEY)

@@ -1,0 +1,187 @@
+"""Several MP3s become one, whatever the pieces they come in."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streams.mp3 import MAX_FRAME_BYTES, Mp3Joiner, mp3_duration_ms, mp3_header
+from tests.streams.mp3_files import dressed_mp3, plain_mp3, played_ms
+
+RATES = [8_000, 16_000, 22_050, 24_000, 44_100, 48_000]
+ID3V2 = b"ID3\x04\x00\x00\x00\x00\x02\x01" + b"t" * 257
+ID3V1 = b"TAG" + b"t" * 125
+
+
+def joined(*mp3s: bytes) -> bytes:
+    joiner = Mp3Joiner()
+    return b"".join(joiner.feed(mp3) + joiner.end() for mp3 in mp3s)
+
+
+def in_pieces(mp3: bytes, cuts: list[int]) -> tuple[bytes, Mp3Joiner]:
+    joiner = Mp3Joiner()
+    places = [0, *sorted(cut % (len(mp3) + 1) for cut in cuts), len(mp3)]
+    passed = b"".join(joiner.feed(mp3[a:b]) for a, b in pairwise(places))
+    return passed + joiner.end(), joiner
+
+
+def with_facts(mp3: bytes, name: bytes) -> bytes:
+    """A copy of the first frame in front, its audio replaced by a table."""
+    header = mp3_header(mp3)
+    assert header is not None
+    place = 36 if name == b"VBRI" else {1152: 21, 576: 13}[header.samples]
+    frame = mp3[:4].ljust(place, b"\0") + name
+    return frame.ljust(header.frame_bytes, b"\0") + mp3
+
+
+@pytest.mark.parametrize("sample_rate", RATES)
+def test_frames_pass_through_untouched(sample_rate: int):
+    mp3 = plain_mp3(sample_rate=sample_rate)
+
+    assert joined(mp3) == mp3
+
+
+@pytest.mark.parametrize("sample_rate", RATES)
+def test_duration_is_what_a_player_plays(sample_rate: int):
+    mp3 = plain_mp3(sample_rate=sample_rate)
+
+    assert mp3_duration_ms(mp3) == pytest.approx(played_ms(mp3), abs=0.5)
+
+
+@pytest.mark.parametrize("sample_rate", [16_000, 24_000, 44_100])
+def test_joined_mp3s_play_as_long_as_all_of_them(sample_rate: int):
+    first = dressed_mp3(seconds=0.5, sample_rate=sample_rate)
+    second = dressed_mp3(seconds=0.8, sample_rate=sample_rate)
+    both = joined(first, second)
+
+    assert b"TAG" not in both
+    assert b"ID3" not in both
+    assert b"Info" not in both
+    assert played_ms(both) == pytest.approx(mp3_duration_ms(first) + mp3_duration_ms(second), abs=1)
+
+
+@pytest.mark.parametrize("name", [b"Xing", b"Info", b"VBRI"])
+@pytest.mark.parametrize("sample_rate", RATES)
+def test_table_of_facts_is_no_audio(sample_rate: int, name: bytes):
+    mp3 = plain_mp3(sample_rate=sample_rate)
+
+    assert joined(with_facts(mp3, name)) == mp3
+
+
+def test_each_mp3_may_have_its_own_tags_and_table():
+    mp3 = plain_mp3()
+    dressed = ID3V2 + ID3V2 + with_facts(mp3, b"Xing") + ID3V1
+
+    assert joined(dressed, dressed) == mp3 + mp3
+    assert joined(dressed + dressed) == mp3 + mp3
+
+
+def test_frame_is_passed_on_as_soon_as_the_next_one_begins():
+    mp3 = plain_mp3()
+    header = mp3_header(mp3)
+    assert header is not None
+    joiner = Mp3Joiner()
+
+    assert joiner.feed(mp3[: header.frame_bytes + 3]) == b""
+    assert joiner.feed(mp3[header.frame_bytes + 3 : header.frame_bytes + 4]) == mp3[: header.frame_bytes]
+    assert (
+        joiner.feed(mp3[header.frame_bytes + 4 : 3 * header.frame_bytes])
+        == (mp3[header.frame_bytes : 3 * header.frame_bytes])
+    )
+
+
+def test_cut_frame_at_the_end_is_dropped():
+    mp3 = plain_mp3()
+
+    whole = joined(mp3[:-10])
+    assert mp3.startswith(whole)
+    assert joined(whole, mp3) == whole + mp3
+
+
+def test_duration_counts_while_audio_comes_in():
+    mp3 = plain_mp3(seconds=1.0)
+    joiner = Mp3Joiner()
+    seen = []
+    for start in range(0, len(mp3), 500):
+        joiner.feed(mp3[start : start + 500])
+        seen.append(joiner.duration_ms)
+
+    assert seen == sorted(seen)
+    assert 0 < seen[3] < seen[-1] == mp3_duration_ms(mp3)
+    assert joiner.sample_rate == 24_000
+
+
+def test_foreign_bytes_between_frames_are_left_out():
+    mp3 = plain_mp3()
+    header = mp3_header(mp3)
+    assert header is not None
+    middle = 5 * header.frame_bytes
+
+    assert joined(b"\0" * 100 + mp3) == mp3
+    assert joined(mp3[:middle] + b"\xff\xf3junk\xff" + mp3[middle:]) == mp3
+    assert joined(mp3 + b"APETAGEX" + b"\0" * 60) == mp3
+
+
+def test_single_frame_is_an_mp3():
+    mp3 = plain_mp3()
+    header = mp3_header(mp3)
+    assert header is not None
+    one = mp3[: header.frame_bytes]
+
+    assert joined(one) == one
+    assert joined(ID3V2 + one + ID3V1) == one
+
+
+@given(st.binary(max_size=4000), st.lists(st.integers(min_value=0, max_value=4000), max_size=5))
+def test_noise_is_filtered_the_same_however_it_is_cut(noise: bytes, cuts: list[int]):
+    assert in_pieces(noise, cuts)[0] == joined(noise)
+
+
+parts = st.one_of(
+    st.sampled_from([plain_mp3(), plain_mp3(sample_rate=44_100, kbps=128), dressed_mp3(), ID3V1, ID3V2, b"\xff"]),
+    st.binary(max_size=30),
+    st.builds(lambda size: plain_mp3()[:size], st.integers(min_value=0, max_value=1000)),
+)
+
+
+@given(
+    st.lists(parts, max_size=4).map(b"".join),
+    st.lists(st.integers(min_value=0, max_value=100_000), max_size=30),
+)
+@example(dressed_mp3(), list(range(len(dressed_mp3()))))
+@example(ID3V2 + plain_mp3() + ID3V1 + ID3V2 + plain_mp3(), list(range(12_000)))
+def test_every_split_of_the_same_bytes_gives_the_same_frames(mp3: bytes, cuts: list[int]):
+    passed, joiner = in_pieces(mp3, cuts)
+    whole, at_once = in_pieces(mp3, [])
+
+    assert passed == whole
+    assert (joiner.duration_ms, joiner.frames, joiner.sample_rate) == (
+        at_once.duration_ms,
+        at_once.frames,
+        at_once.sample_rate,
+    )
+
+
+@given(st.lists(parts, max_size=4).map(b"".join))
+def test_what_was_filtered_once_needs_no_filter_again(mp3: bytes):
+    once = joined(mp3)
+    frames = 0
+    at = 0
+    while at < len(once):
+        header = mp3_header(once, at)
+        assert header is not None
+        frames, at = frames + 1, at + header.frame_bytes
+    assert at == len(once)
+
+
+def test_no_header_names_a_longer_frame_than_the_longest():
+    lengths = [
+        header.frame_bytes
+        for second in range(256)
+        for third in range(256)
+        if (header := mp3_header(bytes([0xFF, second, third, 0]))) is not None
+    ]
+
+    assert max(lengths) == MAX_FRAME_BYTES
+    assert min(lengths) > 4
