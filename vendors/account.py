@@ -1,0 +1,59 @@
+"""What a vendor client is made from: an account, and what a strategy asks of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`name` is the config's; `base_url` has no slash at its end."""
+
+    name: str
+    platform: str
+    base_url: str
+    api_key: SecretStr | None = None
+    concurrency: int = 200
+
+    def url(self, path: str) -> str:
+        return self.base_url + path
+
+    def bearer(self) -> dict[str, str]:
+        """The `Authorization` header; none where the account has no key (local servers)."""
+        key = self.api_key.get_secret_value() if self.api_key else ""
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSpec:
+    """`options` are the client's own (its `Options` model); so in every spec."""
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    connect_s: float = 5
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecognitionSpec:
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    connect_s: float = 5
+    language_code: str = "en"
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechSpec:
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    connect_s: float = 5
+    voice: str = ""
+    speed: float = 1.0
+    prompt: str = ""
+    language_code: str | None = None
+    audio_format: Literal["mp3", "wav"] = "mp3"
+    need_viseme: bool = False

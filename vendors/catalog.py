@@ -1,0 +1,58 @@
+"""Which platforms this server speaks to, and with which client. A new vendor is a file and a row here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.chat.openai import OpenAIChat
+from vendors.protocols import ChatModel, Recognizer, Synthesizer
+from vendors.speech.local import LocalSpeech
+from vendors.speech.openai import OpenAITranscription
+from vendors.transport import VendorHttp
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What a platform can do. `base_url` is its public address; local ones have that of this server's engines.
+
+    Each client class has its `Options`: the model of what a strategy's `options` may hold.
+    """
+
+    base_url: str | None = None
+    local: bool = False
+    chat: Any = None
+    recognition: Any = None
+    speech: Any = None
+
+
+CATALOG: dict[str, Platform] = {
+    "vendor_b_llm": Platform(base_url="https://api.openai.com/v1", chat=OpenAIChat),
+    "local_llm": Platform(local=True, chat=OpenAIChat),
+    "scripted": Platform(local=True, chat=OpenAIChat),
+    "local_audio": Platform(local=True, recognition=OpenAITranscription, speech=LocalSpeech),
+}
+
+SPEECH_PLATFORMS = (
+    "vendor_a_audio",
+    "vendor_b_audio",
+    "vendor_b_llm",
+    "vendor_c",
+    "vendor_d_audio",
+    "local_audio",
+)
+"""What `platform_params` may name (§4.19)."""
+
+
+def chat_model(http: VendorHttp, account: Account, spec: ChatSpec) -> ChatModel:
+    client: ChatModel = CATALOG[account.platform].chat(http, account, spec)
+    return client
+
+
+def recognizer(http: VendorHttp, account: Account, spec: RecognitionSpec) -> Recognizer:
+    client: Recognizer = CATALOG[account.platform].recognition(http, account, spec)
+    return client
+
+
+def synthesizer(http: VendorHttp, account: Account, spec: SpeechSpec) -> Synthesizer:
+    client: Synthesizer = CATALOG[account.platform].speech(http, account, spec)
+    return client

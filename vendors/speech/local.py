@@ -1,0 +1,88 @@
+"""Speech of the engines on this machine: OpenAI's protocol, with the times of phonemes beside the audio."""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from streams.wire.codec import dumps, loads
+from streams.wire.model import Model
+from vendors.account import Account, SpeechSpec
+from vendors.errors import Garbled, Refused
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
+from vendors.speech.visemes import visemes_of
+from vendors.sse import SseParser
+from vendors.transport import Incoming, Outgoing, VendorHttp
+
+
+class SpeechOptions(Model):
+    """The local engines take none."""
+
+
+class LocalSpeech:
+    """One voice of one engine."""
+
+    Options = SpeechOptions
+
+    def __init__(self, http: VendorHttp, account: Account, spec: SpeechSpec) -> None:
+        SpeechOptions.of(spec.options)
+        self._http = http
+        self._account = account
+        self._spec = spec
+        self._fields = {
+            "model": spec.model,
+            "speed": spec.speed,
+            "response_format": "mp3" if spec.audio_format == "mp3" else "pcm",
+            "stream_format": "sse",
+            **({"voice": spec.voice} if spec.voice else {}),
+        }
+
+    @asynccontextmanager
+    async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
+        call = Outgoing(
+            self._account.platform,
+            self._account.url("/audio/speech"),
+            headers={**self._account.bearer(), "Content-Type": "application/json"},
+            body=dumps({**self._fields, "input": text}),
+            connect_s=self._spec.connect_s,
+        )
+        async with self._http.stream(call) as answer:
+            if answer.content_type != "text/event-stream":
+                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
+            yield self._items(answer)
+
+    async def _items(self, answer: Incoming) -> AsyncIterator[SpeechItem]:
+        mime_type = "audio/mpeg" if self._spec.audio_format == "mp3" else "audio/wav"
+        rate = answer.headers.get("X-Sample-Rate", "")
+        yield SpeechFormat(mime_type, int(rate) if rate.isdecimal() else 22_050)  # type: ignore[arg-type]
+        parser = SseParser()
+        done = False
+        async for piece in answer.pieces():
+            for event in parser.feed(piece):
+                if event.data == b"[DONE]":
+                    continue
+                item = _item(answer.vendor, event.data)
+                done = done or isinstance(item, Usage)
+                if item is not None:
+                    yield item
+        if not done:
+            raise Garbled(answer.vendor, "ended its audio without its end mark", retryable=True)
+
+
+def _item(vendor: str, data: bytes) -> SpeechItem | None:
+    try:
+        event: dict[str, Any] = loads(data)
+        match event.get("type"):
+            case "speech.audio.delta":
+                return AudioBytes(b64decode(event["audio"]))
+            case "speech.audio.phonemes":
+                return Visemes(visemes_of([(p["phoneme"], p["offset_ms"]) for p in event["phonemes"]]))
+            case "speech.audio.done":
+                usage = event["usage"]
+                return Usage(usage["input_tokens"], usage.get("output_tokens", 0))
+            case _ if event.get("error"):
+                raise Refused(vendor, f"broke off with an error: {str(event['error'])[:200]}", retryable=True)
+            case _:
+                return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Garbled(vendor, "sent an event of an unknown form") from None

@@ -1,0 +1,54 @@
+"""A vendor's Server-Sent Events: bytes in, events out, whatever the split. Pure."""
+
+from typing import NamedTuple
+
+LIMIT_BYTES = 4 * 1024 * 1024
+
+
+class ServerEvent(NamedTuple):
+    """One dispatched event; `name` is empty where the vendor names none."""
+
+    name: str
+    data: bytes
+
+
+class SseParser:
+    """The event stream format of the HTML standard, §9.2.6; comments, `id` and `retry` are passed over."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._name = ""
+        self._data: list[bytes] = []
+        self._after_cr = False
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[ServerEvent]:
+        """Events that `piece` completes. `ValueError` when one is larger than the limit."""
+        if self._after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_cr = False
+        text = self._tail + piece
+        if b"\r" in text:
+            self._after_cr = text.endswith(b"\r")
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, self._tail = text.split(b"\n")
+        events: list[ServerEvent] = []
+        for line in lines:
+            if not line:
+                if self._data:
+                    events.append(ServerEvent(self._name, b"\n".join(self._data)))
+                self._name, self._data, self._size = "", [], 0
+            else:
+                self._field(line)
+        if len(self._tail) + self._size > LIMIT_BYTES:
+            raise ValueError("an event is too large")
+        return events
+
+    def _field(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._size += len(value)
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
