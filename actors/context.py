@@ -1,0 +1,69 @@
+"""What a play may use. Nothing of HTTP."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from actors.receipt import Receipt
+from actors.strategies import Strategies
+from storage.objects import ObjectStore
+from storage.postgres import Database
+from streams.events import AssistantOutputChunk, Event
+from streams.tape import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose stream it is."""
+
+    app_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The long-lived things that plays reach the outside through."""
+
+    database: Database
+    objects: ObjectStore
+    strategies: Strategies
+
+
+class Stop(Enum):
+    """Why a play is cancelled."""
+
+    CANCELED = "canceled"
+    ABORTED = "aborted"
+    ABANDONED = "abandoned"
+    DEADLINE = "deadline"
+    DRAINED = "drained"
+
+
+class StreamContext:
+    """One stream, as its play sees it."""
+
+    def __init__(
+        self,
+        stream_id: str,
+        owner: Owner,
+        *,
+        request_id: str,
+        resources: Resources,
+        receipt: Receipt,
+        emit: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        self.stream_id = stream_id
+        self.owner = owner
+        self.request_id = request_id
+        self.resources = resources
+        self.receipt = receipt
+        self.input = Tape()
+        self.stop: Stop | None = None
+        self._emit = emit
+
+    async def emit(self, event: Event) -> None:
+        """Say `event`: encoded once, kept for readers, waiting only for one that lags too far."""
+        if said := event.said():
+            chars = len(event.text) if isinstance(event, AssistantOutputChunk) else 0
+            self.receipt.said(said, chars=chars)
+        await self._emit(event)

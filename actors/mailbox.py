@@ -1,0 +1,67 @@
+"""What an actor can be told, and the bounded box that it is told by."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """A reader has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """A reader has left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The client wants no more. `aborted`: it left before its input was whole, nothing is stored."""
+
+    aborted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """The process is going: end with an error that invites to come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """A time is over: the play's own (`deadline`), or that of a stream that nobody reads (`grace`)."""
+
+    deadline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The play is over."""
+
+
+Message = Attach | Detach | Cancel | Drain | Expire | Played
+
+
+class Mailbox:
+    """One reader; `tell` never blocks: a full box refuses."""
+
+    LIMIT = 256
+
+    def __init__(self) -> None:
+        self._messages: deque[Message] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def tell(self, message: Message) -> bool:
+        """Whether the message was taken; `Played` always is."""
+        if len(self._messages) >= self.LIMIT and not isinstance(message, Played):
+            return False
+        self._messages.append(message)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        return True
+
+    async def next(self) -> Message:
+        while not self._messages:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._messages.popleft()

@@ -1,0 +1,53 @@
+"""What the language model is asked: the system prompt, the history that fits, the user's words."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from storage.conversations import Record
+from streams.wire.template import render
+from vendors.protocols import ChatMessage
+
+BYTES_PER_TOKEN = 4
+_ROLES: tuple[Literal["user", "assistant"], ...] = ("user", "assistant")
+
+
+def estimated_tokens(text: str) -> int:
+    """UTF-8 bytes / 4: for want of the vendor's own count."""
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+def build(
+    system_prompt: str,
+    params: Mapping[str, Any],
+    history: Iterable[Record],
+    user_text: str,
+    *,
+    context_tokens: int,
+) -> list[ChatMessage]:
+    """`history` comes newest first; whole records are taken until `context_tokens` are full."""
+    system = render(system_prompt, params)
+    left = context_tokens - estimated_tokens(system) - estimated_tokens(user_text)
+    past: list[list[ChatMessage]] = []
+    for record in history:
+        messages = _messages(record)
+        left -= sum(estimated_tokens(message.content) for message in messages)
+        if left < 0:
+            break
+        past.append(messages)
+    head = [ChatMessage("system", system)] if system else []
+    return [*head, *(m for messages in reversed(past) for m in messages), ChatMessage("user", user_text)]
+
+
+def _messages(record: Record) -> list[ChatMessage]:
+    if record.status in {"failed", "running"}:
+        return []
+    messages = []
+    for role in _ROLES:
+        text = "".join(_texts(m["content"]) for m in record.content if m["role"] == role)
+        if text:
+            messages.append(ChatMessage(role, text))
+    return messages
+
+
+def _texts(items: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(item["text"] + item.get("delimiter", "") for item in items if item["type"] == "text").rstrip()

@@ -1,0 +1,74 @@
+"""What a stream can prove at its end: how long each stage took, and a digest of all it said."""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
+
+
+class Receipt:
+    """Times are whole milliseconds from the arrival of the request's head (`time.monotonic()` of it)."""
+
+    __slots__ = (
+        "_arrived",
+        "_chars",
+        "_marks",
+        "_overhead_ms",
+        "_sha",
+        "_waited_s",
+        "_waiting",
+        "_waiting_since",
+    )
+
+    def __init__(self, arrived: float) -> None:
+        self._arrived = arrived
+        self._marks: dict[str, int] = {}
+        self._sha = hashlib.sha256()
+        self._chars = 0
+        self._waiting = 0
+        self._waiting_since = 0.0
+        self._waited_s = 0.0
+        self._overhead_ms: int | None = None
+
+    def mark(self, stage: Stage) -> None:
+        """Note the first time that `stage` is reached."""
+        if stage not in self._marks:
+            self._marks[stage] = round((time.monotonic() - self._arrived) * 1000)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A wait for the client or a vendor; waits that overlap count once."""
+        if self._waiting == 0:
+            self._waiting_since = time.monotonic()
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0:
+                self._waited_s += time.monotonic() - self._waiting_since
+
+    def first_output(self) -> None:
+        """Fix `overhead`: our own time before the first output, all that was not waiting for others."""
+        if self._overhead_ms is None:
+            now = time.monotonic()
+            waited = self._waited_s + (now - self._waiting_since if self._waiting else 0)
+            self._overhead_ms = max(0, round((now - self._arrived - waited) * 1000))
+
+    def said(self, said: bytes, *, chars: int = 0) -> None:
+        """Take answer bytes into the digest, in the order of event ids."""
+        self._sha.update(said)
+        self._chars += chars
+
+    @property
+    def digest(self) -> dict[str, Any]:
+        return {"chars": self._chars, "sha256": self._sha.hexdigest()}
+
+    @property
+    def latency_ms(self) -> dict[str, int]:
+        if self._overhead_ms is None:
+            return dict(self._marks)
+        return {**self._marks, "overhead": self._overhead_ms}

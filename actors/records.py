@@ -1,0 +1,79 @@
+"""How turns are kept: the user's words before the answer, the answer when it ends."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from actors.context import StreamContext
+from storage import conversations
+from storage.conversations import Answered
+from storage.kinds.strategies import Price
+from streams.wire.errors import StoreError
+from vendors.protocols import Usage
+
+log = structlog.get_logger()
+
+_CLOSE_WITHIN_S = 20
+
+
+def source(platform: str, model: str = "") -> dict[str, Any]:
+    """Who a piece of content is from (§2.12)."""
+    return {"from_user": platform == "user", "platform": platform, "model": model}
+
+
+def text_item(text: str, origin: Mapping[str, Any], *, delimiter: str = "") -> dict[str, Any]:
+    item: dict[str, Any] = {"type": "text", "text": text, "source": origin}
+    return {**item, "delimiter": delimiter} if delimiter else item
+
+
+def audio_item(key: str, origin: Mapping[str, Any], *, viseme_key: str | None = None) -> dict[str, Any]:
+    """Names the stored object; a reader gets a link to it."""
+    item: dict[str, Any] = {"type": "audio_url", "audio_url": {"key": key}, "source": origin}
+    return {**item, "viseme_url": {"key": viseme_key}} if viseme_key else item
+
+
+async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> int:
+    """Store the user's message; the id of its record."""
+    async with ctx.resources.database.transaction() as conn:
+        return await conversations.open_turn(
+            conn,
+            ctx.owner.app_id,
+            ctx.owner.user_id,
+            conversation_id,
+            stream_id=ctx.stream_id,
+            message=message,
+            sole=True,
+        )
+
+
+async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
+    """Store how the turn ended, again and again for a while when the database is away."""
+    tries = AsyncRetrying(
+        retry=retry_if_exception_type(StoreError),
+        stop=stop_after_delay(_CLOSE_WITHIN_S),
+        wait=wait_exponential_jitter(multiplier=0.1, max=2),
+        reraise=True,
+    )
+    async for attempt in tries:
+        with attempt:
+            async with ctx.resources.database.connection() as conn:
+                await conversations.close_turn(
+                    conn,
+                    ctx.owner.app_id,
+                    conversation_id,
+                    record_id,
+                    stream_id=ctx.stream_id,
+                    answered=answered,
+                )
+
+
+def unit_price(price: Price, usage: Usage) -> dict[str, Any]:
+    """What was used and what one of it costs (§2.13)."""
+    return {
+        "input_per_price": price.input,
+        "output_per_price": price.output,
+        "input_token": usage.input_token,
+        "output_token": usage.output_token,
+    }

@@ -1,0 +1,220 @@
+"""Names of strategies become attempts: here configs meet vendor clients."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from storage.configs import ConfigStore
+from storage.kinds.conversation import CONVERSATION, Conversation
+from storage.kinds.recognition import RECOGNITION, Recognition
+from storage.kinds.speech import SPEECH, Speech
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError
+from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.catalog import CATALOG, chat_model, recognizer, synthesizer
+from vendors.protocols import ChatModel, Recognizer, Synthesizer
+from vendors.transport import VendorHttp
+
+Client = TypeVar("Client")
+Built = TypeVar("Built")
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A conversation strategy that can be asked: its config and its language model."""
+
+    name: str
+    config: Conversation
+    platform: str
+    model: ChatModel
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    config: Recognition
+    platform: str
+    recognizer: Recognizer
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    config: Speech
+    platform: str
+    synthesizer: Synthesizer
+    need_viseme: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A strategy that exists no more, or whose config cannot be used: a failed attempt with this reason."""
+
+    name: str
+    fault: ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechWish:
+    """What a request asks of a voice, over the strategy's own settings."""
+
+    voice: str | None = None
+    prompt: str | None = None
+    speed: float | None = None
+    language_code: str | None = None
+    need_viseme: bool | None = None
+
+
+NO_WISH = SpeechWish()
+
+
+class Strategies:
+    """Looks strategies up by name. What can be made when a config changes is made once, not per stream."""
+
+    def __init__(self, configs: ConfigStore, http: VendorHttp, *, local_url: str | None) -> None:
+        self._configs = configs
+        self._http = http
+        self._local_url = local_url
+        self._made: dict[tuple[str, str], Strategy | Broken] = {}
+        self._made_version = -1
+
+    def conversations(self, app_id: str, names: Sequence[str]) -> list[Strategy | Broken]:
+        """The named strategies in order. None exists: `ItemNotFound`. All that exist broken: `ConfigInvalid`."""
+        if self._made_version != self._configs.version:
+            self._made.clear()
+            self._made_version = self._configs.version
+        self._check_names(CONVERSATION.name, names, lambda name: self._configs.exists(CONVERSATION, app_id, name))
+        found = [self._conversation(app_id, name) for name in names]
+        _check_one_sound(found)
+        return found
+
+    def ear(self, app_id: str, strategy: Strategy, *, language_code: str, prompt: str | None) -> Ear:
+        """The recogniser of a conversation strategy; a `ServiceError` where it has none that fits."""
+        name = strategy.config.recognition
+        if name is None:
+            raise ConfigInvalid(f"conversation {strategy.name}: recognition is not set")
+        config = self._config(lambda: self._configs.get(RECOGNITION, app_id, name).value)
+        _check_language(config.languages, "language_code", language_code)
+        spec = RecognitionSpec(
+            model=config.model,
+            options=config.options,
+            connect_s=config.waits.connect_s,
+            language_code=language_code,
+            prompt=prompt or config.prompt,
+        )
+        account = self._account(app_id, config.account, "recognition")
+        return Ear(config, account.platform, _client(f"recognition {name}", recognizer, self._http, account, spec))
+
+    def voice(self, app_id: str, name: str, wishes: Mapping[str, SpeechWish], *, language: str | None) -> Voice:
+        """The voice of a speech strategy; `wishes` by platform id go over its settings."""
+        config = self._config(lambda: self._configs.get(SPEECH, app_id, name).value)
+        account = self._account(app_id, config.account, "speech")
+        wish = wishes.get(account.platform, NO_WISH)
+        spoken = wish.language_code or config.language_code or language
+        if spoken is not None:
+            field = "target_language_code" if wish.language_code is None else "language_code"
+            _check_language(config.languages, field, spoken)
+        spec = SpeechSpec(
+            model=config.model,
+            options=config.options,
+            connect_s=config.waits.connect_s,
+            voice=wish.voice or config.voice,
+            speed=config.speed if wish.speed is None else wish.speed,
+            prompt=config.prompt if wish.prompt is None else wish.prompt,
+            language_code=spoken,
+            audio_format=config.audio_format,
+            need_viseme=config.need_viseme if wish.need_viseme is None else wish.need_viseme,
+        )
+        client = _client(f"speech {name}", synthesizer, self._http, account, spec)
+        return Voice(config, account.platform, client, spec.need_viseme)
+
+    def voices(
+        self, app_id: str, names: Sequence[str], wishes: Mapping[str, SpeechWish]
+    ) -> list[tuple[str, Voice | Broken]]:
+        """The named speech strategies in order, with the same rules as `conversations`."""
+        self._check_names(SPEECH.name, names, lambda name: self._configs.exists(SPEECH, app_id, name))
+        found: list[tuple[str, Voice | Broken]] = []
+        for name in names:
+            try:
+                found.append((name, self.voice(app_id, name, wishes, language=None)))
+            except ServiceError as error:
+                found.append((name, Broken(name, error)))
+        _check_one_sound([voice for _, voice in found])
+        return found
+
+    def _conversation(self, app_id: str, name: str) -> Strategy | Broken:
+        key = (app_id, name)
+        if key not in self._made:
+            try:
+                self._made[key] = self._make(app_id, name)
+            except ServiceError as error:
+                if isinstance(error, ItemNotFound):
+                    return Broken(name, error)  # not kept: anybody can ask for any name
+                self._made[key] = Broken(name, error)
+        return self._made[key]
+
+    def _make(self, app_id: str, name: str) -> Strategy:
+        config = self._configs.get(CONVERSATION, app_id, name).value
+        chat = config.chat
+        spec = ChatSpec(
+            model=chat.model,
+            options=chat.options,
+            connect_s=chat.waits.connect_s,
+            max_tokens=chat.max_tokens,
+            temperature=chat.temperature,
+        )
+        account = self._account(app_id, chat.account, "chat")
+        model = _client(f"conversation {name}: chat", chat_model, self._http, account, spec)
+        return Strategy(name, config, account.platform, model)
+
+    def _account(self, app_id: str, name: str, capability: str) -> Account:
+        config = self._config(lambda: self._configs.get(VENDOR_ACCOUNTS, app_id, name).value)
+        platform = CATALOG.get(config.platform)
+        if platform is None:
+            raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} is unknown")
+        if getattr(platform, capability) is None:
+            raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} offers no {capability}")
+        base_url = config.base_url or (self._local_url if platform.local else platform.base_url)
+        if base_url is None:
+            raise ConfigInvalid(f"vendor_accounts {name}: base_url is not set")
+        return Account(name, config.platform, base_url.rstrip("/"), config.api_key, config.concurrency)
+
+    @staticmethod
+    def _config(read: Callable[[], Built]) -> Built:
+        try:
+            return read()
+        except ItemNotFound as error:
+            raise ConfigInvalid(error.what) from None
+
+    @staticmethod
+    def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:
+        if not any(map(exists, names)):
+            raise ItemNotFound(f"strategies name no {kind} strategy of this app")
+
+
+def _client(
+    config: str,
+    make: Callable[[VendorHttp, Account, Any], Client],
+    http: VendorHttp,
+    account: Account,
+    spec: Any,
+) -> Client:
+    try:
+        return make(http, account, spec)
+    except InvalidParameter as error:
+        raise ConfigInvalid(f"{config}: options.{error.what}") from None
+
+
+def _check_one_sound(found: Sequence[object]) -> None:
+    broken = [strategy for strategy in found if isinstance(strategy, Broken)]
+    existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
+    if existing and len(broken) == len(found):
+        raise existing[0].fault
+
+
+def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:
+    if languages is None:
+        return
+    wanted = language_code.lower()
+    for language in languages:
+        if wanted == language.lower() or wanted.startswith(f"{language.lower()}-"):
+            return
+    raise InvalidParameter(f"{field} {language_code} is not one of {', '.join(languages)}")

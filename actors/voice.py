@@ -1,0 +1,88 @@
+"""One synthesis as whole files need it: audio joined over sentences, its header, its mouth shapes."""
+
+from collections.abc import Sequence
+
+from actors.strategies import Voice
+from streams.audio import wav_header
+from streams.mp3 import Mp3Joiner
+from streams.wire.errors import ServiceError
+from vendors.fallback import Attempt, failed_attempt
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
+
+
+def voice_attempt(name: str, voice: Voice | ServiceError, text: str) -> Attempt[SpeechItem]:
+    """An attempt to speak `text`; its first output is audio, not what announces it."""
+    if isinstance(voice, ServiceError):
+        return failed_attempt(name, "tts", voice)
+    return Attempt(
+        strategy=name,
+        stage="tts",
+        vendor=voice.platform,
+        open=lambda: voice.synthesizer.speak(text),
+        is_output=lambda item: isinstance(item, AudioBytes) and bool(item.audio),
+        first_output_s=voice.config.waits.first_output_s,
+        between_s=voice.config.waits.between_s,
+    )
+
+
+class SpokenFile:
+    """The audio of one file, from one or several syntheses of one voice: pieces to send, and the file to keep.
+
+    MP3: later tags and info frames are taken out. WAV: a streamed header goes first, the kept file has true sizes.
+    """
+
+    def __init__(self) -> None:
+        self.format: SpeechFormat | None = None
+        self.visemes: list[tuple[int, int]] = []
+        self._kept = bytearray()
+        self._joiner: Mp3Joiner | None = None
+        self._done_ms = 0
+
+    @property
+    def mime_type(self) -> str:
+        return self.format.mime_type if self.format else "audio/mpeg"
+
+    @property
+    def empty(self) -> bool:
+        return not self._kept
+
+    def begin(self, speech_format: SpeechFormat) -> None:
+        """A synthesis begins: its times count from the audio so far."""
+        if self.format is None:
+            self.format = speech_format
+            self._joiner = Mp3Joiner() if speech_format.mime_type == "audio/mpeg" else None
+
+    def piece(self, audio: bytes) -> bytes:
+        """What is to be sent of `audio`."""
+        first = not self._kept
+        out = self._joiner.feed(audio) if self._joiner else audio
+        self._kept += out
+        if first and out and self._joiner is None:
+            assert self.format is not None, "a synthesis begins with its format"
+            return wav_header(self.format.sample_rate) + out
+        return out
+
+    def end(self) -> bytes:
+        """A synthesis is over: what is still to be sent of it."""
+        out = self._joiner.end() if self._joiner else b""
+        self._kept += out
+        self._done_ms = self._duration_ms()
+        return out
+
+    def shapes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
+        """`visemes` of the running synthesis as they lie in this file."""
+        shapes = [(self._done_ms + viseme.offset_ms, viseme.viseme_id) for viseme in visemes]
+        self.visemes += shapes
+        return shapes
+
+    def whole(self) -> bytes:
+        """The file to keep."""
+        if self.mime_type == "audio/mpeg" or self.format is None:
+            return bytes(self._kept)
+        return wav_header(self.format.sample_rate, data_bytes=len(self._kept)) + bytes(self._kept)
+
+    def _duration_ms(self) -> int:
+        if self._joiner is not None:
+            return self._joiner.duration_ms
+        rate = self.format.sample_rate if self.format else 1
+        return len(self._kept) * 1000 // (2 * rate)
