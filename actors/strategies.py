@@ -8,10 +8,12 @@ from storage.configs import ConfigStore
 from storage.kinds.conversation import CONVERSATION, Conversation
 from storage.kinds.recognition import RECOGNITION, Recognition
 from storage.kinds.speech import SPEECH, Speech
+from storage.kinds.strategies import VendorCall
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError
 from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.catalog import CATALOG, chat_model, recognizer, synthesizer
+from vendors.local_engines import LocalEngines
 from vendors.protocols import ChatModel, Recognizer, Synthesizer
 from vendors.transport import VendorHttp
 
@@ -69,18 +71,22 @@ NO_WISH = SpeechWish()
 class Strategies:
     """Looks strategies up by name. What can be made when a config changes is made once, not per stream."""
 
-    def __init__(self, configs: ConfigStore, http: VendorHttp, *, local_url: str | None) -> None:
+    def __init__(
+        self, configs: ConfigStore, http: VendorHttp, engines: LocalEngines, *, local_url: str | None
+    ) -> None:
         self._configs = configs
         self._http = http
+        self._engines = engines
         self._local_url = local_url
         self._made: dict[tuple[str, str], Strategy | Broken] = {}
-        self._made_version = -1
+        self._made_of: tuple[object, ...] = ()
 
     def conversations(self, app_id: str, names: Sequence[str]) -> list[Strategy | Broken]:
         """The named strategies in order. None exists: `ItemNotFound`. All that exist broken: `ConfigInvalid`."""
-        if self._made_version != self._configs.version:
+        made_of = (self._configs.version, self._engines.missing)
+        if self._made_of != made_of:
             self._made.clear()
-            self._made_version = self._configs.version
+            self._made_of = made_of
         self._check_names(CONVERSATION.name, names, lambda name: self._configs.exists(CONVERSATION, app_id, name))
         found = [self._conversation(app_id, name) for name in names]
         _check_one_sound(found)
@@ -100,13 +106,13 @@ class Strategies:
             language_code=language_code,
             prompt=prompt or config.prompt,
         )
-        account = self._account(app_id, config.account, "recognition")
+        account = self._account(app_id, config, "recognition")
         return Ear(config, account.platform, _client(f"recognition {name}", recognizer, self._http, account, spec))
 
     def voice(self, app_id: str, name: str, wishes: Mapping[str, SpeechWish], *, language: str | None) -> Voice:
         """The voice of a speech strategy; `wishes` by platform id go over its settings."""
         config = self._config(lambda: self._configs.get(SPEECH, app_id, name).value)
-        account = self._account(app_id, config.account, "speech")
+        account = self._account(app_id, config, "speech")
         wish = wishes.get(account.platform, NO_WISH)
         spoken = wish.language_code or config.language_code or language
         if spoken is not None:
@@ -161,18 +167,22 @@ class Strategies:
             max_tokens=chat.max_tokens,
             temperature=chat.temperature,
         )
-        account = self._account(app_id, chat.account, "chat")
+        account = self._account(app_id, chat, "chat")
         model = _client(f"conversation {name}: chat", chat_model, self._http, account, spec)
         return Strategy(name, config, account.platform, model)
 
-    def _account(self, app_id: str, name: str, capability: str) -> Account:
+    def _account(self, app_id: str, call: VendorCall, capability: str) -> Account:
+        name = call.account
         config = self._config(lambda: self._configs.get(VENDOR_ACCOUNTS, app_id, name).value)
         platform = CATALOG.get(config.platform)
         if platform is None:
             raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} is unknown")
         if getattr(platform, capability) is None:
             raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} offers no {capability}")
-        base_url = config.base_url or (self._local_url if platform.local else platform.base_url)
+        own_engines = platform.local and config.base_url is None
+        if own_engines and (what := self._engines.missing.get(call.model)):
+            raise ConfigInvalid(f"vendor_accounts {name}: {call.model} is missing: {what}")
+        base_url = self._local_url if own_engines else config.base_url or platform.base_url
         if base_url is None:
             raise ConfigInvalid(f"vendor_accounts {name}: base_url is not set")
         return Account(name, config.platform, base_url.rstrip("/"), config.api_key, config.concurrency)

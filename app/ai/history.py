@@ -1,0 +1,115 @@
+"""What was said in a conversation (§2.12, 4.17)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import Field
+
+from app.endpoint import Call
+from storage import conversations
+from storage.conversations import Conversation, Record
+from streams.wire.codec import rfc3339
+from streams.wire.errors import InvalidParameter, ItemNotFound
+from streams.wire.ids import is_id
+from streams.wire.model import Model, QueryInt
+
+
+class HistoryQuery(Model):
+    conversation_id: str = Field(min_length=1, max_length=64)
+    newest: QueryInt = Field(default=-1, alias="from")
+    """Id of the newest record to return; -1 for the last."""
+    size: QueryInt = Field(default=10, ge=1, le=100)
+    record_id: QueryInt | None = None
+    """That record alone; then `from` and `size` mean nothing."""
+
+
+class ConversationView(Model):
+    conversation_id: str
+    status: str
+    last_record_id: int
+    record_count: int
+    record_token: int
+    sys_created_time: str
+    sys_updated_time: str
+
+
+class RecordView(Model):
+    record_id: int
+    conversation_id: str
+    content: list[dict[str, Any]]
+    strategy: str
+    status: str
+    sys_created_time: str
+    sys_updated_time: str
+
+
+class HistoryData(Model):
+    conversation: ConversationView
+    conversation_records: list[RecordView]
+
+
+class History(Model):
+    asset: list[dict[str, Any]]
+    data: HistoryData
+
+
+async def history(call: Call, query: HistoryQuery) -> History:
+    """A conversation of the caller and its records, newest first."""
+    if query.newest == 0 or query.newest < -1:
+        raise InvalidParameter("from must be -1 or at least 1")
+    newest, size = (query.newest, query.size) if query.record_id is None else (query.record_id, 1)
+    async with call.services.database.connection() as conn:
+        conversation = (
+            await conversations.find(conn, call.app_id, call.caller.user, query.conversation_id)
+            if is_id(query.conversation_id)
+            else None
+        )
+        if conversation is None:
+            raise ItemNotFound("conversation_id names no conversation of this user")
+        last = conversation.last_record_id if newest == -1 else min(newest, 2**31 - 1)
+        records = await conversations.page(conn, call.app_id, query.conversation_id, newest=last, size=size)
+    if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
+        raise ItemNotFound("record_id names no record of this conversation")
+    url = call.services.objects.url
+    return History(
+        asset=[],
+        data=HistoryData(
+            conversation=_conversation(conversation),
+            conversation_records=[_record(query.conversation_id, record, url) for record in records],
+        ),
+    )
+
+
+def _conversation(conversation: Conversation) -> ConversationView:
+    return ConversationView(
+        conversation_id=conversation.conversation_id,
+        status="running" if conversation.running else "normal",
+        last_record_id=conversation.last_record_id,
+        record_count=conversation.record_count,
+        record_token=conversation.record_token,
+        sys_created_time=rfc3339(conversation.created_at),
+        sys_updated_time=rfc3339(conversation.updated_at),
+    )
+
+
+def _record(conversation_id: str, record: Record, url: Callable[[str], str]) -> RecordView:
+    return RecordView(
+        record_id=record.record_id,
+        conversation_id=conversation_id,
+        content=[
+            {"role": message["role"], "content": [_item(item, url) for item in message["content"]]}
+            for message in record.content
+        ],
+        strategy=record.strategy,
+        status=record.status,
+        sys_created_time=rfc3339(record.created_at),
+        sys_updated_time=rfc3339(record.updated_at),
+    )
+
+
+def _item(item: dict[str, Any], url: Callable[[str], str]) -> dict[str, Any]:
+    """An item with links in place of keys."""
+    return {
+        name: {"url": url(value["key"])} if name in {"audio_url", "viseme_url"} else value
+        for name, value in item.items()
+    }

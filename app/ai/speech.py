@@ -1,0 +1,63 @@
+"""Text to speech (§4.19)."""
+
+from functools import partial
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import Field
+
+from actors.speech import SpeechPlan, speak
+from actors.strategies import SpeechWish
+from app.ai.streams import open_actor, serve
+from app.endpoint import Call
+from streams.wire.errors import InvalidParameter, TooLarge
+from streams.wire.model import Model
+from vendors.catalog import SPEECH_PLATFORMS
+
+
+class PlatformParams(Model):
+    """What goes over the settings of strategies on one platform."""
+
+    platform: str
+    voice: str | None = Field(default=None, max_length=256)
+    prompt: str | None = Field(default=None, max_length=4096)
+    speed: float | None = Field(default=None, ge=0.25, le=4.0)
+    language_code: str | None = Field(default=None, max_length=35)
+    need_viseme: bool | None = None
+
+
+class TtsRequest(Model):
+    text: str
+    strategies: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=16)
+    """Names of speech strategies, tried in order."""
+    platform_params: list[PlatformParams] | None = Field(default=None, max_length=32)
+    """Of one platform the last entry holds."""
+
+
+async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
+    """Speak a text: an event stream of audio, then a link to the whole."""
+    if not body.text.strip():
+        raise InvalidParameter("text is required")
+    if len(body.text) > call.app_limits.tts_characters:
+        raise TooLarge("text exceeds maximum length limit")
+    voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
+    actor = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts")
+    actor.ctx.input.end()
+    return await serve(call, actor)
+
+
+def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:
+    wishes: dict[str, SpeechWish] = {}
+    for position, given in enumerate(params):
+        if given.platform not in SPEECH_PLATFORMS:
+            raise InvalidParameter(
+                f"platform_params[{position}].platform must be one of {', '.join(SPEECH_PLATFORMS)}"
+            )
+        wishes[given.platform] = SpeechWish(
+            voice=given.voice,
+            prompt=given.prompt,
+            speed=given.speed,
+            language_code=given.language_code,
+            need_viseme=given.need_viseme,
+        )
+    return wishes

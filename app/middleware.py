@@ -1,0 +1,153 @@
+"""Around every request: its id, the error envelope, CORS, one access line."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+from aiohttp import ClientPayloadError, web
+from prometheus_client import Counter, Histogram
+
+from app.endpoint import ENDPOINT
+from app.errors import error_response
+from app.services import SERVICES
+from app.state import APP_ID, ARRIVED, REQUEST_ID, USER_ID
+from storage.kinds.apps import APPS
+from streams.sse import ReaderGone
+from streams.wire.errors import ServiceError
+from streams.wire.ids import request_id
+
+log = structlog.get_logger()
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+REQUESTS = Counter("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
+SECONDS = Histogram(
+    "parley_request_seconds",
+    "Time to the end of an answer that is no stream",
+    ["method", "endpoint"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_REST_S = 10
+_REST_BYTES = 16 * 1024 * 1024
+_EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
+
+
+@web.middleware
+async def with_request_id(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Take the caller's `X-Request-Id` or make one; it is in every answer and every log line."""
+    request[ARRIVED] = time.monotonic()
+    request[REQUEST_ID] = request_id(request.headers.get("X-Request-Id"))
+    with structlog.contextvars.bound_contextvars(request_id=request[REQUEST_ID]):
+        return await handler(request)
+
+
+@web.middleware
+async def with_rest_of_upload(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """After an early answer read the rest of the upload and throw it away, so that the client sees the answer."""
+    response = await handler(request)
+    if request.can_read_body and not request.content.is_eof():
+        try:
+            await response.prepare(request)
+            await response.write_eof()
+            async with asyncio.timeout(_REST_S):
+                rest = 0
+                async for piece in request.content.iter_any():
+                    rest += len(piece)
+                    if rest > _REST_BYTES:
+                        break
+        except (TimeoutError, ConnectionError, ReaderGone, ClientPayloadError, web.RequestPayloadError):
+            pass  # the connection is closed, by them or by us
+    return response
+
+
+@web.middleware
+async def with_access_line(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """One line and one count per request. The query is left out: it may hold what nobody should log."""
+    response = await handler(request)
+    row = request.get(ENDPOINT)
+    path = row.path if row else "none"
+    seconds = time.monotonic() - request[ARRIVED]
+    REQUESTS.labels(request.method, path, response.status).inc()
+    if row is not None and not row.stream:
+        SECONDS.labels(request.method, path).observe(seconds)
+    if not (row and row.quiet):
+        log.info(
+            "request",
+            method=request.method,
+            path=request.path,
+            status=response.status,
+            ms=round(seconds * 1000, 1),
+            app_id=request.get(APP_ID),
+            user_id=request.get(USER_ID),
+        )
+    return response
+
+
+@web.middleware
+async def with_envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn whatever fails into the envelope. A response that has begun is never patched: it is cut."""
+    try:
+        return preflight(request) if request.method == "OPTIONS" else await handler(request)
+    except ServiceError as error:
+        if error.__cause__ is not None:
+            log.warning("request.failed", path=request.path, error=str(error), cause=repr(error.__cause__))
+        return _answered(request, error)
+    except web.HTTPMethodNotAllowed as error:
+        fault = ServiceError(f"use {', '.join(sorted(error.allowed_methods))}", error_type="method_not_allowed")
+        response = _answered(request, fault)
+        response.headers["Allow"] = error.headers["Allow"]
+        return response
+    except web.HTTPNotFound:
+        return _answered(request, ServiceError("there is no such path", error_type="not_found"))
+    except web.HTTPRequestEntityTooLarge:
+        return _answered(
+            request, ServiceError("body is too large", error_type="invalid_parameter", status_hint=413)
+        )
+    except web.HTTPException:
+        raise
+    except ConnectionError:
+        raise  # the client is gone: nobody to tell
+    except Exception:
+        log.exception("request.crashed", method=request.method, path=request.path)
+        return _answered(request, ServiceError("the server failed"))
+
+
+def _answered(request: web.Request, error: ServiceError) -> web.Response:
+    row = request.get(ENDPOINT)
+    return error_response(error, row.statuses if row else None)
+
+
+async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    """Headers that stand on every answer, streams too."""
+    if (given := request.get(REQUEST_ID)) is not None:
+        response.headers["X-Request-Id"] = given
+    if (origin := request.headers.get("Origin")) and _allowed(request, origin):
+        response.headers.setdefault("Access-Control-Allow-Origin", origin)
+        response.headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)
+        response.headers["Vary"] = "Origin"
+
+
+def preflight(request: web.Request) -> web.Response:
+    """The answer to `OPTIONS`: what a page of an allowed origin may send."""
+    headers: dict[str, str] = {}
+    if (origin := request.headers.get("Origin")) and _allowed(request, origin):
+        headers = {
+            "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
+            "Access-Control-Allow-Headers": request.headers.get("Access-Control-Request-Headers", "*"),
+            "Access-Control-Max-Age": "600",
+        }
+    return web.Response(status=204, headers=headers)
+
+
+def _allowed(request: web.Request, origin: str) -> bool:
+    """By the app's config. A preflight names no app: any app's origin will do, the request itself is checked."""
+    configs = request.app[SERVICES].configs
+    app_id: Any = request.get(APP_ID) or request.headers.get("X-Service-App-Id")
+    apps = configs.apps() if app_id is None and request.method == "OPTIONS" else [app_id or "default"]
+    for name in apps:
+        if configs.exists(APPS, name):
+            origins = configs.singleton(APPS, name).cors.origins
+            if "*" in origins or origin in origins:
+                return True
+    return False

@@ -1,0 +1,56 @@
+"""Every endpoint that this server has, one row each. Docs, authentication and 405 follow from them."""
+
+from app.accounts.routes import ACCOUNT_ROUTES
+from app.admin.configs import CONFIG_ROUTES
+from app.ai.conversation import converse
+from app.ai.history import History, HistoryQuery, history
+from app.ai.speech import TtsRequest, tts
+from app.caller import Access
+from app.dev.files import FILE_ROUTES
+from app.endpoint import Endpoint
+from app.health import healthz, metrics, readyz
+
+AI_ROUTES = [
+    Endpoint(
+        "POST",
+        "/bp/ai/conversation",
+        converse,
+        s2s="/bp/server/user/{user_id}/ai/conversation",
+        statuses={"backend unavailable": 502},
+        stream=True,
+        tag="ai",
+    ),
+    Endpoint(
+        "GET",
+        "/bp/ai/conversation/query",
+        history,
+        s2s="/bp/server/user/{user_id}/ai/conversation/query",
+        query=HistoryQuery,
+        reply=History,
+        statuses={"backend unavailable": 502},
+        tag="ai",
+    ),
+    Endpoint(
+        "POST",
+        "/bp/ai/audio/tts",
+        tts,
+        s2s="/bp/server/user/{user_id}/ai/audio/tts",
+        body=TtsRequest,
+        statuses={"backend unavailable": 502},
+        tag="ai",
+    ),
+]
+
+OPERATIONS_ROUTES = [
+    Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", quiet=True),
+    Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", quiet=True),
+    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True),
+]
+
+ROUTES: list[Endpoint] = [
+    *ACCOUNT_ROUTES,
+    *AI_ROUTES,
+    *CONFIG_ROUTES,
+    *FILE_ROUTES,
+    *OPERATIONS_ROUTES,
+]

@@ -1,0 +1,85 @@
+"""Strategies in order, as the client sees it (§4.17, decisions on fallback)."""
+
+import asyncio
+
+import pytest
+
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import named
+from tests.vendor import Vendor
+
+WAITS = {"first_output_s": 0.3, "between_s": 0.3}
+
+
+@pytest.mark.parametrize("model", ["refuse:500", "refuse:401", "hang", "silent", "empty", "cut:", "error:"])
+async def test_the_next_strategy_answers_when_one_fails_before_its_first_output(
+    talk: Talk, strategy, vendor: Vendor, model: str
+) -> None:
+    await strategy("bad", model, waits=WAITS)
+    await strategy("good", "say:Here I am")
+    seen = await talk.turn("Hello", "bad", "good")
+    assert seen[-1].name == "end", seen[-1]
+    assert seen[-1].content["strategy"] == "good"
+    assert [segment["text"] for segment in named(seen, "assistant_output_content_segment")] == ["Here I am"]
+
+
+async def test_unknown_and_broken_strategies_are_failed_attempts_beside_a_sound_one(
+    talk: Talk, strategy, server: Server
+) -> None:
+    await strategy("good", "say:Here I am")
+    await server.services.configs.put(
+        "default", "conversation", "broken", {"chat": {"account": "nowhere", "model": "x"}}, author="test"
+    )
+    seen = await talk.turn("Hello", "unknown", "broken", "good")
+    assert seen[-1].content["strategy"] == "good"
+
+
+async def test_all_failed_tells_each_attempt_and_keeps_the_users_words(talk: Talk, strategy) -> None:
+    await strategy("one", "refuse:503")
+    await strategy("two", "silent", waits=WAITS)
+    seen = await talk.turn("Hello", "one", "two")
+    assert [event.name for event in seen] == ["start", "user_input", "error"]
+    error = seen[-1].content["error"]
+    assert error["error_type"] == "all_strategies_failed"
+    attempts = error["extra"]["attempts"]
+    assert [(a["strategy"], a["stage"], a["error_type"]) for a in attempts] == [
+        ("one", "llm", "backend_unavailable"),
+        ("two", "llm", "backend_unavailable"),
+    ]
+    assert all(a["message"].startswith("backend_unavailable: vendor_b_llm ") for a in attempts)
+    assert attempts[1]["elapsed_ms"] >= 300
+    assert error["extra"]["record_id"] == 1
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "failed"
+    assert [message["role"] for message in record["content"]] == ["user"]
+    await strategy("good", "say:Fine")
+    assert (await talk.turn("Again", "good"))[-1].content["record_id"] == 2
+
+
+@pytest.mark.parametrize("model", ["cut:Half an answer", "error:Half an answer", "slow:Half an answer"])
+async def test_after_the_first_output_no_other_strategy_is_tried(
+    talk: Talk, strategy, vendor: Vendor, model: str
+) -> None:
+    await strategy("half", model, waits=WAITS)
+    await strategy("good", "say:Here I am")
+    seen = await talk.turn("Hello", "half", "good")
+    assert seen[-1].name == "error"
+    assert seen[-1].content["error"]["error_type"] == "backend_unavailable"
+    text = "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
+    assert "Half an answer".startswith(text)
+    assert text
+    assert not named(seen, "assistant_output_content_segment")
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "incomplete"
+    assert record["content"][1]["content"][0]["text"] == text
+    assert [call["model"] for call in vendor.calls] == [model]
+
+
+async def test_the_losers_connection_is_closed(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("hangs", "hang", waits=WAITS)
+    await strategy("good", "say:Here I am")
+    await talk.turn("Hello", "hangs", "good")
+    async with asyncio.timeout(1):
+        await vendor.gone.wait()
+    assert vendor.closed == ["hang"]

@@ -1,0 +1,86 @@
+"""A vendor of OpenAI's protocol at a real socket, whose model names say how it behaves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from streams.wire.codec import dumps, loads
+
+
+@dataclass
+class Vendor:
+    """Models: `say:TEXT` answers word by word; `refuse:STATUS`; `hang` (no headers), `silent` (headers alone);
+    `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `slow:TEXT` says TEXT
+    and then waits until `release` is set.
+    """
+
+    url: str = ""
+    calls: list[dict] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    """Models whose caller closed the connection before the answer's end."""
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        body = loads(await request.read())
+        self.calls.append(body)
+        model, _, text = body["model"].partition(":")
+        try:
+            return await self._play(request, model, text)
+        except (asyncio.CancelledError, ConnectionError):
+            self.closed.append(body["model"])
+            self.gone.set()
+            raise
+
+    async def _play(self, request: web.Request, model: str, text: str) -> web.StreamResponse:
+        if model == "refuse":
+            error = {"error": {"message": "no", "type": "server_error", "code": None}}
+            return web.json_response(error, status=int(text))
+        self.begun.set()
+        if model == "hang":
+            await asyncio.Event().wait()
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        words = [] if model in {"silent", "empty"} else text.split(" ")
+        for position, word in enumerate(words):
+            await response.write(_delta({"content": word if position == 0 else f" {word}"}))
+        if model == "silent":
+            await asyncio.Event().wait()
+        if model == "slow":
+            await self.release.wait()
+        if model == "cut":
+            request.transport.abort()
+            return response
+        if model == "error":
+            await response.write(b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n')
+            return response
+        await response.write(_delta({}, finish_reason="stop"))
+        usage = {"prompt_tokens": 7, "completion_tokens": len(words)}
+        await response.write(b"data: %b\n\n" % dumps({"choices": [], "usage": usage}))
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+
+def _delta(delta: dict, finish_reason: str | None = None) -> bytes:
+    return b"data: %b\n\n" % dumps({"choices": [{"delta": delta, "finish_reason": finish_reason}]})
+
+
+@asynccontextmanager
+async def running_vendor() -> AsyncIterator[Vendor]:
+    vendor = Vendor()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", vendor.chat)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    vendor.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield vendor
+    finally:
+        vendor.release.set()
+        await runner.cleanup()
