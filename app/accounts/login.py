@@ -1,0 +1,76 @@
+"""Login: an identity at a platform becomes a user with a session (§4.1)."""
+
+from datetime import UTC, datetime, timedelta
+
+from app import limits
+from app.accounts.platforms import Identifiers, Platforms, platform_of
+from app.accounts.views import UserReply, user_view
+from app.auth import deactivate_pending
+from app.endpoint import Call
+from storage import identities, sessions, users
+from storage.identities import Identity
+from storage.kinds.auth import AUTH, Auth
+from storage.postgres import Connection
+from storage.session_tokens import digest, new_token
+from storage.users import User
+from streams.wire.errors import InvalidParameter, ServiceError, Unavailable
+from streams.wire.ids import new_id
+
+_KEEP_DEAD = timedelta(days=7)
+
+
+class LoginBody(Platforms, Identifiers):
+    pass
+
+
+async def login(call: Call, body: LoginBody) -> UserReply:
+    identity = _identity(call.app_id, body)
+    config = call.services.configs.singleton(AUTH, call.app_id)
+    if not config.anonymous_login:
+        raise ServiceError("this app does not allow it", error_type="anonymous_login_not_allowed")
+    async with call.services.database.connection() as conn:
+        known = await identities.user_of(conn, identity) is not None
+    if not known:
+        await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
+    token, now = new_token(), datetime.now(UTC)
+    async with call.services.database.transaction() as conn:
+        user, is_new = await _enter(conn, identity, now=now, cuid=body.cuid)
+        ended = await _begin_session(conn, identity, user, token=token, now=now, config=config)
+        await call.services.sessions.bar(call.app_id, ended)
+    return UserReply(user=user_view(user, is_new_user=is_new, session_token=token))
+
+
+def _identity(app_id: str, body: LoginBody) -> Identity:
+    platform, info = platform_of(body)
+    if body.device and body.login_device_id not in {None, body.device.id}:
+        raise InvalidParameter("login_device_id must equal device.id")
+    return Identity(app_id=app_id, platform=platform, social_id=info.social_id)
+
+
+async def _enter(conn: Connection, identity: Identity, *, now: datetime, cuid: str | None) -> tuple[User, bool]:
+    """The identity's user, made if need be. Its row is locked until the end of the transaction."""
+    is_new = await identities.add_user(conn, identity, uid=new_id(), now=now)
+    uid = await identities.user_of(conn, identity)
+    user = uid and await users.enter(conn, uid, app_id=identity.app_id, now=now, cuid=cuid)
+    if not user:
+        raise Unavailable("the account changed during the login", retry_after_s=1)
+    if user.status == "frozen":
+        raise deactivate_pending(user, now=now)
+    return user, is_new
+
+
+async def _begin_session(
+    conn: Connection, identity: Identity, user: User, *, token: str, now: datetime, config: Auth
+) -> list[str]:
+    """Begin a session and end those beyond the newest; the digests of these."""
+    app_id = identity.app_id
+    await sessions.add(
+        conn,
+        digest(token),
+        identity=identity,
+        uid=user.uid,
+        now=now,
+        absolute_s=config.session_absolute_s,
+    )
+    await sessions.delete_dead(conn, user.uid, app_id=app_id, before=now - _KEEP_DEAD)
+    return await sessions.revoke_surplus(conn, user.uid, app_id=app_id, now=now, keep=config.sessions_per_user)

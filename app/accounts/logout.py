@@ -1,0 +1,14 @@
+"""Logout: the session ends on every node (§4.2)."""
+
+from datetime import UTC, datetime
+
+from app.endpoint import Call
+from storage import sessions
+
+
+async def logout(call: Call) -> None:
+    session_id = call.caller.session_id
+    assert session_id is not None, "the endpoint's access grants a session"
+    async with call.services.database.transaction() as conn:
+        ended = await sessions.revoke(conn, session_id, app_id=call.app_id, now=datetime.now(UTC))
+        await call.services.sessions.bar(call.app_id, ended)

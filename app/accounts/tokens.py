@@ -1,0 +1,44 @@
+"""The callers' side of our headers: a signature for a request, a token for a server (§5)."""
+
+import time
+
+import jwt
+
+from app.signatures import mac, signed_text
+
+
+def sign_header(
+    key: str,
+    *,
+    method: str,
+    path_and_query: str,
+    body: bytes,
+    t: int | None = None,
+    nonce: str | None = None,
+) -> str:
+    """The value of `X-Service-Sign` for a request; without `t` it is signed now."""
+    if t is None:
+        t = int(time.time())
+    text = signed_text(t, nonce, method=method, path_and_query=path_and_query, body=body)
+    fields = [f"t={t}", *([] if nonce is None else [f"n={nonce}"]), f"v1={mac(key, text)}"]
+    return ",".join(fields)
+
+
+def make_server_token(
+    *,
+    kid: str,
+    alg: str,
+    key: str,
+    app_id: str,
+    audience: str = "parley",
+    ttl_s: int = 600,
+    sub: str | None = None,
+    scope: str | None = None,
+    jti: str | None = None,
+) -> str:
+    """A token for `X-Service-Auth-Token`; `key` is the PEM of a private key, or the secret of HS256."""
+    now = int(time.time())
+    claims = {"iss": app_id, "aud": audience, "iat": now, "exp": now + ttl_s}
+    optional = {"sub": sub, "scope": scope, "jti": jti}
+    claims |= {name: value for name, value in optional.items() if value is not None}
+    return jwt.encode(claims, key, algorithm=alg, headers={"kid": kid})

@@ -1,0 +1,113 @@
+"""`python -m app sign` and `python -m app token`: the headers of §5 from a shell, and keys for them."""
+
+import argparse
+import secrets
+import sys
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from jwt import PyJWTError
+
+from app.accounts.tokens import make_server_token, sign_header
+
+ALGORITHMS = ("EdDSA", "ES256", "RS256", "HS256")
+_PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `sign` and `token` to the commands; `args.run(args)` runs one and returns the exit code."""
+    sign = subparsers.add_parser("sign", help="print the X-Service-Sign of a request")
+    sign.add_argument("method", metavar="METHOD")
+    sign.add_argument("path", metavar="PATH", help="with its query, as it will be sent")
+    sign.add_argument("--key", required=True, help="one of the app's sign_keys")
+    sign.add_argument("--body", metavar="FILE", help="what is sent, or its parameters; - for standard input")
+    sign.add_argument("--nonce", action="store_true", help="make the signature good for one request")
+    sign.set_defaults(run=run_sign)
+
+    token = subparsers.add_parser("token", help="make keys and tokens for X-Service-Auth-Token")
+    actions = token.add_subparsers(dest="action", required=True)
+    keygen = actions.add_parser("keygen", help="print a new private key, and how to register it")
+    keygen.add_argument("--alg", choices=ALGORITHMS, default="EdDSA")
+    keygen.add_argument("--kid", help="name of the key; one is made up")
+    keygen.set_defaults(run=run_keygen)
+    make = actions.add_parser("make", help="print a token")
+    make.add_argument("--key", required=True, type=Path, metavar="FILE", help="private key or secret")
+    make.add_argument("--kid", required=True)
+    make.add_argument("--alg", required=True, choices=ALGORITHMS)
+    make.add_argument("--app", default="default")
+    make.add_argument("--audience", default="parley")
+    make.add_argument("--ttl", type=int, default=600, metavar="SECONDS")
+    make.add_argument("--sub", metavar="UID", help="for the paths of this user alone")
+    make.add_argument("--scope", metavar="GROUPS", help="for these groups of endpoints alone")
+    make.add_argument("--jti", metavar="ID", help="for one call alone")
+    make.set_defaults(run=run_make)
+
+
+def run_sign(args: argparse.Namespace) -> int:
+    header = sign_header(
+        args.key,
+        method=args.method,
+        path_and_query=args.path,
+        body=_body(args.body),
+        nonce=secrets.token_urlsafe(16) if args.nonce else None,
+    )
+    sys.stdout.write(f"{header}\n")
+    return 0
+
+
+def _body(source: str | None) -> bytes:
+    if source is None:
+        return b""
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def run_keygen(args: argparse.Namespace) -> int:
+    """The key goes to standard output, for a file; what to register to standard error, for a person."""
+    kid = args.kid or f"{args.alg.lower()}-{secrets.token_hex(4)}"
+    private, public_field = new_key(args.alg)
+    sys.stdout.write(private)
+    sys.stderr.write(
+        f"Register it under server_keys in the app's config `auth default`:\n\n"
+        f"server_keys:\n  - kid: {kid}\n    alg: {args.alg}\n{indent(public_field, '    ')}"
+    )
+    return 0
+
+
+def new_key(alg: str) -> tuple[str, str]:
+    """A private key (PEM, or a secret), and the YAML field by which the server knows it."""
+    if alg == "HS256":
+        secret = secrets.token_urlsafe(32)
+        return f"{secret}\n", f'secret: "{secret}"\n'
+    key: _PrivateKey
+    if alg == "EdDSA":
+        key = ed25519.Ed25519PrivateKey.generate()
+    elif alg == "ES256":
+        key = ec.generate_private_key(ec.SECP256R1())
+    else:
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    return private, f"public_key: |\n{indent(public, '  ')}"
+
+
+def run_make(args: argparse.Namespace) -> int:
+    try:
+        token = make_server_token(
+            kid=args.kid,
+            alg=args.alg,
+            key=args.key.read_text().strip(),
+            app_id=args.app,
+            audience=args.audience,
+            ttl_s=args.ttl,
+            sub=args.sub,
+            scope=args.scope,
+            jti=args.jti,
+        )
+    except (OSError, ValueError, TypeError, PyJWTError) as error:
+        sys.stderr.write(f"parley: {args.key} makes no {args.alg} token: {error}\n")
+        return 1
+    sys.stdout.write(f"{token}\n")
+    return 0

@@ -1,0 +1,107 @@
+"""`X-Service-Auth-Token`: the JWT that an app's server makes, and how it is checked (§5).
+
+The algorithm is bound to the registered key, never taken from the token.
+"""
+
+import time
+from functools import lru_cache
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from pydantic import Field
+
+from storage.kinds.auth import Auth, ServerKey
+from streams.wire.errors import AuthFailed, ConfigInvalid, InvalidParameter
+from streams.wire.model import Model
+
+HEADER = "X-Service-Auth-Token"
+LEEWAY_S = 60
+_PublicKey = Ed25519PublicKey | EllipticCurvePublicKey | RSAPublicKey
+_FOREIGN_KEY_HEADERS = ("crit", "jku", "jwk", "x5c", "x5u")
+_SECRET_BYTES = 32
+_RSA_BITS = 2048
+
+
+class Claims(Model):
+    exp: float
+    iat: float
+    sub: str | None = Field(default=None, min_length=1, max_length=64)
+    """A user: then the token is for that one's paths alone."""
+    scope: str | None = None
+    """Endpoint groups, parted by spaces; absent: all."""
+    jti: str | None = Field(default=None, min_length=1, max_length=128)
+    """Makes the token good for one call."""
+
+    def covers(self, group: str) -> bool:
+        return self.scope is None or group in self.scope.split()
+
+    @property
+    def usable_s(self) -> float:
+        """How long this token would still be taken."""
+        return self.exp + LEEWAY_S - time.time()
+
+
+def verify(token: str, config: Auth, *, app_id: str) -> tuple[ServerKey, Claims]:
+    """The key and the claims of a good token, else `AuthFailed`."""
+    if not token.isascii():
+        raise refused()
+    try:
+        header = jwt.get_unverified_header(token)
+        key = _registered(header.get("kid"), config)
+        if key is None or any(name in header for name in _FOREIGN_KEY_HEADERS):
+            raise refused()
+        payload = jwt.decode(
+            token,
+            _key_material(key),
+            algorithms=[key.alg],
+            audience=config.server_audience,
+            issuer=app_id,
+            leeway=LEEWAY_S,
+            options={"enforce_minimum_key_length": True},
+        )
+        claims = Claims.of(payload)
+    except (jwt.PyJWTError, InvalidParameter):
+        raise refused() from None
+    if claims.usable_s > config.server_token_max_s + 2 * LEEWAY_S:
+        raise refused()
+    return key, claims
+
+
+def refused() -> AuthFailed:
+    return AuthFailed(f"{HEADER} is missing or wrong")
+
+
+def _registered(kid: object, config: Auth) -> ServerKey | None:
+    return next((key for key in config.server_keys if key.kid == kid), None)
+
+
+def _key_material(key: ServerKey) -> _PublicKey | bytes:
+    if key.alg == "HS256":
+        secret = key.secret.get_secret_value().encode() if key.secret else b""
+        if len(secret) < _SECRET_BYTES:
+            raise ConfigInvalid(f"auth default: secret of server key {key.kid} needs 32 bytes")
+        return secret
+    try:
+        return public_key(key.alg, key.public_key or "")
+    except ValueError as error:
+        raise ConfigInvalid(f"auth default: public_key of server key {key.kid} {error}") from None
+
+
+@lru_cache(maxsize=256)
+def public_key(alg: str, pem: str) -> _PublicKey:
+    """The key in `pem`, read once; `ValueError` when it is not one of that algorithm."""
+    try:
+        key = load_pem_public_key(pem.encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("is not the PEM of a public key") from None
+    if alg == "EdDSA" and isinstance(key, Ed25519PublicKey):
+        return key
+    if alg == "ES256" and isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
+        return key
+    if alg == "RS256" and isinstance(key, RSAPublicKey) and key.key_size >= _RSA_BITS:
+        return key
+    raise ValueError(f"is not a key for {alg}")

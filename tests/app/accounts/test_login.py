@@ -1,0 +1,168 @@
+"""Login over real HTTP (§4.1)."""
+
+import asyncio
+import time
+
+from streams.wire.ids import is_id
+
+
+async def login(server, body, *, path="/bp/user/login", **headers) -> tuple[int, dict]:
+    async with server.http.post(server.url + path, json=body, headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def refusal(server, body) -> tuple[int, str]:
+    status, reply = await login(server, body)
+    return status, reply["error"]["message"]
+
+
+async def configure(server, kind: str, **value):
+    if kind == "auth":
+        value = {"require_sign": False, **value}
+    await server.services.configs.put("default", kind, "default", value, author="tests")
+
+
+async def test_a_device_logs_in_and_out_comes_a_user_with_a_session(server):
+    before = int(time.time())
+    status, reply = await login(server, {"device": {"id": "phone-1"}, "cuid": "c-1"})
+    assert status == 200
+    user = reply["user"]
+    token = user["session"].pop("session_token")
+    assert token.startswith("st_")
+    assert is_id(user.pop("uid"))
+    assert before <= user.pop("create_time") <= time.time()
+    assert user == {"name": "", "is_new_user": True, "cuid": "c-1", "social_accounts": [], "session": {}}
+    assert list(reply) == ["user"]
+
+
+async def test_the_same_device_is_the_same_user_in_a_new_session(server):
+    _, first = await login(server, {"device": {"id": "phone-1"}, "cuid": "c-1"})
+    _, second = await login(server, {"device": {"id": "phone-1"}, "login_device_id": "phone-1"})
+    assert second["user"]["uid"] == first["user"]["uid"]
+    assert second["user"]["create_time"] == first["user"]["create_time"]
+    assert second["user"]["is_new_user"] is False
+    assert second["user"]["cuid"] == "c-1"
+    assert second["user"]["session"] != first["user"]["session"]
+
+
+async def test_devices_and_anonymous_ids_are_different_users(server):
+    bodies = [
+        {"device": {"id": "a"}},
+        {"device": {"id": "b"}},
+        {"device": {"id": "A"}},
+        {"anonymity": {"local_uid": "a"}},
+        {"anonymity": {"local_uid": "\U0001f600 é"}},
+    ]
+    uids = {(await login(server, body))[1]["user"]["uid"] for body in bodies}
+    assert len(uids) == len(bodies)
+
+
+async def test_first_logins_of_a_device_at_once_make_one_user(server):
+    replies = await asyncio.gather(*(login(server, {"device": {"id": "phone-1"}}) for _ in range(12)))
+    assert {status for status, _ in replies} == {200}
+    users = [reply["user"] for _, reply in replies]
+    assert len({user["uid"] for user in users}) == 1
+    assert len({user["session"]["session_token"] for user in users}) == 12
+    assert [user["is_new_user"] for user in users].count(True) == 1
+    async with server.services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from users") == 1
+        assert await conn.fetchval("select count(*) from sessions where revoke_time is null") == 10
+
+
+async def test_apps_do_not_share_users(server):
+    await server.services.configs.put("second", "apps", "default", {}, author="tests")
+    await server.services.configs.put("second", "auth", "default", {"require_sign": False}, author="tests")
+    _, first = await login(server, {"device": {"id": "a"}})
+    _, second = await login(server, {"device": {"id": "a"}}, **{"X-Service-App-Id": "second"})
+    assert second["user"]["is_new_user"] is True
+    assert second["user"]["uid"] != first["user"]["uid"]
+    status, reply = await login(server, {"device": {"id": "a"}}, **{"X-Service-App-Id": "third"})
+    assert (status, reply["error"]["error_type"]) == (400, "app_not_found")
+
+
+WRONG_BODIES = [
+    ({}, "a platform is required: one of anonymity, device"),
+    ({"fax": {"number": "1"}, "platform": "ios"}, "a platform is required: one of anonymity, device"),
+    ({"device": None}, "a platform is required: one of anonymity, device"),
+    (
+        {"device": {"id": "a"}, "anonymity": {"local_uid": "a"}},
+        "anonymity and device are given: exactly one platform must be",
+    ),
+    (
+        {"device": {"id": "a"}, "name_password": {}},
+        "device and name_password are given: exactly one platform must be",
+    ),
+    ({"device": {}}, "device.id is required"),
+    ({"device": "a"}, "device must be an object"),
+    ({"device": {"id": 5}}, "device.id must be a string"),
+    ({"device": {"id": ""}}, "device.id must not be empty"),
+    ({"device": {"id": "a" * 257}}, "device.id string should have at most 256 characters"),
+    ({"anonymity": {}}, "anonymity.local_uid is required"),
+    ({"device": {"id": "a"}, "cuid": 5}, "cuid must be a string"),
+    ({"device": {"id": "a"}, "idfa": "a" * 257}, "idfa string should have at most 256 characters"),
+    ({"device": {"id": "a"}, "login_device_id": "b"}, "login_device_id must equal device.id"),
+    ([], "body must be an object"),
+]
+
+
+async def test_a_wrong_body_is_refused_by_the_name_of_its_field(server):
+    for body, message in WRONG_BODIES:
+        assert await refusal(server, body) == (400, f"invalid_parameter: {message}"), body
+
+
+async def test_an_empty_body_names_no_platform(server):
+    async with server.http.post(server.url + "/bp/user/login") as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["error_type"] == "invalid_parameter"
+
+
+async def test_a_platform_that_is_not_offered_is_a_fault_of_the_config(server):
+    for body in (
+        {"phone": {"phone_number": "+1", "verify_code": "1"}},
+        {"bp_auth_token": "ba_1"},
+        {"ios_games_service": {"player_id": "p", "timestamp": 1}},
+        {"name_password": {"name": "ann", "password": "x"}},
+    ):
+        name = next(iter(body))
+        assert await refusal(server, body) == (422, f"config_invalid: platform {name} is not configured")
+
+
+async def test_an_app_may_turn_anonymous_logins_off(server):
+    await configure(server, "auth", anonymous_login=False)
+    for body in ({"device": {"id": "a"}}, {"anonymity": {"local_uid": "a"}}):
+        status, reply = await login(server, body)
+        assert (status, reply["error"]["error_type"]) == (400, "anonymous_login_not_allowed")
+
+
+async def test_a_frozen_user_cannot_log_in_and_is_told_for_how_long(server):
+    uid, _ = await server.login("phone-1")
+    await freeze(server, uid)
+    status, reply = await login(server, {"device": {"id": "phone-1"}})
+    error = reply["error"]
+    assert (status, error["error_type"]) == (400, "account.deactivate_pending_user")
+    left_s = error["extra"].pop("deactivate_left_sec")
+    close_ms = error["extra"].pop("deactivate_time_ms")
+    assert 10 * 86_400 - 60 < left_s <= 10 * 86_400
+    assert abs(close_ms / 1000 - time.time() - left_s) < 2
+    assert error["extra"] == {"pending_dur_sec": 15 * 86_400}
+
+
+async def freeze(server, uid: str):
+    """Five days ago, for fifteen."""
+    async with server.services.database.connection() as conn:
+        await conn.execute(
+            "update users set status = 'frozen', freeze_time = now() - interval '5 days',"
+            " close_time = now() + interval '10 days' where uid = $1",
+            uid,
+        )
+
+
+async def test_users_made_from_one_address_are_limited_and_known_ones_are_not(server):
+    await configure(server, "limits", rates={"signup": {"count": 2, "per_s": 3600}})
+    await server.login("a")
+    await server.login("b")
+    async with server.http.post(server.url + "/bp/user/login", json={"device": {"id": "c"}}) as response:
+        assert response.status == 429
+        assert (await response.json())["error"]["error_type"] == "api_rate_limit"
+        assert 1700 < int(response.headers["Retry-After"]) <= 1800
+    await server.login("a")

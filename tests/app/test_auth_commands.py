@@ -1,0 +1,67 @@
+"""The commands that make keys, tokens and signatures, used as a person would."""
+
+import argparse
+import io
+
+import pytest
+import yaml
+
+from app.commands.keys import add_parser
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers(required=True))
+    args = parser.parse_args(words)
+    code: int = args.run(args)
+    return code
+
+
+@pytest.fixture
+def printed(capsys):
+    """Run a command that goes well, and give what it prints: standard output and error."""
+
+    def run_and_read(*words: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert run(*words) == 0
+        return capsys.readouterr()
+
+    return run_and_read
+
+
+@pytest.mark.parametrize("alg", ["EdDSA", "ES256", "RS256", "HS256"])
+async def test_a_new_key_once_registered_makes_tokens_that_are_taken(server, tmp_path, printed, alg):
+    uid, _ = await server.login()
+    private, to_register = printed("token", "keygen", "--alg", alg, "--kid", "k1")
+    key = tmp_path / "key"
+    key.write_text(private)
+    value = yaml.safe_load(to_register.partition(":\n\n")[2])
+    await server.services.configs.put("default", "auth", "default", value, author="tests")
+
+    token, _ = printed("token", "make", "--key", str(key), "--kid", "k1", "--alg", alg, "--sub", uid)
+    headers = {"X-Service-Auth-Token": token.strip()}
+    async with server.http.get(f"{server.url}/bp/server/user/{uid}", headers=headers) as response:
+        assert response.status == 200
+
+
+async def test_a_signature_of_the_command_is_taken(server, tmp_path, printed, monkeypatch):
+    value = {"require_sign": True, "require_nonce": True, "sign_keys": [{"id": "k", "key": "s3cret" * 6}]}
+    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    body = b'{"device": {"id": "one"}}'
+    (tmp_path / "body").write_bytes(body)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(body)))
+    for source in (str(tmp_path / "body"), "-"):
+        words = ("sign", "POST", "/bp/user/login", "--key", "s3cret" * 6, "--body", source, "--nonce")
+        header, _ = printed(*words)
+        headers = {"X-Service-Sign": header.strip()}
+        async with server.http.post(server.url + "/bp/user/login", data=body, headers=headers) as response:
+            assert response.status == 200, await response.text()
+
+
+def test_a_key_of_another_algorithm_makes_no_token(tmp_path, printed, capsys):
+    private, _ = printed("token", "keygen", "--alg", "EdDSA")
+    (tmp_path / "key").write_text(private)
+    for alg in ("ES256", "RS256"):
+        assert run("token", "make", "--key", str(tmp_path / "key"), "--kid", "k", "--alg", alg) == 1
+        assert "makes no" in capsys.readouterr().err
+    assert run("token", "make", "--key", str(tmp_path / "absent"), "--kid", "k", "--alg", "EdDSA") == 1

@@ -1,0 +1,168 @@
+"""Lifetimes of sessions, their copies in Valkey, and what revokes them."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.services import Services
+from storage import identities, sessions
+from storage.identities import Identity
+from storage.sessions import Session, current
+from streams.wire.ids import new_id
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+SLIDING_S = 30 * 86_400
+ABSOLUTE_S = 180 * 86_400
+
+
+@pytest.fixture
+async def digest(services: Services) -> str:
+    """A session that began at START."""
+    identity = Identity("default", "device", new_id())
+    async with services.database.transaction() as conn:
+        uid = new_id()
+        await identities.add_user(conn, identity, uid=uid, now=START)
+        await sessions.add(conn, "d1", identity=identity, uid=uid, now=START, absolute_s=ABSOLUTE_S)
+    return "d1"
+
+
+async def seen(services: Services, digest: str, now: datetime) -> Session | None:
+    return await current(
+        services.database,
+        services.sessions,
+        app_id="default",
+        digest=digest,
+        now=now,
+        sliding_s=SLIDING_S,
+    )
+
+
+async def row(services: Services, digest: str) -> Session:
+    async with services.database.connection() as conn:
+        session = await sessions.find(conn, digest, app_id="default")
+    assert session is not None
+    return session
+
+
+def copy_key(services: Services, digest: str) -> str:
+    return services.valkey.key(f"default:{digest}", "session")
+
+
+async def forget_copy(services: Services, digest: str) -> None:
+    await services.valkey.client.delete(copy_key(services, digest))
+
+
+async def test_a_session_that_is_not_used_ends_after_its_sliding_lifetime(services, digest):
+    assert await seen(services, digest, START + 30 * DAY) is None
+    assert await seen(services, digest, START + 30 * DAY - timedelta(seconds=1)) is not None
+
+
+async def test_a_session_in_use_lives_on_until_its_absolute_end(services, digest):
+    for days in range(25, 180, 25):
+        assert await seen(services, digest, START + days * DAY) is not None
+        await forget_copy(services, digest)
+    assert await seen(services, digest, START + 180 * DAY - timedelta(seconds=1)) is not None
+    assert await seen(services, digest, START + 180 * DAY) is None
+
+
+async def test_a_copied_session_ends_at_the_same_moments(services, digest):
+    first = await seen(services, digest, START)
+    assert await services.sessions.get("default", digest) == first
+    assert await seen(services, digest, START + 30 * DAY - timedelta(seconds=1)) is not None
+    assert await seen(services, digest, START + 30 * DAY) is None
+
+
+async def test_a_session_is_touched_at_most_hourly(services, digest):
+    almost = START + timedelta(minutes=59)
+    await seen(services, digest, almost)
+    assert (await row(services, digest)).last_seen == START
+    await forget_copy(services, digest)
+    later = START + timedelta(minutes=60)
+    await seen(services, digest, later)
+    assert (await row(services, digest)).last_seen == later
+
+
+async def test_a_copy_goes_before_its_row_has_to_be_touched(services, digest):
+    await seen(services, digest, START + timedelta(minutes=59, seconds=50))
+    assert 0 < await services.valkey.client.pttl(copy_key(services, digest)) <= 10_000
+
+
+async def test_a_reader_that_began_before_the_revocation_copies_nothing(services, digest):
+    slow = await row(services, digest)
+    async with services.database.transaction() as conn:
+        ended = await sessions.revoke(conn, digest, app_id="default", now=START)
+        await services.sessions.bar("default", ended)
+    await services.sessions.put(slow, for_s=30)
+    assert await services.sessions.get("default", digest) is None
+    assert await seen(services, digest, START) is None
+
+
+async def test_the_newest_sessions_are_kept_and_the_rest_are_named(services, digest):
+    owner = await row(services, digest)
+    identity = Identity("default", "device", "another")
+    async with services.database.transaction() as conn:
+        for minute in range(1, 6):
+            await sessions.add(
+                conn,
+                f"n{minute}",
+                identity=identity,
+                uid=owner.uid,
+                now=START + timedelta(minutes=minute),
+                absolute_s=ABSOLUTE_S,
+            )
+        ended = await sessions.revoke_surplus(conn, owner.uid, app_id="default", now=START, keep=4)
+    assert sorted(ended) == ["d1", "n1"]
+    assert await seen(services, "n1", START) is None
+    assert await seen(services, "n2", START) is not None
+
+
+async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
+    owner = await row(services, digest)
+    async with services.database.transaction() as conn:
+        await sessions.revoke(conn, digest, app_id="default", now=START)
+        await sessions.delete_dead(conn, owner.uid, app_id="default", before=START)
+        assert await conn.fetchval("select count(*) from sessions") == 1
+        await sessions.delete_dead(conn, owner.uid, app_id="default", before=START + DAY)
+        assert await conn.fetchval("select count(*) from sessions") == 0
+
+
+async def test_a_session_of_another_app_is_none(services, digest):
+    found = await current(
+        services.database,
+        services.sessions,
+        app_id="other",
+        digest=digest,
+        now=START,
+        sliding_s=SLIDING_S,
+    )
+    assert found is None
+
+
+NEWEST = """
+select digest from sessions where app_id = 'a' and uid = 'b' and revoke_time is null
+order by create_time desc, digest offset 10
+"""
+
+
+async def test_hot_queries_use_their_indexes(services):
+    async with services.database.connection() as conn:
+        await conn.execute("set enable_seqscan = off")
+        for query, index in (
+            ("select 1 from sessions where app_id = 'a' and digest = 'b'", "sessions_pkey"),
+            (NEWEST, "sessions_of_user"),
+            (
+                "select 1 from identities where app_id = 'a' and platform = 'b' and social_id = 'c'",
+                "identities_pkey",
+            ),
+            ("select 1 from identities where app_id = 'a' and uid = 'b'", "identities_of_user"),
+        ):
+            plan = "\n".join(line[0] for line in await conn.fetch(f"explain {query}"))
+            assert index in plan, plan
+
+
+async def test_many_readers_at_once_see_one_session(services, digest):
+    found = await asyncio.gather(*(seen(services, digest, START) for _ in range(30)))
+    assert {session.digest for session in found if session} == {"d1"}
+    assert all(found)

@@ -1,0 +1,140 @@
+"""What stands and what falls while Valkey is away."""
+
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from app.accounts.tokens import make_server_token, sign_header
+from app.auth import REPLAYS_UNCHECKED
+from app.caller import Access
+from app.endpoint import Endpoint, handler_of
+from app.middleware import with_envelope, with_request_id
+from app.services import SERVICES
+from tests.app.valkey_door import door_to
+from tests.servers import SERVER_KEY
+
+SIGN_KEY = "k" * 32
+BODY = b'{"device":{"id":"phone-1"}}'
+
+
+@pytest.fixture
+async def door(stores, tmp_path):
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+
+
+@pytest.fixture
+def settings(settings, door):
+    """Every service is behind the door."""
+    return replace(settings, redis_url=door.url)
+
+
+async def status_of_me(server, token: str) -> int:
+    headers = {"X-Service-Session-Token": token}
+    async with server.http.get(server.url + "/bp/user/me", headers=headers) as response:
+        return response.status
+
+
+async def log_out(server, token: str) -> int:
+    headers = {"X-Service-Session-Token": token}
+    async with server.http.post(server.url + "/bp/user/logout", headers=headers) as response:
+        return response.status
+
+
+async def s2s_login(server, token: str) -> int:
+    headers = {"X-Service-Auth-Token": token}
+    url = server.url + "/bp/server/user/login"
+    async with server.http.post(url, data=BODY, headers=headers) as response:
+        return response.status
+
+
+def unchecked(what: str) -> float:
+    return REPLAYS_UNCHECKED.labels(what)._value.get()
+
+
+def token(**more) -> str:
+    return make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **more)
+
+
+async def test_login_sessions_and_logout_go_on(server, door):
+    _, before = await server.login()
+    await door.shut()
+    _, during = await server.login()
+    assert await status_of_me(server, before) == 200
+    assert await status_of_me(server, during) == 200
+    assert await log_out(server, before) == 200
+    assert await status_of_me(server, before) == 400
+
+
+async def test_a_logout_meanwhile_holds_when_valkey_comes_back_with_an_old_copy(server, door):
+    _, session = await server.login()
+    assert await status_of_me(server, session) == 200  # and now there is a copy
+    await door.shut()
+    assert await log_out(server, session) == 200
+    await door.open()
+    assert await status_of_me(server, session) == 400
+
+
+async def test_a_nonce_goes_unchecked_and_is_counted(server, door):
+    value = {"sign_keys": [{"id": "k", "key": SIGN_KEY}]}
+    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    path = "/bp/user/login"
+    header = sign_header(SIGN_KEY, method="POST", path_and_query=path, body=BODY, nonce="n" * 16)
+
+    async def send() -> int:
+        headers = {"X-Service-Sign": header}
+        async with server.http.post(server.url + path, data=BODY, headers=headers) as response:
+            return response.status
+
+    assert [await send(), await send()] == [200, 401]
+    await door.shut()
+    before = unchecked("nonce")
+    assert await send() == 200
+    assert unchecked("nonce") == before + 1
+    await door.open()
+    assert await send() == 401
+
+
+async def test_a_token_id_goes_unchecked_where_single_use_is_not_required(server, door):
+    once = token(jti="j-1")
+    assert [await s2s_login(server, once), await s2s_login(server, once)] == [200, 401]
+    await door.shut()
+    before = unchecked("token")
+    assert await s2s_login(server, once) == 200
+    assert unchecked("token") == before + 1
+
+
+@pytest.fixture
+async def pay(services, aiohttp_client):
+    """Call an endpoint of money with a server token; the answer's status and error type."""
+
+    async def nothing(call) -> None:
+        pass
+
+    row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, money=True)
+    app = web.Application(middlewares=[with_request_id, with_envelope])
+    app[SERVICES] = services
+    app.router.add_post(str(row.s2s), handler_of(row))
+    client = await aiohttp_client(app)
+
+    async def call(given: str) -> tuple[int, str | None]:
+        async with client.post(str(row.s2s), headers={"X-Service-Auth-Token": given}) as response:
+            if response.status == 200:
+                return 200, None
+            if response.status == 503:
+                assert response.headers["Retry-After"] == "1"
+            return response.status, (await response.json())["error"]["error_type"]
+
+    return call
+
+
+async def test_money_moves_only_by_a_token_of_single_use_and_only_while_that_can_be_ensured(pay, door):
+    assert await pay(token()) == (401, "auth_failed")
+    assert await pay(token(jti="pay-1")) == (200, None)
+    assert await pay(token(jti="pay-1")) == (401, "auth_failed")
+    await door.shut()
+    assert await pay(token(jti="pay-2")) == (503, "backend unavailable")
+    await door.open()
+    assert await pay(token(jti="pay-2")) == (200, None)
+    assert await pay(token(jti="pay-1")) == (401, "auth_failed")

@@ -1,0 +1,192 @@
+"""Rate limits, and the address that they count by."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.accounts.tokens import make_server_token
+from app.limits import network_of, peer_ip
+from app.settings import Settings, SettingsError
+from storage.kinds.limits import Rate
+from storage.limits import LocalLimiter, RateLimiter
+from storage.redis import open_valkey
+from streams.wire.errors import RateLimited
+from tests.app.valkey_door import door_to
+from tests.servers import SERVER_KEY
+
+
+async def allowed(limiter: RateLimiter, rate: Rate, *, who: str = "u", calls: int) -> int:
+    """How many of so many calls at once are let in."""
+    asked = (limiter.check(rate, app_id="default", name="n", who=who) for _ in range(calls))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(answer is None or isinstance(answer, RateLimited) for answer in answers)
+    return answers.count(None)
+
+
+@pytest.mark.parametrize("rate", [Rate(count=1, per_s=60), Rate(count=7, per_s=60), Rate(count=30, per_s=3600)])
+async def test_all_calls_of_a_rate_may_come_at_once_and_no_more(services, rate):
+    assert await allowed(services.limiter, rate, calls=rate.count + 20) == rate.count
+
+
+async def test_the_wait_is_told_and_is_long_enough(services):
+    rate = Rate(count=4, per_s=0.2)
+    assert await allowed(services.limiter, rate, calls=5) == 4
+    with pytest.raises(RateLimited) as refused:
+        await services.limiter.check(rate, app_id="default", name="n", who="u")
+    wait_s = refused.value.retry_after_s
+    assert wait_s is not None
+    assert 0 < wait_s <= 0.05
+    await asyncio.sleep(wait_s)
+    assert await allowed(services.limiter, rate, calls=1) == 1
+
+
+async def test_callers_apps_and_rates_are_counted_apart(services):
+    rate = Rate(count=1, per_s=60)
+    for app_id, name, who in (("a", "n", "u"), ("b", "n", "u"), ("a", "m", "u"), ("a", "n", "v")):
+        await services.limiter.check(rate, app_id=app_id, name=name, who=who)
+    assert await allowed(services.limiter, rate, calls=1) == 1
+
+
+async def test_a_counter_is_forgotten_once_it_is_empty(services):
+    await services.limiter.check(Rate(count=10, per_s=100), app_id="a", name="n", who="u")
+    key = services.valkey.key("a:u", "rate", "n")
+    assert 9_000 < await services.valkey.client.pttl(key) <= 10_001
+
+
+async def test_without_valkey_the_process_lets_in_half_and_then_counts_again(settings, stores, tmp_path):
+    rate = Rate(count=10, per_s=60)
+    async with (
+        door_to(stores.redis_url, tmp_path / "v.sock") as door,
+        open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
+    ):
+        limiter = RateLimiter(valkey)
+        assert await allowed(limiter, rate, calls=4) == 4
+        await door.shut()
+        assert await allowed(limiter, rate, calls=20) == 5
+        await door.open()
+        assert await allowed(limiter, rate, calls=20) == 6
+
+
+@given(
+    st.integers(1, 50),
+    st.floats(0.1, 100),
+    st.lists(st.floats(0, 10), min_size=1, max_size=200),
+)
+def test_the_local_count_never_exceeds_half_the_rate(count, per_s, pauses):
+    now = 0.0
+    limiter = LocalLimiter(clock=lambda: now)
+    times = []
+    for pause in pauses:
+        now += pause
+        wait_s = limiter.wait_s(Rate(count=count, per_s=per_s), "k")
+        if wait_s == 0:
+            times.append(now)
+        else:
+            assert 0 < wait_s <= 2 * per_s / count * 1.001
+    burst = max(1, count // 2)
+    for first, last in zip(times, times[burst:], strict=False):
+        assert last - first >= 2 * per_s / count - 1e-3
+
+
+def test_the_local_count_keeps_the_callers_that_came_last():
+    limiter = LocalLimiter(clock=lambda: 0.0, counters=3)
+    rate = Rate(count=1, per_s=60)
+    for key in ("a", "b", "c", "a", "d"):
+        limiter.wait_s(rate, key)
+    assert limiter.wait_s(rate, "a") > 0
+    assert limiter.wait_s(rate, "b") == 0
+
+
+async def test_an_app_server_is_counted_by_its_key(server):
+    await server.services.configs.put(
+        "default", "limits", "default", {"rates": {"server": {"count": 2, "per_s": 120}}}, author="tests"
+    )
+    uid, _ = await server.login()
+    answers = [await s2s_user(server, uid) for _ in range(3)]
+    assert [status for status, _ in answers] == [200, 200, 429]
+    assert 0 < int(answers[2][1]) <= 60
+    await server.login()
+
+
+async def s2s_user(server, uid: str) -> tuple[int, str]:
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    headers = {"X-Service-Auth-Token": token}
+    async with server.http.get(f"{server.url}/bp/server/user/{uid}", headers=headers) as response:
+        return response.status, response.headers.get("Retry-After", "")
+
+
+class TestBehindAProxy:
+    @pytest.fixture
+    def settings(self, settings):
+        return replace(settings, trusted_proxies=("127.0.0.0/8",))
+
+    async def test_callers_are_told_apart_by_the_address_that_the_proxy_saw(self, server):
+        rates = {"signup": {"count": 1, "per_s": 3600}}
+        await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
+        for forwarded, status in (
+            ("198.51.100.1", 200),
+            ("198.51.100.1", 429),
+            ("198.51.100.2", 200),
+            ("203.0.113.9, 198.51.100.2", 429),
+            ("2001:db8::1", 200),
+            ("2001:db8::ffff:2", 429),
+            ("2001:db8:0:1::1", 200),
+        ):
+            assert await self.new_user(server, forwarded) == status, forwarded
+
+    async def new_user(self, server, forwarded: str) -> int:
+        self.count = getattr(self, "count", 0) + 1
+        body = {"device": {"id": f"device-{self.count}"}}
+        headers = {"X-Forwarded-For": forwarded}
+        async with server.http.post(server.url + "/bp/user/login", json=body, headers=headers) as response:
+            return response.status
+
+
+@pytest.mark.parametrize(
+    ("remote", "trusted", "forwarded", "peer"),
+    [
+        ("198.51.100.7", (), [], "198.51.100.7"),
+        ("198.51.100.7", (), ["203.0.113.1"], "198.51.100.7"),
+        ("198.51.100.7", ("10.0.0.0/8",), ["203.0.113.1"], "198.51.100.7"),
+        ("10.0.0.1", ("10.0.0.0/8",), [], "10.0.0.1"),
+        ("10.0.0.1", ("10.0.0.0/8",), ["203.0.113.1"], "203.0.113.1"),
+        ("10.0.0.1", ("10.0.0.0/8",), ["1.1.1.1, 203.0.113.1, 10.0.0.2"], "203.0.113.1"),
+        ("10.0.0.1", ("10.0.0.0/8",), ["1.1.1.1", "203.0.113.1"], "203.0.113.1"),
+        ("10.0.0.1", ("10.0.0.0/8",), ["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+        ("10.0.0.1", ("10.0.0.0/8",), ["203.0.113.1, unknown"], "10.0.0.1"),
+        ("10.0.0.1", ("10.0.0.0/8",), [""], "10.0.0.1"),
+        ("::ffff:10.0.0.1", ("10.0.0.0/8",), ["::ffff:203.0.113.1"], "203.0.113.1"),
+        ("::1", ("::1/128",), ["2001:db8::5"], "2001:db8::5"),
+        ("fe80::1%eth0", (), [], "fe80::1"),
+        ("", (), ["203.0.113.1"], ""),
+    ],
+)
+def test_the_peer_is_found_from_right_to_left(remote, trusted, forwarded, peer):
+    request = make_mocked_request("GET", "/", headers=[("X-Forwarded-For", line) for line in forwarded])
+    assert peer_ip(request.clone(remote=remote), trusted) == peer
+
+
+ENVIRONMENT = {
+    "DATABASE_URL": "postgresql:///x",
+    "REDIS_URL": "redis://x",
+    "PARLEY_MASTER_KEY": "0123456789abcdef" * 4,
+    "PARLEY_ADMIN_TOKEN": "a token of an operator",
+}
+
+
+def test_trusted_proxies_are_read_from_the_environment():
+    given = {"PARLEY_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.1,2001:db8::/32,"}
+    assert Settings.from_env(ENVIRONMENT | given).trusted_proxies == ("10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32")
+    assert Settings.from_env(ENVIRONMENT).trusted_proxies == ()
+    with pytest.raises(SettingsError, match="PARLEY_TRUSTED_PROXIES"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_TRUSTED_PROXIES": "the balancer"})
+
+
+def test_an_ipv6_caller_holds_a_whole_64():
+    assert network_of("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64"
+    assert network_of("198.51.100.7") == "198.51.100.7"
+    assert network_of("") == ""
