@@ -36,7 +36,7 @@ def application(services: Services) -> web.Application:
         handle = handler_of(row)
         for path in filter(None, (row.path, row.s2s)):
             app.router.add_route(row.method, path, handle)
-            if not path.endswith("}"):
+            if not path.endswith(":.+}"):
                 other = path.removesuffix("/") if path.endswith("/") else f"{path}/"
                 app.router.add_route(row.method, other, handle)
     app.on_response_prepare.append(on_prepare)
@@ -59,6 +59,8 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
         site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
         try:
             await site.start()
+            if settings.metrics_port is not None:
+                await web.TCPSite(runner, "127.0.0.1", settings.metrics_port).start()
             log.info("server.listening", host=settings.host, port=settings.port)
             await _signalled()
             await _drain(services, site, stop_listening=reuse_port)

@@ -14,7 +14,6 @@ from app.errors import error_response
 from app.services import SERVICES
 from app.state import APP_ID, ARRIVED, REQUEST_ID, USER_ID
 from storage.kinds.apps import APPS
-from streams.sse import ReaderGone
 from streams.wire.errors import ServiceError
 from streams.wire.ids import request_id
 
@@ -56,7 +55,7 @@ async def with_rest_of_upload(request: web.Request, handler: Handler) -> web.Str
                     rest += len(piece)
                     if rest > _REST_BYTES:
                         break
-        except (TimeoutError, ConnectionError, ReaderGone, ClientPayloadError, web.RequestPayloadError):
+        except (TimeoutError, ConnectionError, ClientPayloadError, web.RequestPayloadError):
             pass  # the connection is closed, by them or by us
     return response
 

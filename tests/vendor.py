@@ -53,7 +53,7 @@ class Vendor:
         if model == "slow":
             await self.release.wait()
         if model == "cut":
-            request.transport.abort()
+            request.transport.close()
             return response
         if model == "error":
             await response.write(b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n')

@@ -18,7 +18,7 @@ from app.state import ARRIVED
 from storage.admission import Place, admit, release
 from streams.events import Event
 from streams.log import EventLog
-from streams.sse import EventStream, ReaderGone
+from streams.sse import EventStream
 from streams.tasks import background
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
@@ -107,7 +107,7 @@ async def serve(
             await response.prepare(call.request)
             actor.ctx.receipt.mark("admission")
             await response.send_all(actor.log, 0)
-    except (ReaderGone, ConnectionError):
+    except ConnectionError:
         if not actor.ctx.input.complete:
             actor.tell(Cancel(aborted=True))
     finally:

@@ -1,0 +1,68 @@
+"""Whole streams as files to read: a changed order or field is a difference to look at.
+
+What differs from run to run (ids, times, links, how pieces were cut) is made equal first.
+`PARLEY_WRITE_TRANSCRIPTS=1 pytest …` writes the files anew.
+"""
+
+import os
+import re
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from streams.wire.codec import dumps
+from tests.app.ai.conftest import Talk
+from tests.sse_client import SeenEvent, all_events
+
+FOLDER = Path(__file__).parents[2] / "transcripts"
+_VARYING = {"conversation_id", "audio_url", "viseme_url", "sha256", "latency_ms", "elapsed_ms", "audio", "visemes"}
+
+
+def check(name: str, seen: list[SeenEvent]) -> None:
+    lines = []
+    for (event_name, index), group in groupby(seen, key=_kind):
+        events = list(group)
+        content = events[0].content
+        if event_name == "assistant_output_chunk":
+            content = {"index": index, "text": "".join(event.content["text"] for event in events)}
+        lines.append(f"event: {event_name}\ndata: {dumps(_made_equal(content)).decode()}\n\n")
+    told = "".join(lines)
+    path = FOLDER / f"{name}.sse"
+    if os.environ.get("PARLEY_WRITE_TRANSCRIPTS"):  # noqa: TID251 - asked by whoever runs the tests
+        path.write_text(told)
+    assert told == path.read_text()
+
+
+def _kind(event: SeenEvent) -> tuple[str, Any]:
+    index = event.content.get("index") if isinstance(event.content, dict) else None
+    return event.name, index
+
+
+def _made_equal(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: f"<{name}>" if name in _VARYING else _made_equal(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_made_equal(item) for item in value]
+    return re.sub(r"127\.0\.0\.1:\d+", "<host>", value) if isinstance(value, str) else value
+
+
+async def test_a_typed_turn(talk: Talk, strategy) -> None:
+    await strategy("one", "say:First paragraph.\n\nSecond one, a little longer.")
+    check("typed-turn", await talk.turn("Hello", "one"))
+
+
+async def test_a_turn_that_falls_over(talk: Talk, strategy) -> None:
+    await strategy("bad", "refuse:503")
+    await strategy("empty", "empty")
+    check("all-failed", await talk.turn("Hello", "bad", "empty", "unknown"))
+
+
+async def test_a_turn_cut_in_the_middle(talk: Talk, strategy) -> None:
+    await strategy("cut", "cut:Half an answer")
+    check("cut-turn", await talk.turn("Hello", "cut"))
+
+
+async def test_text_to_speech(talk: Talk, local_vendors: str) -> None:
+    body = {"text": "Hello.", "strategies": ["local"]}
+    async with talk.post("/bp/ai/audio/tts", json=body) as response:
+        check("text-to-speech", await all_events(response))
