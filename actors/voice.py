@@ -71,9 +71,11 @@ class SpokenFile:
 
     def shapes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
         """`visemes` of the running synthesis as they lie in this file."""
-        shapes = [(self._done_ms + viseme.offset_ms, viseme.viseme_id) for viseme in visemes]
-        self.visemes += shapes
-        return shapes
+        begin = len(self.visemes)
+        for viseme in visemes:
+            if not self.visemes or self.visemes[-1][1] != viseme.viseme_id:
+                self.visemes.append((self._done_ms + viseme.offset_ms, viseme.viseme_id))
+        return self.visemes[begin:]
 
     def whole(self) -> bytes:
         """The file to keep."""

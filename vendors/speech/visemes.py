@@ -101,7 +101,7 @@ def _shapes(phonemes: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
         if not sound and phoneme and _MARKS.issuperset(phoneme):
             before = "" if phoneme == " " else before
             continue
-        if before and (both := _OF_SOUND.get(before + sound)) is not None:
+        if before and sound and (both := _OF_SOUND.get(before + sound)) is not None:
             shapes[-1] = (both, shapes[-1][1])
             before = ""
             continue

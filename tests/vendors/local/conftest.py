@@ -1,0 +1,92 @@
+"""The engines that are installed here, loaded once a run, and a server of them on loopback."""
+
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, ClientSession, FormData
+
+from streams.wire.codec import dumps, loads
+from vendors.local.engines import Engines, find_engines
+from vendors.local.server import listening
+
+
+@dataclass(frozen=True)
+class Local:
+    url: str
+    http: ClientSession
+
+    def post(self, path: str, **body: Any):
+        headers = {"Content-Type": "application/json"}
+        return self.http.post(f"{self.url}{path}", data=dumps(body), headers=headers)
+
+    def chat(self, *said: str, model: str = "scripted:0", **fields: Any):
+        """`said` are the messages of the user."""
+        messages = [{"role": "user", "content": text} for text in said]
+        return self.post("/chat/completions", **{"model": model, "messages": messages, **fields})
+
+    def speech(self, text: str, model: str = "espeak", **fields: Any):
+        return self.post("/audio/speech", model=model, input=text, **fields)
+
+    def transcription(self, audio: bytes, **fields: str):
+        form = FormData()
+        form.add_field("file", io.BytesIO(audio), filename="audio.wav")
+        for name, value in {"model": "whisper", **fields}.items():
+            form.add_field(name, value)
+        return self.http.post(f"{self.url}/audio/transcriptions", data=form)
+
+
+async def events(response: ClientResponse) -> list[dict[str, Any]]:
+    """The JSON of every event, read by the letter; `[DONE]` is an empty object."""
+    assert response.status == 200, await response.text()
+    assert response.content_type == "text/event-stream"
+    *frames, rest = (await response.read()).split(b"\n\n")
+    assert rest == b""
+    assert all(frame.startswith(b"data: ") and b"\n" not in frame for frame in frames)
+    return [{} if frame == b"data: [DONE]" else loads(frame[6:]) for frame in frames]
+
+
+async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
+    """The status and the error of a refused request."""
+    error = (await response.json())["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    return response.status, error
+
+
+@pytest.fixture(scope="session")
+def engines() -> Iterator[Engines]:
+    found = find_engines()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def needs(engines: Engines) -> Callable[..., None]:
+    """Skips the test, and says why, where an engine is not installed."""
+
+    def check(*names: str) -> None:
+        for name in names:
+            if name in engines.missing:
+                pytest.skip(engines.missing[name])
+
+    return check
+
+
+@pytest.fixture
+async def serving() -> AsyncIterator[Callable[[Engines], Awaitable[Local]]]:
+    """Makes servers of given engines."""
+    async with AsyncExitStack() as stack:
+
+        async def serve(engines: Engines) -> Local:
+            url = await stack.enter_async_context(listening(engines))
+            return Local(url, await stack.enter_async_context(ClientSession()))
+
+        yield serve
+
+
+@pytest.fixture
+async def local(serving: Callable[[Engines], Awaitable[Local]], engines: Engines) -> Local:
+    return await serving(engines)

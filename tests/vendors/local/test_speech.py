@@ -1,0 +1,169 @@
+"""Real voices: espeak-ng and piper, where they are installed."""
+# ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
+
+import base64
+import itertools
+from typing import Any
+
+import pytest
+
+from streams.audio import WAV, parse_wav, sniff
+from streams.mp3 import mp3_duration_ms
+from tests.vendors.local.conftest import Local, events, refusal
+from vendors.local.engines import Engines
+from vendors.speech.visemes import visemes_of
+
+SAID = "Hello there, how are you today? The quick brown fox jumps over the lazy dog. It is a fine day."
+SECONDS = (4, 9)
+"""How long somebody may take to say it."""
+
+
+def audio_of(seen: list[dict[str, Any]]) -> bytes:
+    return b"".join(base64.b64decode(event["audio"]) for event in seen if event["type"] == "speech.audio.delta")
+
+
+def phonemes_of(seen: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return [
+        (phoneme["phoneme"], phoneme["offset_ms"])
+        for event in seen
+        if event["type"] == "speech.audio.phonemes"
+        for phoneme in event["phonemes"]
+    ]
+
+
+def assert_phonemes_come_before_their_audio(seen: list[dict[str, Any]], bytes_per_ms: float) -> None:
+    told_ms = audio_ms = 0.0
+    for event in seen:
+        if event["type"] == "speech.audio.phonemes":
+            assert event["phonemes"][0]["offset_ms"] >= audio_ms - 2  # both are cut to whole milliseconds
+            told_ms = event["phonemes"][-1]["offset_ms"]
+        elif event["type"] == "speech.audio.delta":
+            audio_ms += len(base64.b64decode(event["audio"])) / bytes_per_ms
+    assert audio_ms - told_ms < 1_000
+
+
+@pytest.fixture(params=["espeak", "piper"])
+def engine(request: pytest.FixtureRequest, needs) -> str:
+    needs(request.param)
+    return request.param
+
+
+async def test_phonemes_ascend_and_come_before_their_audio(local: Local, engine: str) -> None:
+    async with local.speech(SAID, engine, response_format="pcm", stream_format="sse") as response:
+        assert response.headers["X-Sample-Rate"] == "22050"
+        *seen, done = await events(response)
+    assert done == {
+        "type": "speech.audio.done",
+        "usage": {"input_tokens": len(SAID), "output_tokens": 0, "total_tokens": len(SAID)},
+    }
+    duration_ms = len(audio_of(seen)) / 44.1
+    assert SECONDS[0] * 1000 < duration_ms < SECONDS[1] * 1000
+    assert_phonemes_come_before_their_audio(seen, 44.1)
+    offsets = [offset_ms for _, offset_ms in phonemes_of(seen)]
+    assert offsets == sorted(offsets)
+    assert offsets[-1] <= duration_ms + 1
+    shapes = visemes_of(phonemes_of(seen))
+    assert len({shape.viseme_id for shape in shapes}) > 10
+    assert 30 < len(shapes) < 100
+
+
+async def test_audio_flows_before_all_of_it_is_spoken(local: Local, engines: Engines, needs) -> None:
+    needs("espeak")
+    async with engines.voice("espeak").speak(SAID, voice=None, speed=1.0) as spoken:
+        first = await anext(spoken)
+    assert 0 < len(first.pcm) < 2 * 44_100
+
+
+@pytest.mark.parametrize("response_format", ["mp3", "wav", "pcm"])
+async def test_formats_play_as_long_as_they_should(local: Local, engine: str, response_format: str) -> None:
+    async with local.speech(SAID, engine, response_format=response_format) as response:
+        assert response.status == 200
+        audio = await response.read()
+    if response_format == "mp3":
+        assert response.content_type == "audio/mpeg"
+        assert b"Xing" not in audio[:500]
+        assert b"Info" not in audio[:500]
+        seconds = mp3_duration_ms(audio) / 1000
+        assert len(audio) == pytest.approx(seconds * 8_000, rel=0.05)
+    elif response_format == "wav":
+        assert (response.content_type, sniff(audio)) == ("audio/wav", WAV)
+        header = parse_wav(audio)
+        assert header is not None
+        assert (header.sample_rate, header.channels, header.data_bytes) == (22_050, 1, None)
+        seconds = (len(audio) - header.data_offset) / 44_100
+    else:
+        seconds = len(audio) / 44_100
+    assert SECONDS[0] < seconds < SECONDS[1]
+
+
+async def test_speed_changes_how_long_it_takes(local: Local, engine: str) -> None:
+    text = "The quick brown fox jumps over the lazy dog."
+    lengths = []
+    for speed in (0.25, 0.5, 1, 2, 4):
+        async with local.speech(text, engine, speed=speed, response_format="pcm") as response:
+            assert response.status == 200
+            lengths.append(len(await response.read()))
+    assert all(1.2 < slow / fast < 3 for slow, fast in itertools.pairwise(lengths))
+
+
+async def test_espeak_speaks_the_languages_that_it_is_asked_for(local: Local, needs) -> None:
+    needs("espeak")
+    heard = {}
+    for voice in ("en-us", "en-GB", "de", "de-AT", "fr", "fr-fr", "zh", "en-us+f3"):
+        async with local.speech("Station", voice=voice, response_format="pcm", stream_format="sse") as response:
+            heard[voice] = [phoneme for phoneme, _ in phonemes_of(await events(response))]
+    assert "".join(heard["en-us"]).startswith("stˈeɪʃən")
+    assert "".join(heard["de"]).startswith("ʃ")
+    assert heard["de"] == heard["de-AT"] != heard["fr"] == heard["fr-fr"]
+    assert all(len(phonemes) > 4 for phonemes in heard.values())
+
+
+@pytest.mark.parametrize("voice", ["alloy", "nosuch", "f2", "al", "en-us+nobody", "en-us+../f2"])
+async def test_unknown_voice_is_refused(local: Local, engine: str, voice: str) -> None:
+    async with local.speech("Hello", engine, voice=voice) as response:
+        status, error = await refusal(response)
+    assert (status, error["param"]) == (400, "voice")
+    async with local.speech("Hello", engine) as response:
+        assert response.status == 200
+        assert len(await response.read()) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"text": " \n "}, "input"),
+        ({"text": "x" * 4097}, "input"),
+        ({"text": "x", "speed": 0.2}, "speed"),
+        ({"text": "x", "response_format": "opus"}, "response_format"),
+        ({"text": "x", "stream_format": "json"}, "stream_format"),
+    ],
+)
+async def test_bad_parameters_are_named(local: Local, engine: str, fields: dict[str, Any], param: str) -> None:
+    async with local.speech(model=engine, **fields) as response:
+        status, error = await refusal(response)
+    assert (status, error["param"]) == (400, param)
+
+
+async def test_long_text_does_not_keep_others_waiting(local: Local, engines: Engines, needs) -> None:
+    """Sentence by sentence, requests take turns: the short one is done long before the long one."""
+    needs("espeak")
+    voice = engines.voice("espeak")
+    async with (
+        voice.speak(SAID * 40, voice=None, speed=1.0) as long,
+        voice.speak("Hi.", voice=None, speed=1.0) as short,
+    ):
+        pieces = [await anext(long)]
+        assert b"".join([piece.pcm async for piece in short])
+        pieces += [piece async for piece in long]
+    assert sum(len(piece.pcm) for piece in pieces) > 40 * SECONDS[0] * 44_100
+
+
+async def test_voice_that_nobody_hears_stops_at_once(engines: Engines, needs) -> None:
+    """Four minutes of one slow sentence: what is left of it is never spoken."""
+    needs("espeak")
+    voice = engines.voice("espeak")
+    async with voice.speak("la " * 330, voice=None, speed=0.25) as spoken:
+        begun = len((await anext(spoken)).pcm)
+    assert 0 < begun < 60 * 44_100
+    async with voice.speak("Hi.", voice=None, speed=1.0) as spoken:
+        assert 0 < sum([len(piece.pcm) async for piece in spoken]) < 2 * 44_100

@@ -1,0 +1,75 @@
+"""Mouth shapes."""
+# ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vendors.protocols import Viseme
+from vendors.speech.visemes import estimate, visemes_of
+
+PHONEMES = st.sampled_from(
+    ["a", "ʊ", "ˈoʊ", "t", "ʃ", "_", "", " ", "ˈ", "ː", "m", "ɑːɹ", "tɕ", "ɑ̃", "ç", "?", "X", "^", "."]
+)
+
+
+@given(st.lists(st.tuples(PHONEMES | st.text(max_size=3), st.integers(0, 10_000)), max_size=60))
+def test_shapes_ascend_and_differ_from_their_neighbours(phonemes: list[tuple[str, int]]) -> None:
+    check(visemes_of(phonemes))
+
+
+@given(st.lists(PHONEMES, max_size=40))
+def test_shapes_stand_where_a_phoneme_stands(phonemes: list[str]) -> None:
+    timed = [(phoneme, 10 * index) for index, phoneme in enumerate(phonemes)]
+    assert {shape.offset_ms for shape in visemes_of(timed)} <= {offset for _, offset in timed}
+
+
+@given(st.text(max_size=300), st.integers(0, 100_000))
+def test_estimate_fills_the_time_and_shuts_the_mouth(text: str, duration_ms: int) -> None:
+    shapes = estimate(text, duration_ms)
+    check(shapes)
+    if shapes:
+        assert shapes[0].offset_ms == 0
+        assert shapes[-1].viseme_id == 0
+        assert shapes[-1].offset_ms <= duration_ms
+    if any(letter.isalnum() for letter in text) and duration_ms > 0:
+        assert shapes
+
+
+def check(shapes: list[Viseme]) -> None:
+    assert all(0 <= shape.viseme_id <= 21 for shape in shapes)
+    for before, after in itertools.pairwise(shapes):
+        assert before.offset_ms < after.offset_ms
+        assert before.viseme_id != after.viseme_id
+
+
+@pytest.mark.parametrize(
+    ("phonemes", "ids"),
+    [
+        ([("h", 0), ("ə", 50), ("l", 100), ("ˈoʊ", 150), ("_", 300)], [12, 1, 14, 8, 0]),
+        ([("b", 0), ("ˈɔɪ", 80)], [21, 10]),
+        ([("b", 0), ("ɔ", 80), ("ɪ", 120)], [21, 10]),  # one sound, told as two
+        ([("n", 0), ("ˈ", 50), ("a", 60), ("ʊ", 90)], [19, 9]),
+        ([("t", 0), ("ʃ", 20), ("ɜ", 60), ("ː", 80), ("t", 120), ("ʃ", 140)], [16, 5, 16]),
+        ([("a", 0), (" ", 30), ("ɪ", 40)], [2, 6]),  # two words
+        ([("k", 0), ("ɡ", 40), ("ŋ", 80)], [20]),
+        ([("m", 0), ("p", 30), ("ɛɹ", 60)], [21, 4]),
+        ([("ʁ", 0), ("ɑ̃", 30), ("ç", 60), ("yː", 90)], [13, 2, 16, 7]),
+        ([("☃", 0)], [0]),
+        ([], []),
+    ],
+)
+def test_phonemes_have_their_shapes(phonemes: list[tuple[str, int]], ids: list[int]) -> None:
+    assert [shape.viseme_id for shape in visemes_of(phonemes)] == ids
+
+
+def test_shape_that_lasts_no_time_gives_way() -> None:
+    assert visemes_of([("_", 5), ("m", 5), ("ɑ", 40)]) == [Viseme(5, 21), Viseme(40, 2)]
+
+
+def test_letters_are_guessed_in_order() -> None:
+    assert [shape.viseme_id for shape in estimate("Show me", 700)] == [16, 9, 21, 4, 0]
+    assert estimate("", 500) == estimate("hello", 0) == []
+    assert len(estimate("你好", 400)) == 5

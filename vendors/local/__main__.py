@@ -1,0 +1,64 @@
+"""`python -m vendors.local`: the engines of this machine, in a process of their own.
+
+Prints one line of JSON when it listens: where, and what keeps each engine from working. SIGTERM and SIGINT end it.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+import structlog
+import uvloop
+
+from streams.wire.codec import dumps
+from vendors.local.engines import open_engines
+from vendors.local.server import listening
+
+
+def main() -> None:
+    options = _options()
+    os.environ["HF_HUB_OFFLINE"] = "1"  # noqa: TID251 - a process entry point; read when whisper is imported
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(lambda event, **_: dumps(event, default=str).decode()),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    uvloop.run(_serve(options))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m vendors.local", description="The engines of this machine, speaking OpenAI's protocol."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="0: a free one (default)")
+    parser.add_argument(
+        "--pace-ms", type=int, default=20, help="time between two words of `scripted` (default: %(default)s)"
+    )
+    return parser.parse_args()
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with (
+        open_engines(pace_ms=options.pace_ms) as engines,
+        listening(engines, host=options.host, port=options.port) as url,
+    ):
+        line = dumps({"listening": url, "engines": engines.faults()}).decode()
+        print(line, flush=True)
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    main()

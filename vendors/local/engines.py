@@ -1,0 +1,92 @@
+"""The engines of this machine by the names of their models: those that can be used, and what others lack."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from vendors.local import espeak, piper, smollm2, whisper
+from vendors.local.espeak import Espeak
+from vendors.local.faults import engine_missing, model_not_found
+from vendors.local.packages import first_fault
+from vendors.local.piper import Piper
+from vendors.local.protocols import ChatEngine, EarEngine, VoiceEngine
+from vendors.local.scripted import Scripted
+from vendors.local.smollm2 import SmolLM2
+from vendors.local.whisper import Whisper
+
+_NEEDS = {
+    "smollm2": smollm2.NEEDS,
+    "whisper": whisper.NEEDS,
+    "espeak": espeak.NEEDS,
+    "piper": piper.NEEDS,
+}
+
+AnyEngine = TypeVar("AnyEngine", ChatEngine, EarEngine, VoiceEngine)
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """`missing` names the engines that are not installed or not sound, each with the reason."""
+
+    chats: Mapping[str, ChatEngine]
+    ears: Mapping[str, EarEngine] = field(default_factory=dict)
+    voices: Mapping[str, VoiceEngine] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    def chat(self, model: str) -> ChatEngine:
+        return self._named(self.chats, model)
+
+    def ear(self, model: str) -> EarEngine:
+        return self._named(self.ears, model)
+
+    def voice(self, model: str) -> VoiceEngine:
+        return self._named(self.voices, model)
+
+    def faults(self) -> dict[str, str | None]:
+        """Every engine with what keeps it from working; none for those that work."""
+        return {name: engine.fault for name, engine in self._all().items()} | dict(self.missing)
+
+    def close(self) -> None:
+        """Wait for the jobs under way."""
+        for engine in self._all().values():
+            engine.close()
+
+    def _all(self) -> dict[str, ChatEngine | EarEngine | VoiceEngine]:
+        return {**self.chats, **self.ears, **self.voices}
+
+    def _named(self, engines: Mapping[str, AnyEngine], model: str) -> AnyEngine:
+        if model in engines:
+            return engines[model]
+        if model in self.missing:
+            raise engine_missing(model, self.missing[model])
+        raise model_not_found(model)
+
+
+def find_engines(*, pace_ms: int = 20) -> Engines:
+    """Look what is installed, and read all weights to check them (about a second: not in an event loop)."""
+    with ThreadPoolExecutor(len(_NEEDS)) as pool:
+        faults = dict(zip(_NEEDS, pool.map(first_fault, _NEEDS.values()), strict=True))
+    missing = {name: fault for name, fault in faults.items() if fault is not None}
+
+    def usable(name: str, make: Callable[[], AnyEngine]) -> dict[str, AnyEngine]:
+        return {} if name in missing else {name: make()}
+
+    chats: dict[str, ChatEngine] = {"scripted": Scripted(pace_ms)}
+    return Engines(
+        chats=chats | usable("smollm2", SmolLM2),
+        ears=usable("whisper", Whisper),
+        voices=usable("espeak", Espeak) | usable("piper", Piper),
+        missing=missing,
+    )
+
+
+@asynccontextmanager
+async def open_engines(*, pace_ms: int) -> AsyncIterator[Engines]:
+    engines = await asyncio.to_thread(find_engines, pace_ms=pace_ms)
+    try:
+        yield engines
+    finally:
+        await asyncio.to_thread(engines.close)

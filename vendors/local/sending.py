@@ -1,0 +1,53 @@
+"""Responses that flow: they begin with their first bytes; one that breaks is told apart from a whole one."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from streams.wire.codec import dumps
+from vendors.local.faults import Fault, server_error
+
+log = structlog.get_logger()
+
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value: dict[str, Any]) -> bytes:
+    return b"data: " + dumps(value) + b"\n\n"
+
+
+async def send(
+    request: web.Request, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]
+) -> web.StreamResponse:
+    """Send `pieces` as they come. What is wrong before the first one is raised: it can be answered as usual.
+
+    Behind it, an event stream ends with an event that holds the error; other bodies are cut.
+    """
+    response = web.StreamResponse(headers=headers | {"Cache-Control": "no-store"})
+    async with aclosing(pieces):
+        first = await anext(pieces, b"")
+        await response.prepare(request)
+        try:
+            await response.write(first)
+            async for piece in pieces:
+                await response.write(piece)
+            await response.write_eof()
+        except ConnectionError:
+            log.debug("client.gone", path=request.path)
+        except Exception as error:  # noqa: BLE001 - told to the client, whatever it is
+            await _broken(request, response, error)
+    return response
+
+
+async def _broken(request: web.Request, response: web.StreamResponse, error: Exception) -> None:
+    fault = error if isinstance(error, Fault) else server_error()
+    log.warning("stream.broken", path=request.path, exc_info=None if fault is error else error)
+    if response.headers["Content-Type"] == EVENT_STREAM:
+        await response.write(event(fault.body()))
+        await response.write_eof()
+    elif request.transport is not None:
+        request.transport.abort()
