@@ -1,0 +1,52 @@
+"""App servers call on behalf of a user, with a server token (S2S)."""
+
+import pytest
+
+from app.accounts.tokens import make_server_token
+from streams.wire.ids import new_id
+from tests.app.ai.conftest import Talk
+from tests.servers import SERVER_KEY, Server
+from tests.sse_client import all_events
+
+
+def token(**claims: str) -> dict[str, str]:
+    made = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **claims)
+    return {"X-Service-Auth-Token": made}
+
+
+async def test_a_server_converses_for_a_user_who_finds_it_in_their_history(talk: Talk, strategy) -> None:
+    await strategy("one", "say:Hello there")
+    url = f"{talk.server.url}/bp/server/user/{talk.uid}/ai/conversation"
+    http = talk.server.http
+    async with http.post(url, data=talk.params("one") + b"Hi", headers=token(sub=talk.uid)) as response:
+        talk.remember(response)
+        assert (await all_events(response))[-1].name == "end"
+    assert (await talk.history())["conversation"]["record_count"] == 1
+    query = {"conversation_id": talk.conversation_id}
+    async with http.get(f"{url}/query", params=query, headers=token(scope="ai account")) as response:
+        assert response.status == 200
+        assert len((await response.json())["data"]["conversation_records"]) == 1
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_a_server_has_a_text_spoken(talk: Talk) -> None:
+    url = f"{talk.server.url}/bp/server/user/{talk.uid}/ai/audio/tts"
+    body = {"text": "Hello", "strategies": ["local"]}
+    async with talk.server.http.post(url, json=body, headers=token()) as response:
+        assert (await all_events(response))[-1].name == "end"
+
+
+async def test_a_server_is_refused_as_its_token_says(talk: Talk, server: Server, strategy) -> None:
+    await strategy("one", "say:Hello there")
+
+    async def refusal(user_id: str, headers: dict[str, str]) -> tuple[int, str]:
+        url = f"{server.url}/bp/server/user/{user_id}/ai/conversation"
+        async with server.http.post(url, data=talk.params("one") + b"Hi", headers=headers) as response:
+            return response.status, (await response.json())["error"]["error_type"]
+
+    assert await refusal(talk.uid, {}) == (401, "auth_failed")
+    assert await refusal(talk.uid, {"X-Service-Session-Token": talk.token}) == (401, "auth_failed")
+    assert await refusal(talk.uid, token(scope="account")) == (403, "permission_denied")
+    assert await refusal(talk.uid, token(sub=new_id())) == (403, "permission_denied")
+    assert await refusal(new_id(), token()) == (404, "item_not_found")
+    assert await refusal("nobody", token()) == (404, "item_not_found")
