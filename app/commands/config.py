@@ -1,0 +1,68 @@
+"""`python -m app config export DIR` and `config import DIR`."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.commands.config_files import export_folder, import_folder
+from app.logs import configure as configure_logs
+from app.services import open_services
+from app.settings import Settings
+from storage.config_edits import Change
+from streams.wire.errors import ServiceError
+
+__all__ = ["add_parser", "import_folder"]
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `config` to the commands; `args.run(args)` runs it and returns the exit code."""
+    config = subparsers.add_parser("config", help="export and import named configs as YAML files")
+    actions = config.add_subparsers(dest="action", required=True)
+    for action, title in (("export", "write configs to a folder"), ("import", "read configs from a folder")):
+        parser = actions.add_parser(action, help=title)
+        parser.add_argument("folder", type=Path, metavar="DIR", help="holds <app>/<kind>/<name>.yaml")
+        parser.add_argument("--app", help="of this app alone")
+        parser.set_defaults(run=run)
+        if action == "import":
+            parser.add_argument("--dry-run", action="store_true", help="show what would change")
+            parser.add_argument("--author", default="import", help="who is written as the author")
+
+
+def run(args: argparse.Namespace) -> int:
+    env = os.environ  # noqa: TID251 - an entry point, and the place that {env: NAME} speaks of
+    configure_logs(level="error")  # what changed is told below, in words of its own
+    try:
+        asyncio.run(_run(args, Settings.from_env(env), env))
+    except (ServiceError, OSError) as error:
+        sys.stderr.write(f"parley: {error}\n")
+        return 1
+    return 0
+
+
+async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, str]) -> None:
+    async with open_services(settings) as services:
+        if args.action == "export":
+            for path in await export_folder(services.configs, args.folder, app_id=args.app):
+                sys.stderr.write(f"{path} belongs to no config\n")
+            return
+        changes = await import_folder(
+            services.configs,
+            args.folder,
+            author=args.author,
+            env=env,
+            only=lambda key: args.app in {None, key.app_id},
+            dry_run=args.dry_run,
+        )
+    sys.stdout.writelines(f"{line(change)}\n" for change in changes)
+    if args.dry_run:
+        sys.stdout.write("nothing was written\n")
+
+
+def line(change: Change) -> str:
+    """A change in one line: `changed    default/speech/local: voice, waits.first_output_s`."""
+    fields = f": {', '.join(change.fields)}" if change.fields else ""
+    return f"{change.what:<10} {'/'.join(change.key)}{fields}"

@@ -1,0 +1,147 @@
+"""Configs as a folder of YAML files, `<app>/<kind>/<name>.yaml`, to keep under version control."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import SecretStr
+
+from storage.config_edits import Change, Edit
+from storage.config_rows import ConfigKey, Revision
+from storage.config_secrets import left_out
+from storage.configs import ConfigStore
+from storage.kinds import KINDS
+from streams.wire.codec import dumps, loads_request
+from streams.wire.errors import InvalidParameter, ServiceError, StoreError
+
+_SECRETS_COMMENT = """\
+# Secrets are not exported: {paths}.
+# Write one as {{env: NAME}} to take it from the environment; one that is absent stays as it is stored.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """`value` may hold `{"env": NAME}` where a secret belongs."""
+
+    path: Path
+    key: ConfigKey
+    value: Any
+
+
+async def import_folder(
+    configs: ConfigStore,
+    folder: Path,
+    *,
+    author: str,
+    env: Mapping[str, str],
+    only: Callable[[ConfigKey], bool] | None = None,
+    keep_edited_by_others: bool = False,
+    dry_run: bool = False,
+) -> list[Change]:
+    """Make every config of `folder` active that differs, all or none, and tell what became of each.
+
+    With `keep_edited_by_others`, a config whose last revision another author wrote stays, deleted ones too.
+    """
+    files = [file for file in read_folder(folder) if only is None or only(file.key)]
+    async with configs.editing(author=author, dry_run=dry_run) as edit:
+        return [await _brought(edit, file, env, keep_edited_by_others=keep_edited_by_others) for file in files]
+
+
+async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> list[Path]:
+    """Write a file for each active config, of one app or all, and return those that belong to none."""
+    revisions = await configs.overview(app_id=app_id)
+    return write_folder(revisions, folder)
+
+
+def read_folder(folder: Path) -> list[ConfigFile]:
+    """The files of `folder`, apps first and what is referred to before what refers to it."""
+    if not folder.is_dir():
+        raise InvalidParameter(f"{folder} is not a folder")
+    found = []
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if any(part.startswith(".") for part in inside.parts):
+            continue
+        if path.is_symlink():
+            raise InvalidParameter(f"{inside} is a symbolic link")
+        if not path.is_dir():
+            found.append(_config_file(path, inside))
+    order = {kind: position for position, kind in enumerate(KINDS)}
+    return sorted(found, key=lambda file: (order[file.key.kind], file.key))
+
+
+def write_folder(revisions: list[Revision], folder: Path) -> list[Path]:
+    """Write the revisions and return the YAML files of their apps that belong to none of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    root = folder.resolve()
+    written = set()
+    for revision in revisions:
+        app_id, kind, name = revision.key
+        path = root / app_id / kind / f"{name}.yaml"
+        if path.resolve() != path:
+            raise InvalidParameter(f"{path} leads somewhere else")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_text(revision), encoding="utf-8")
+        written.add(path)
+    apps = {revision.key.app_id for revision in revisions}
+    return sorted(path for app_id in apps for path in (root / app_id).rglob("*.yaml") if path not in written)
+
+
+def _config_file(path: Path, inside: Path) -> ConfigFile:
+    if len(inside.parts) != len(ConfigKey._fields) or inside.suffix != ".yaml":
+        raise InvalidParameter(f"{inside} is not named <app>/<kind>/<name>.yaml")
+    app_id, kind, _ = inside.parts
+    if kind not in KINDS:
+        raise InvalidParameter(f"{inside}: kind {kind} does not exist")
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # Through JSON and back: what it cannot hold must not reach the store.
+        value = loads_request(dumps({} if value is None else value))
+    except (UnicodeDecodeError, yaml.YAMLError, TypeError) as error:
+        raise InvalidParameter(f"{inside}: {' '.join(str(error).split())}") from None
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{inside}: {error.what}") from None
+    return ConfigFile(inside, ConfigKey(app_id, kind, inside.stem), value)
+
+
+async def _brought(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:
+    try:
+        value = _with_env(file.value, env)
+        return await edit.converge(file.key, value, keep_edited_by_others=keep_edited_by_others)
+    except StoreError:
+        raise
+    except ServiceError as error:
+        raise ServiceError(f"{file.path}: {error.what}", error_type=error.error_type) from None
+
+
+def _with_env(value: Any, env: Mapping[str, str]) -> Any:
+    """`value` with the environment's secrets in the places that name them."""
+    if isinstance(value, dict):
+        if value.keys() == {"env"} and isinstance(value["env"], str):
+            if not env.get(value["env"]):
+                raise InvalidParameter(f"{value['env']} is not set in the environment")
+            return SecretStr(env[value["env"]])
+        return {key: _with_env(item, env) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_env(item, env) for item in value]
+    return value
+
+
+def _text(revision: Revision) -> str:
+    value, secrets = left_out(revision)
+    text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=100)
+    return _SECRETS_COMMENT.format(paths=", ".join(secrets)) + text if secrets else text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Prompts of several lines stand as they are read."""
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text_node)

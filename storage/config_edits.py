@@ -1,0 +1,203 @@
+"""Changing named configs: what a value must be before it is written, and the transaction that writes it."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from storage import config_rows as rows
+from storage.config_differences import differences
+from storage.config_rows import ConfigKey, Revision
+from storage.config_secrets import MARK, kept, opened, sealed
+from storage.kinds.apps import APPS
+from storage.kinds.base import ConfigKind
+from storage.postgres import Connection
+from storage.secrets import Keyring
+from streams.wire.errors import InvalidOperation, InvalidParameter, ItemNotFound, ServiceError
+from streams.wire.model import Model, faults
+
+DEFAULT = "default"
+_NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
+
+Check = Callable[[str, str, Model], None]
+"""Told the app, the kind and a value that fits its model; raises `InvalidParameter("<path> <what>")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a config that was to have a value; `fields` are the paths that differed.
+
+    `kept`: someone else wrote the active value, and it stays.
+    """
+
+    key: ConfigKey
+    what: Literal["added", "changed", "unchanged", "kept"]
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What values are held against: the kinds, the check of what only a vendor knows, the keys of secrets."""
+
+    kinds: Mapping[str, ConfigKind[Any]]
+    keyring: Keyring
+    check: Check | None = None
+
+    def kind(self, key: ConfigKey) -> ConfigKind[Any]:
+        kind = self.kinds.get(key.kind)
+        if kind is None:
+            raise ItemNotFound(f"kind {key.kind} does not exist")
+        return kind
+
+    def judge(
+        self, key: ConfigKey, value: Any, *, unknown: Literal["forbid", "ignore"] = "forbid"
+    ) -> tuple[Any, list[Fault]]:
+        """The value as it is kept (defaults left out, secrets opened) and what is wrong with it."""
+        try:
+            typed = self.kind(key).model.model_validate(value, extra=unknown)
+        except ValidationError as error:
+            marked = _marked(value)
+            return None, [
+                Fault(path, "has no stored secret to keep" if path in marked else what)
+                for path, what in faults(error)
+            ]
+        try:
+            if self.check is not None:
+                self.check(key.app_id, key.kind, typed)
+        except InvalidParameter as error:
+            path, _, what = error.what.partition(" ")
+            return None, [Fault(path, what)]
+        return typed.model_dump(exclude_unset=True, by_alias=True), []
+
+
+class Edit:
+    """Changes of configs in one transaction, written by one author."""
+
+    def __init__(self, conn: Connection, rules: Rules, *, author: str) -> None:
+        self._conn = conn
+        self._rules = rules
+        self._author = author
+        self.written: list[tuple[ConfigKey, int]] = []
+
+    async def put(self, key: ConfigKey, value: Any, *, comment: str = "", if_match: int | None = None) -> int:
+        """Make `value` the active one and return its revision; where it marks a secret, that one stays."""
+        newest = await self._newest(key, if_match)
+        accepted = await self._accepted(key, value, newest)
+        return await self._write(key, newest, accepted, comment=comment)
+
+    async def converge(self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False) -> Change:
+        """Write `value` only where the active one differs; secrets that it leaves out stay."""
+        newest = await self._newest(key)
+        if newest is not None and keep_edited_by_others and newest.author != self._author:
+            return Change(key, "kept")
+        before = self._opened(newest)
+        accepted = await self._accepted(key, kept(value, before, absent=True), newest)
+        if before is None:
+            await self._write(key, newest, accepted)
+            return Change(key, "added")
+        fields = tuple(difference.path for difference in differences(before, accepted))
+        if not fields:
+            return Change(key, "unchanged")
+        await self._write(key, newest, accepted)
+        return Change(key, "changed", fields)
+
+    async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
+        newest = await self._newest(key, if_match)
+        if newest is None or newest.deleted:
+            raise absent(key)
+        return await self._append(key, newest, value=None, secrets={}, comment=comment)
+
+    async def rollback(
+        self, key: ConfigKey, revision: int, *, comment: str = "", if_match: int | None = None
+    ) -> int:
+        """Make the value of an old revision the active one, as a new revision."""
+        newest = await self._newest(key, if_match)
+        old = await rows.revision_at(self._conn, key, revision)
+        if old is None:
+            raise ItemNotFound(f"{key.kind} {key.name} has no revision {revision}")
+        if old.deleted:
+            raise InvalidParameter(f"revision {revision} is a deletion")
+        # Fields that the kind has lost since are no reason to refuse what was right once.
+        accepted = await self._accepted(key, self._opened(old), old, unknown="ignore")
+        return await self._write(key, newest, accepted, comment=comment or f"rollback to revision {revision}")
+
+    async def _newest(self, key: ConfigKey, if_match: int | None = None) -> Revision | None:
+        kind = self._rules.kind(key)
+        for field, text in (("app", key.app_id), ("name", key.name)):
+            if _NAME.fullmatch(text) is None:
+                raise InvalidParameter(f"{field} must be 1 to 64 of A-Z a-z 0-9 . _ - and not begin with a dot")
+        if kind.singleton and key.name != DEFAULT:
+            raise InvalidParameter(f"name must be {DEFAULT}: an app has one config of kind {kind.name}")
+        newest = await rows.newest(self._conn, key)
+        if if_match is not None and (newest is None or newest.deleted or newest.revision != if_match):
+            raise InvalidOperation("If-Match is not the active revision", status_hint=412)
+        return newest
+
+    async def _accepted(
+        self,
+        key: ConfigKey,
+        value: Any,
+        stored: Revision | None,
+        *,
+        unknown: Literal["forbid", "ignore"] = "forbid",
+    ) -> Any:
+        await self._require_app(key)
+        accepted, wrong = self._rules.judge(key, kept(value, self._opened(stored)), unknown=unknown)
+        if wrong:
+            raise InvalidParameter(f"{wrong[0].path or 'value'} {wrong[0].message}")
+        return accepted
+
+    async def _require_app(self, key: ConfigKey) -> None:
+        if key.kind == APPS.name:
+            return
+        app = await rows.newest(self._conn, ConfigKey(key.app_id, APPS.name, DEFAULT))
+        if app is None or app.deleted:
+            raise ServiceError(f"app {key.app_id} does not exist", error_type="app_not_found")
+
+    def _opened(self, revision: Revision | None) -> Any:
+        return None if revision is None else opened(self._rules.keyring, revision)[0]
+
+    async def _write(self, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = "") -> int:
+        shown, boxes = sealed(self._rules.keyring, key, value)
+        return await self._append(key, newest, value=shown, secrets=boxes, comment=comment)
+
+    async def _append(
+        self, key: ConfigKey, newest: Revision | None, *, value: Any, secrets: dict[str, str], comment: str
+    ) -> int:
+        revision = 1 if newest is None else newest.revision + 1
+        await rows.append(
+            self._conn,
+            key,
+            revision=revision,
+            value=value,
+            secrets=secrets,
+            author=self._author,
+            comment=comment,
+        )
+        self.written.append((key, revision))
+        return revision
+
+
+def absent(key: ConfigKey) -> ItemNotFound:
+    return ItemNotFound(f"{key.kind} {key.name} does not exist")
+
+
+def _marked(value: Any, path: str = "") -> set[str]:
+    """Where `value` still holds the mark of a secret."""
+    if value == MARK:
+        return {path}
+    if isinstance(value, dict):
+        inner = ((f"{path}.{key}" if path else str(key), item) for key, item in value.items())
+    elif isinstance(value, list):
+        inner = ((f"{path}[{index}]", item) for index, item in enumerate(value))
+    else:
+        return set()
+    return set().union(*(_marked(item, at) for at, item in inner))

@@ -1,0 +1,129 @@
+"""Secrets inside the value of a config: sealed where it is stored, marked where it is shown.
+
+Opened, a value holds `SecretStr` at the places of its secrets; the rest of it is plain JSON.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import SecretStr
+
+from storage.config_rows import ConfigKey, Revision
+from storage.secrets import BoxRefused, Keyring
+
+MARK = {"secret": True}
+"""What stands for a secret that is not shown. Writing it back keeps the secret."""
+
+_Path = tuple[str | int, ...]
+_LEFT_OUT = object()
+_IDENTITIES = ("id", "kid", "name")
+"""Fields that tell which item of a list is which, wherever it moves."""
+
+
+def masked(value: Any) -> Any:
+    """`value` with the mark in the place of each secret."""
+    return _replaced(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
+
+
+def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
+    """What is stored of `value`: itself, masked, and the boxes of its secrets by JSON Pointer.
+
+    A box opens only in the config and at the pointer that it was sealed for.
+    """
+    boxes: dict[str, str] = {}
+
+    def seal(path: _Path, item: Any) -> Any:
+        if not isinstance(item, SecretStr):
+            return item
+        pointer = _pointer(path)
+        boxes[pointer] = keyring.seal(item.get_secret_value(), aad=_aad(key, pointer))
+        return MARK
+
+    return _replaced(value, seal), boxes
+
+
+def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
+    """The value of a revision with its secrets, and the paths of those that no key opens: they keep the mark."""
+    refused: list[str] = []
+
+    def unseal(path: _Path, item: Any) -> Any:
+        pointer = _pointer(path)
+        if pointer not in stored.secrets:
+            return item
+        try:
+            plain = keyring.open(stored.secrets[pointer], aad=_aad(stored.key, pointer))
+        except BoxRefused:
+            refused.append(_shown(path))
+            return item
+        return SecretStr(plain)
+
+    return _replaced(stored.value, unseal), refused
+
+
+def left_out(stored: Revision) -> tuple[Any, list[str]]:
+    """The value without its secrets, and their paths. A list keeps the mark, so that its items stay in place."""
+    paths: list[str] = []
+
+    def leave_out(path: _Path, item: Any) -> Any:
+        if _pointer(path) in stored.secrets:
+            paths.append(_shown(path))
+            return item if isinstance(path[-1], int) else _LEFT_OUT
+        return item
+
+    return _replaced(stored.value, leave_out), paths
+
+
+def kept(value: Any, stored: Any, *, absent: bool = False) -> Any:
+    """`value` with the secrets of `stored` (opened) where it holds the mark of one.
+
+    With `absent`, also where it leaves them out. Items of a list are matched by identity, else by position.
+    """
+    if value == MARK and isinstance(stored, SecretStr):
+        return stored
+    if isinstance(value, dict) and isinstance(stored, dict):
+        given = {key: kept(item, stored.get(key), absent=absent) for key, item in value.items()}
+        if absent:
+            given = {key: item for key, item in stored.items() if _is_secret(item)} | given
+        return given
+    if isinstance(value, list) and isinstance(stored, list):
+        return [kept(item, _twin(index, item, stored), absent=absent) for index, item in enumerate(value)]
+    return value
+
+
+def _is_secret(item: Any) -> bool:
+    return isinstance(item, SecretStr) or item == MARK
+
+
+def _twin(index: int, item: Any, stored: list[Any]) -> Any:
+    if isinstance(item, dict):
+        for field in _IDENTITIES:
+            if field in item:
+                same = (other for other in stored if isinstance(other, dict) and other.get(field) == item[field])
+                return next(same, None)
+    return stored[index] if index < len(stored) else None
+
+
+def _aad(key: ConfigKey, pointer: str) -> str:
+    return "/".join(key) + pointer
+
+
+def _replaced(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
+    """`value` with `replace(path, item)` at each place. What it replaces is not entered."""
+    replacement = replace(path, value)
+    if replacement is not value:
+        return replacement
+    if isinstance(value, dict):
+        inner = {key: _replaced(item, replace, (*path, key)) for key, item in value.items()}
+        return {key: item for key, item in inner.items() if item is not _LEFT_OUT}
+    if isinstance(value, list):
+        return [_replaced(item, replace, (*path, index)) for index, item in enumerate(value)]
+    return value
+
+
+def _pointer(path: _Path) -> str:
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _shown(path: _Path) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")

@@ -1,0 +1,260 @@
+"""Named configs: typed and in memory for who reads, versioned in PostgreSQL, the same in every process."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn
+
+import structlog
+from pydantic import ValidationError
+
+from storage import config_rows as rows
+from storage.config_differences import Difference, differences
+from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, absent
+from storage.config_feed import announce, follow, listen
+from storage.config_rows import ConfigKey, Revision
+from storage.config_secrets import kept, masked, opened
+from storage.kinds import KINDS
+from storage.kinds.apps import APPS
+from storage.kinds.base import ConfigKind, ConfigModel
+from storage.postgres import Database
+from storage.redis import Valkey
+from storage.secrets import Keyring
+from streams.tasks import background
+from streams.wire.errors import ConfigInvalid, ItemNotFound, StoreError
+from streams.wire.model import faults
+
+log = structlog.get_logger()
+
+_STALE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Active(Generic[ConfigModel]):
+    """An active config. It never changes: a later revision is another one."""
+
+    value: ConfigModel
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    what: str
+
+
+class ConfigStore:
+    """Every active config of every app. Reading waits for nothing."""
+
+    def __init__(self, database: Database, valkey: Valkey, rules: Rules, *, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._valkey = valkey
+        self._rules = rules
+        self._entries: dict[ConfigKey, Active[Any] | _Broken] = {}
+        self._defaults = {name: _typed(kind, {}, revision=0) for name, kind in rules.kinds.items()}
+        self._refreshing = asyncio.Lock()
+        self._clock = clock
+        self._fresh_at = clock()
+        self.version = 0
+        """Grows with every change that this process has applied."""
+
+    def exists(self, kind: ConfigKind[Any], app_id: str, name: str = DEFAULT) -> bool:
+        return (app_id, kind.name, name) in self._entries
+
+    def apps(self) -> list[str]:
+        """Ids of the apps that this deployment serves."""
+        return sorted(key.app_id for key in self._entries if key.kind == APPS.name)
+
+    def names(self, kind: ConfigKind[Any], app_id: str) -> list[str]:
+        """Names of the app's configs of a kind, broken ones too."""
+        return sorted(key.name for key in self._entries if key.app_id == app_id and key.kind == kind.name)
+
+    def get(self, kind: ConfigKind[ConfigModel], app_id: str, name: str) -> Active[ConfigModel]:
+        """The active config; `ItemNotFound`, or `ConfigInvalid` where its value does not fit the kind."""
+        key = ConfigKey(app_id, kind.name, name)
+        entry = self._entries.get(key)
+        if entry is None:
+            raise absent(key)
+        if isinstance(entry, _Broken):
+            _refuse(key, entry)
+        return entry
+
+    def singleton(self, kind: ConfigKind[ConfigModel], app_id: str) -> ConfigModel:
+        """The config `default` of a kind, or the kind's defaults where the app has none."""
+        key = ConfigKey(app_id, kind.name, DEFAULT)
+        entry: Active[ConfigModel] | _Broken = self._entries.get(key) or self._defaults[kind.name]
+        if isinstance(entry, _Broken):
+            _refuse(key, entry)
+        return entry.value
+
+    def fault(self, key: ConfigKey) -> str | None:
+        """What is wrong with an active config that cannot be used."""
+        entry = self._entries.get(key)
+        return entry.what if isinstance(entry, _Broken) else None
+
+    @asynccontextmanager
+    async def editing(self, *, author: str, dry_run: bool = False) -> AsyncIterator[Edit]:
+        """One transaction of changes, alone among all processes; seen by this one when the block ends.
+
+        A `dry_run` does everything and then undoes it.
+        """
+        with suppress(_Undone):
+            async with self._database.transaction() as conn:
+                await rows.lock_changes(conn)
+                edit = Edit(conn, self._rules, author=author)
+                yield edit
+                if dry_run:
+                    raise _Undone
+            await self._announce(edit, author=author)
+
+    async def put(
+        self,
+        app_id: str,
+        kind: str,
+        name: str,
+        value: Any,
+        *,
+        author: str,
+        comment: str = "",
+        if_match: int | None = None,
+    ) -> int:
+        """Make `value` the active one and return its revision; `InvalidParameter` names a wrong field."""
+        async with self.editing(author=author) as edit:
+            return await edit.put(ConfigKey(app_id, kind, name), value, comment=comment, if_match=if_match)
+
+    async def delete(self, key: ConfigKey, *, author: str, comment: str = "", if_match: int | None = None) -> int:
+        async with self.editing(author=author) as edit:
+            return await edit.delete(key, comment=comment, if_match=if_match)
+
+    async def rollback(
+        self, key: ConfigKey, revision: int, *, author: str, comment: str = "", if_match: int | None = None
+    ) -> int:
+        async with self.editing(author=author) as edit:
+            return await edit.rollback(key, revision, comment=comment, if_match=if_match)
+
+    async def read(self, key: ConfigKey, *, revision: int | None = None) -> Revision:
+        """The active revision or an old one, with its secrets masked."""
+        self._rules.kind(key)
+        async with self._database.connection() as conn:
+            if revision is None:
+                found = await rows.newest(conn, key)
+            else:
+                found = await rows.revision_at(conn, key, revision)
+        if found is None or found.deleted:
+            raise absent(key) if revision is None else _no_revision(key, revision)
+        return found
+
+    async def overview(self, *, app_id: str | None = None, kind: str | None = None) -> list[Revision]:
+        """Active revisions, of one app or kind where it is given."""
+        async with self._database.connection() as conn:
+            return await rows.active(conn, app_id=app_id, kind=kind)
+
+    async def history(self, key: ConfigKey, *, before: int | None = None, limit: int = 100) -> list[Revision]:
+        """Revisions from the newest down, deletions too."""
+        self._rules.kind(key)
+        async with self._database.connection() as conn:
+            found = await rows.history(conn, key, before=before, limit=limit)
+            if not found and await rows.newest(conn, key) is None:
+                raise absent(key)
+        return found
+
+    async def diff(self, key: ConfigKey, *, before: int, after: int) -> list[Difference]:
+        """Where two revisions differ. Secrets are compared, and shown masked."""
+        sides = []
+        async with self._database.connection() as conn:
+            for revision in (before, after):
+                found = await rows.revision_at(conn, key, revision)
+                if found is None:
+                    raise _no_revision(key, revision)
+                sides.append({} if found.deleted else opened(self._rules.keyring, found)[0])
+        return [
+            Difference(found.path, masked(found.before), masked(found.after))
+            for found in differences(sides[0], sides[1])
+        ]
+
+    async def faults(self, key: ConfigKey, value: Any) -> list[Fault]:
+        """Everything that `put` would find wrong with `value`."""
+        self._rules.kind(key)
+        async with self._database.connection() as conn:
+            newest = await rows.newest(conn, key)
+        stored = None if newest is None else opened(self._rules.keyring, newest)[0]
+        return self._rules.judge(key, kept(value, stored))[1]
+
+    async def refresh(self) -> None:
+        """Apply what changed since the last time. A config is replaced whole or not at all."""
+        async with self._refreshing, self._database.connection() as conn:
+            for change, revision in await rows.changed_since(conn, self.version):
+                self._apply(revision)
+                self.version = change
+            self._fresh_at = self._clock()
+
+    async def ping(self) -> None:
+        """Raise where this process has not heard of changes for so long that it may serve old configs."""
+        age_s = self._clock() - self._fresh_at
+        if age_s > _STALE_S:
+            raise StoreError(f"configs were last read {age_s:.0f} s ago", status_hint=503, retry_after_s=1)
+
+    def _apply(self, revision: Revision) -> None:
+        key, kind = revision.key, self._rules.kinds.get(revision.key.kind)
+        if kind is None:  # written by newer code
+            return
+        if revision.deleted:
+            self._entries.pop(key, None)
+            return
+        value, refused = opened(self._rules.keyring, revision)
+        if refused:
+            entry: Active[Any] | _Broken = _Broken(f"{refused[0]} cannot be opened with this master key")
+        else:
+            entry = _typed(kind, value, revision=revision.revision)
+        if isinstance(entry, _Broken):
+            log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, what=entry.what)
+        self._entries[key] = entry
+
+    async def _announce(self, edit: Edit, *, author: str) -> None:
+        """Tell this process and the others. Both find out by themselves where it fails."""
+        if not edit.written:
+            return
+        for key, revision in edit.written:
+            log.info("config.written", **key._asdict(), revision=revision, author=author)
+        with suppress(StoreError):
+            await self.refresh()
+        await announce(self._valkey)
+
+
+@asynccontextmanager
+async def open_configs(
+    database: Database,
+    valkey: Valkey,
+    keyring: Keyring,
+    *,
+    kinds: Mapping[str, ConfigKind[Any]] = KINDS,
+    check: Check | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> AsyncIterator[ConfigStore]:
+    """All configs, kept up to date as long as the block lasts. `check` judges what is written."""
+    store = ConfigStore(database, valkey, Rules(kinds, keyring, check), clock=clock)
+    await store.refresh()
+    woken = asyncio.Event()
+    async with background(follow(store.refresh, woken)), background(listen(valkey, woken)):
+        yield store
+
+
+class _Undone(Exception):
+    """Ends the transaction of a dry run."""
+
+
+def _typed(kind: ConfigKind[ConfigModel], value: Any, *, revision: int) -> Active[ConfigModel] | _Broken:
+    try:
+        return Active(kind.model.model_validate(value), revision)
+    except ValidationError as error:
+        path, what = next(faults(error))
+        return _Broken(f"{path or 'value'} {what}")
+
+
+def _refuse(key: ConfigKey, entry: _Broken) -> NoReturn:
+    raise ConfigInvalid(f"{key.kind} {key.name}: {entry.what}")
+
+
+def _no_revision(key: ConfigKey, revision: int) -> ItemNotFound:
+    return ItemNotFound(f"{key.kind} {key.name} has no revision {revision}")

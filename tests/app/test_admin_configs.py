@@ -1,0 +1,284 @@
+"""What an operator can do with configs over HTTP."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from storage.kinds import KINDS
+from storage.kinds.speech import SPEECH
+from tests.servers import ADMIN_TOKEN, Server
+
+MARK = {"secret": True}
+ACCOUNT = "configs/default/vendor_accounts/main"
+VOICE = "configs/default/speech/voice"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Any
+
+    @property
+    def error(self) -> tuple[int, str]:
+        return self.status, self.body["error"]["message"]
+
+
+@dataclass(frozen=True)
+class Operator:
+    server: Server
+
+    async def __call__(self, method: str, path: str, value: Any = None, **headers: str) -> Answer:
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **headers}
+        headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
+        url = f"{self.server.url}/admin/api/{path}"
+        async with self.server.http.request(method, url, json=value, headers=headers) as response:
+            return Answer(response.status, await response.json() if await response.read() else None)
+
+    async def put(self, path: str, value: Any, **headers: str) -> Answer:
+        return await self("PUT", path, {"value": value}, **headers)
+
+
+@pytest.fixture
+def operator(server: Server) -> Operator:
+    return Operator(server)
+
+
+ROWS = [
+    ("GET", "kinds"),
+    ("GET", "configs"),
+    ("GET", VOICE),
+    ("PUT", VOICE),
+    ("DELETE", VOICE),
+    ("POST", f"{VOICE}/validate"),
+    ("GET", f"{VOICE}/revisions"),
+    ("GET", f"{VOICE}/diff?from=1&to=2"),
+    ("POST", f"{VOICE}/rollback"),
+]
+
+
+@pytest.mark.parametrize(
+    "authorization", ["", "Bearer", "Bearer x", f"Basic {ADMIN_TOKEN}", f"Bearer {ADMIN_TOKEN}x"]
+)
+async def test_without_the_operators_token_everything_is_refused(operator, authorization):
+    for method, path in ROWS:
+        answer = await operator(method, path, {"value": {"account": "a"}}, Authorization=authorization)
+        assert (answer.status, answer.body["error"]["error_type"]) == (401, "auth_failed"), path
+    assert not operator.server.services.configs.exists(SPEECH, "default", "voice")
+
+
+async def test_every_kind_is_told_with_the_schema_of_its_value(operator):
+    answer = await operator("GET", "kinds")
+    assert answer.status == 200
+    kinds = {kind["kind"]: kind for kind in answer.body["kinds"]}
+    assert kinds.keys() == KINDS.keys()
+    assert kinds["speech"]["title"] == "Text to speech"
+    assert "account" in kinds["speech"]["schema"]["required"]
+    secret = kinds["vendor_accounts"]["schema"]["properties"]["api_key"]["anyOf"][0]
+    assert secret["writeOnly"] is True
+
+
+async def test_a_written_config_reads_the_same_and_serves_at_once(operator):
+    value = {"account": "a", "voice": "x", "language_code": None, "options": {"style": None}}
+    written = await operator("PUT", VOICE, {"value": value, "comment": "first"}, X_Admin_Author="ada")
+    assert written.status == 200
+    read = await operator("GET", VOICE)
+    assert read == written
+    moment = read.body.pop("updated_at")
+    assert moment.endswith("Z")
+    assert read.body == {
+        "app": "default",
+        "kind": "speech",
+        "name": "voice",
+        "revision": 1,
+        "value": value,
+        "author": "ada",
+        "comment": "first",
+    }
+    assert operator.server.services.configs.get(SPEECH, "default", "voice").value.voice == "x"
+
+
+async def test_configs_are_listed_by_app_and_kind(operator):
+    await operator.put("configs/two/apps/default", {"title": "Two"})
+    await operator.put("configs/two/speech/b", {"account": "a"})
+    await operator.put("configs/two/speech/a", {"account": "a"})
+    rows = (await operator("GET", "configs?app=two&kind=speech")).body["configs"]
+    assert [(row["app"], row["kind"], row["name"], row["revision"]) for row in rows] == [
+        ("two", "speech", "a", 1),
+        ("two", "speech", "b", 1),
+    ]
+    assert rows[0].keys() == {"app", "kind", "name", "revision", "author", "comment", "updated_at"}
+    assert rows[0]["author"] == "admin"
+    everything = (await operator("GET", "configs")).body["configs"]
+    assert {row["app"] for row in everything} == {"default", "two"}
+    assert (await operator("GET", "configs?kind=poetry")).error[0] == 404
+    assert (await operator("GET", "configs?app=three")).error == (404, "item_not_found: app three does not exist")
+
+
+async def test_secrets_are_never_shown_and_writing_the_mark_back_keeps_them(operator):
+    await operator.put(ACCOUNT, {"platform": "vendor_b_llm", "api_key": "sk-very-secret"})
+    read = await operator("GET", ACCOUNT)
+    assert read.body["value"] == {"platform": "vendor_b_llm", "api_key": MARK}
+    await operator.put(ACCOUNT, {**read.body["value"], "concurrency": 2})
+    await operator.put(ACCOUNT, {"platform": "vendor_b_llm", "api_key": "sk-other-secret"})
+    await operator("POST", f"{ACCOUNT}/rollback", {"revision": 2})
+    answers = [
+        await operator("GET", path)
+        for path in (
+            ACCOUNT,
+            f"{ACCOUNT}?revision=1",
+            f"{ACCOUNT}/revisions",
+            f"{ACCOUNT}/diff?from=1&to=3",
+            "configs",
+        )
+    ]
+    assert "-secret" not in repr(answers)
+    diff = answers[3].body
+    assert diff == {"from": 1, "to": 3, "changes": [{"path": "api_key", "before": MARK, "after": MARK}]}
+    account = operator.server.services.configs.get(KINDS["vendor_accounts"], "default", "main").value
+    assert (account.api_key.get_secret_value(), account.concurrency) == ("sk-very-secret", 2)
+
+
+async def test_revisions_can_be_read_compared_and_brought_back(operator):
+    await operator.put(VOICE, {"account": "a", "voice": "x"}, X_Admin_Author="ada")
+    await operator.put(VOICE, {"account": "a", "speed": 2}, X_Admin_Author="bob")
+    revisions = (await operator("GET", f"{VOICE}/revisions")).body["revisions"]
+    assert [(entry["revision"], entry["author"], entry["deleted"]) for entry in revisions] == [
+        (2, "bob", False),
+        (1, "ada", False),
+    ]
+    assert (await operator("GET", f"{VOICE}?revision=1")).body["value"] == {"account": "a", "voice": "x"}
+    assert (await operator("GET", f"{VOICE}/diff?from=1&to=2")).body["changes"] == [
+        {"path": "voice", "before": "x"},
+        {"path": "speed", "after": 2},
+    ]
+    back = await operator("POST", f"{VOICE}/rollback", {"revision": 1})
+    assert (back.status, back.body["revision"], back.body["value"]["voice"]) == (200, 3, "x")
+    pages = (await operator("GET", f"{VOICE}/revisions?before=3&limit=1")).body["revisions"]
+    assert [entry["revision"] for entry in pages] == [2]
+
+
+async def test_a_deleted_config_is_not_found_until_it_is_brought_back(operator):
+    await operator.put(VOICE, {"account": "a"})
+    deleted = await operator("DELETE", VOICE, X_Admin_Author="ada")
+    assert (deleted.status, deleted.body) == (200, None)
+    assert (await operator("GET", VOICE)).error == (404, "item_not_found: speech voice does not exist")
+    revisions = (await operator("GET", f"{VOICE}/revisions")).body["revisions"]
+    assert (revisions[0]["deleted"], revisions[0]["author"]) == (True, "ada")
+    assert (await operator("POST", f"{VOICE}/rollback", {"revision": 1})).body["revision"] == 3
+
+
+async def test_only_the_expected_revision_is_replaced(operator):
+    await operator.put(VOICE, {"account": "a"})
+    assert (await operator.put(VOICE, {"account": "b"}, If_Match='"1"')).status == 200
+    late = [
+        await operator.put(VOICE, {"account": "c"}, If_Match="1"),
+        await operator("DELETE", VOICE, If_Match="1"),
+        await operator("POST", f"{VOICE}/rollback", {"revision": 1}, If_Match="1"),
+    ]
+    message = "invalid_operation: If-Match is not the active revision"
+    assert [answer.error for answer in late] == [(412, message)] * 3
+    assert (await operator("GET", VOICE)).body["revision"] == 2
+
+
+async def test_validation_tells_every_fault_and_writes_nothing(operator):
+    bad = {"speed": 9, "waits": {"between_s": 0}, "extra": 1}
+    answer = await operator("POST", f"{VOICE}/validate", {"value": bad})
+    assert answer.body["valid"] is False
+    errors = {error["path"]: error["message"] for error in answer.body["errors"]}
+    assert errors.keys() == {"account", "speed", "waits.between_s", "extra"}
+    assert errors["account"] == "is required"
+    good = await operator("POST", f"{VOICE}/validate", {"value": {"account": "a"}})
+    assert good.body == {"valid": True, "errors": []}
+    assert (await operator("GET", VOICE)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "status", "message"),
+    [
+        (VOICE, {}, 400, "invalid_parameter: account is required"),
+        (VOICE, {"account": "a", "price": {"input": "1"}}, 400, "invalid_parameter: price.input must be a number"),
+        (VOICE, {"account": "a", "acount": "a"}, 400, "invalid_parameter: acount is unknown"),
+        (VOICE, [], 400, "invalid_parameter: value must be an object"),
+        ("configs/default/poetry/x", {}, 404, "item_not_found: kind poetry does not exist"),
+        ("configs/three/speech/x", {"account": "a"}, 400, "app_not_found: app three does not exist"),
+        (
+            ACCOUNT,
+            {"platform": "vendor_b_llm", "api_key": MARK},
+            400,
+            "invalid_parameter: api_key has no stored secret to keep",
+        ),
+    ],
+)
+async def test_a_config_that_does_not_fit_is_refused_with_the_place_of_the_fault(
+    operator, path, value, status, message
+):
+    assert (await operator.put(path, value)).error == (status, message)
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "%2E%2E%2Fx", "a%20b", "%C3%A4", "x" * 65, ".hidden"])
+async def test_an_odd_name_is_refused(operator, name):
+    status, message = (await operator.put(f"configs/default/speech/{name}", {"account": "a"})).error
+    assert (status, message[:24]) in {(400, "invalid_parameter: name "), (404, "not_found: no such path ")}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", VOICE),
+        ("GET", f"{VOICE}?revision=7"),
+        ("DELETE", VOICE),
+        ("GET", f"{VOICE}/revisions"),
+        ("GET", f"{VOICE}/diff?from=1&to=2"),
+        ("GET", "configs/default/poetry/x"),
+        ("GET", "configs/three/speech/x"),
+        ("GET", "configs/default/poetry/x/revisions"),
+    ],
+)
+async def test_what_does_not_exist_is_not_found(operator, method, path):
+    answer = await operator(method, path)
+    assert (answer.status, answer.body["error"]["error_type"]) == (404, "item_not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "field"),
+    [
+        ("GET", f"{VOICE}?revision=first", {}, "revision"),
+        ("GET", f"{VOICE}?revision=0", {}, "revision"),
+        ("GET", f"{VOICE}?revision=99999999999", {}, "revision"),
+        ("GET", f"{VOICE}/diff?to=2", {}, "from"),
+        ("GET", f"{VOICE}/revisions?limit=0", {}, "limit"),
+        ("POST", f"{VOICE}/rollback", {}, "revision"),
+        ("PUT", VOICE, {"If_Match": "newest"}, "If-Match"),
+        ("PUT", VOICE, {"X_Admin_Author": "a" * 65}, "X-Admin-Author"),
+        ("PUT", VOICE, {"X_Admin_Author": "a\tb"}, "X-Admin-Author"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(operator, method, path, headers, field):
+    body = {"value": {"account": "a"}} if method == "PUT" else {} if method == "POST" else None
+    status, message = (await operator(method, path, body, **headers)).error
+    assert (status, message.split()[:2]) == (400, ["invalid_parameter:", field])
+
+
+async def test_a_broken_config_is_told_by_the_list_and_can_be_repaired(operator):
+    services = operator.server.services
+    await operator.put(VOICE, {"account": "a", "speed": 2})
+    async with services.database.connection() as conn:
+        await conn.execute("""update config_revisions set value = '{"account": 1}' where name = 'voice'""")
+        await conn.execute("update configs set change = change + 1000 where name = 'voice'")
+    await services.configs.refresh()
+    read = await operator("GET", VOICE)
+    assert (read.status, read.body["fault"]) == (200, "account must be a string")
+    rows = (await operator("GET", "configs?kind=speech")).body["configs"]
+    assert [row["name"] for row in rows if "fault" in row] == ["voice"]
+
+
+async def test_a_changed_rule_holds_from_the_next_request(operator):
+    url = f"{operator.server.url}/bp/user/login"
+    statuses = []
+    for require_sign in (False, True):
+        keys = [{"id": "one", "key": "a key of the app"}]
+        await operator.put("configs/default/auth/default", {"require_sign": require_sign, "sign_keys": keys})
+        async with operator.server.http.post(url, json={"device": {"id": "x" * 20}}) as response:
+            statuses.append(response.status)
+    assert statuses == [200, 401]

@@ -1,0 +1,229 @@
+"""Configs leave as files and come back as they were; a folder changes all that it names, or nothing."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.commands.config_files import export_folder, import_folder
+from app.settings import Settings
+from storage.config_rows import ConfigKey
+from storage.configs import ConfigStore
+from storage.kinds.speech import SPEECH
+from streams.wire.errors import ServiceError
+from tests.config_stores import api_key, store_of
+
+ENV = {"VENDOR_KEY": "sk-from-env"}
+ACCOUNT = "default/vendor_accounts/main.yaml"
+
+
+@pytest.fixture
+async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
+    async with store_of(settings) as store:
+        yield store
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small deployment as files."""
+    root = tmp_path / "configs"
+    write(root, "default/apps/default.yaml", "title: First\n")
+    write(root, ACCOUNT, "platform: vendor_b_llm\napi_key: {env: VENDOR_KEY}\n")
+    write(root, "default/conversation/talk.yaml", 'chat: {account: main, system_prompt: "a\\nb: ü"}\nspeech: s\n')
+    write(root, "default/speech/s.yaml", "account: main\nspeed: 1.5\noptions: {pitch: null, style: [1, a]}\n")
+    return root
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+async def bring(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
+    """What became of each config, with the fields that changed."""
+    changes = await import_folder(configs, folder, author=author, env=options.pop("env", ENV), **options)
+    return {"/".join(change.key): " ".join((change.what, *change.fields)) for change in changes}
+
+
+async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder):
+    added = await bring(configs, folder)
+    assert list(added) == [
+        "default/apps/default",
+        "default/vendor_accounts/main",
+        "default/speech/s",
+        "default/conversation/talk",
+    ]
+    assert set(added.values()) == {"added"}
+    assert api_key(configs) == "sk-from-env"
+    assert set((await bring(configs, folder)).values()) == {"unchanged"}
+    write(folder, "default/speech/s.yaml", "account: main\nvoice: x\noptions: {pitch: null, style: [1, b]}\n")
+    changed = await bring(configs, folder, env={"VENDOR_KEY": "sk-other"})
+    assert changed["default/speech/s"] == "changed speed options.style[1] voice"
+    assert changed["default/vendor_accounts/main"] == "changed api_key"
+    assert changed["default/conversation/talk"] == "unchanged"
+    assert configs.get(SPEECH, "default", "s").revision == 2
+    assert (await configs.read(ConfigKey("default", "speech", "s"))).author == "ada"
+
+
+async def test_what_was_exported_imports_as_it_was(configs, folder, settings, tmp_path):
+    await bring(configs, folder)
+    out = tmp_path / "out"
+    assert await export_folder(configs, out, app_id=None) == []
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*.yaml")}
+    assert files == {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")}
+    assert set((await bring(configs, out)).values()) == {"unchanged"}
+    assert api_key(configs) == "sk-from-env"
+
+
+async def test_exported_files_hold_no_secret_and_say_so(configs, folder, tmp_path):
+    await bring(configs, folder)
+    await export_folder(configs, tmp_path / "out", app_id="default")
+    text = (tmp_path / "out" / ACCOUNT).read_text()
+    assert "not exported: api_key." in text
+    assert all("sk-from-env" not in path.read_text() for path in (tmp_path / "out").rglob("*.yaml"))
+
+
+async def test_lists_of_keys_keep_their_secrets_through_a_round_trip(configs, folder, tmp_path):
+    keys = "sign_keys:\n- {id: a, key: {env: VENDOR_KEY}}\n- {id: b, key: {env: VENDOR_KEY}}\n"
+    write(folder, "default/auth/default.yaml", keys)
+    await bring(configs, folder)
+    out = tmp_path / "out"
+    await export_folder(configs, out, app_id="default")
+    auth = (out / "default/auth/default.yaml").read_text()
+    assert "not exported: sign_keys[0].key, sign_keys[1].key." in auth
+    assert set((await bring(configs, out)).values()) == {"unchanged"}
+
+
+async def test_a_file_that_belongs_to_no_config_is_told(configs, folder, tmp_path):
+    await bring(configs, folder)
+    out = tmp_path / "out"
+    await export_folder(configs, out, app_id="default")
+    await configs.delete(ConfigKey("default", "speech", "s"), author="ada")
+    assert await export_folder(configs, out, app_id="default") == [out / "default/speech/s.yaml"]
+
+
+async def test_a_dry_run_tells_and_writes_nothing(configs, folder):
+    assert set((await bring(configs, folder, dry_run=True)).values()) == {"added"}
+    assert await configs.overview() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("default/speech/bad.yaml", "voice: x\n", "default/speech/bad.yaml: account is required"),
+        ("default/speech/bad.yaml", "account: [", "default/speech/bad.yaml: while parsing"),
+        ("default/speech/bad.yaml", "- a", "default/speech/bad.yaml: value must be an object"),
+        ("default/speech/bad.yaml", "account: a\nwhat: 1", "default/speech/bad.yaml: what is unknown"),
+        ("default/speech/bad.yaml", "account: !!python/name:os.system", "default/speech/bad.yaml: could not"),
+        ("default/speech/bad.yaml", 'account: "\\0"', "default/speech/bad.yaml: body must not hold"),
+        ("default/speech/bad.yaml", "account: {env: VENDOR_KEY}", "default/speech/bad.yaml: account must be a"),
+        (
+            "default/vendor_accounts/b.yaml",
+            "platform: p\napi_key: {env: NOT_THERE}",
+            "b.yaml: NOT_THERE is not set",
+        ),
+        ("default/speech/.yaml/x.yaml", "account: a", None),
+        ("default/speech/b b.yaml", "account: a", "default/speech/b b.yaml: name must be"),
+        ("default/poetry/bad.yaml", "a: 1", "default/poetry/bad.yaml: kind poetry does not exist"),
+        ("default/speech/deep/bad.yaml", "account: a", "is not named <app>/<kind>/<name>.yaml"),
+        ("default/speech/bad.json", "{}", "is not named <app>/<kind>/<name>.yaml"),
+        ("two/speech/bad.yaml", "account: a", "two/speech/bad.yaml: app two does not exist"),
+    ],
+)
+async def test_one_bad_file_and_nothing_is_written(configs, folder, name, text, what):
+    write(folder, name, text)
+    if what is None:
+        assert len(await bring(configs, folder)) == 4, "hidden folders are passed over"
+        return
+    with pytest.raises(ServiceError) as caught:
+        await bring(configs, folder)
+    assert what in str(caught.value)
+    assert await configs.overview() == []
+
+
+async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    write(outside, "x.yaml", "account: a\n")
+    await bring(configs, folder)
+    (folder / "default/speech/link.yaml").symlink_to(outside / "x.yaml")
+    with pytest.raises(ServiceError, match=r"link\.yaml is a symbolic link"):
+        await bring(configs, folder)
+    out = tmp_path / "out"
+    (out / "default").mkdir(parents=True)
+    (out / "default/speech").symlink_to(outside)
+    with pytest.raises(ServiceError, match="leads somewhere else"):
+        await export_folder(configs, out, app_id="default")
+    assert [path.name for path in outside.iterdir()] == ["x.yaml"]
+
+
+async def test_a_seed_leaves_alone_what_someone_else_wrote_or_deleted(configs, folder):
+    await bring(configs, folder, author="seed", keep_edited_by_others=True)
+    speech, talk = ConfigKey("default", "speech", "s"), ConfigKey("default", "conversation", "talk")
+    await configs.put(*speech, {"account": "main", "voice": "mine"}, author="ada")
+    await configs.delete(talk, author="ada")
+    write(folder, "default/apps/default.yaml", "title: Second\n")
+    assert await bring(configs, folder, author="seed", keep_edited_by_others=True) == {
+        "default/apps/default": "changed title",
+        "default/vendor_accounts/main": "unchanged",
+        "default/speech/s": "kept",
+        "default/conversation/talk": "kept",
+    }
+    assert configs.get(SPEECH, "default", "s").value.voice == "mine"
+
+
+async def test_only_what_is_asked_for_is_imported(configs, folder):
+    write(folder, "two/apps/default.yaml", "")
+    changes = await bring(configs, folder, only=lambda key: key.app_id == "two")
+    assert changes == {"two/apps/default": "added"}
+
+
+async def command(settings: Settings, *args: str) -> tuple[int, str, str]:
+    """`python -m app config …`: exit code, output, complaints."""
+    env = {
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
+        "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),
+        "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
+        "PARLEY_DATA_DIR": str(settings.data_dir),
+        "PARLEY_ENV": "development",
+        **ENV,
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "config", *args, env=env, stdout=-1, stderr=-1
+    )
+    out, complaints = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), complaints.decode()
+
+
+async def test_the_command_imports_shows_and_exports(settings, folder, tmp_path):
+    code, out, _ = await command(settings, "import", str(folder), "--dry-run")
+    assert (code, out.splitlines()[0], out.splitlines()[-1]) == (
+        0,
+        "added      default/apps/default",
+        "nothing was written",
+    )
+    await command(settings, "import", str(folder), "--author", "bob")
+    write(folder, "default/speech/s.yaml", "account: main\nspeed: 2\n")
+    _, out, _ = await command(settings, "import", str(folder))
+    assert out.splitlines() == [
+        "unchanged  default/apps/default",
+        "unchanged  default/vendor_accounts/main",
+        "changed    default/speech/s: speed, options",
+        "unchanged  default/conversation/talk",
+    ]
+    code, _, _ = await command(settings, "export", str(tmp_path / "out"), "--app", "default")
+    assert code == 0
+    assert (tmp_path / "out/default/speech/s.yaml").read_text() == "account: main\nspeed: 2.0\n"
+
+
+async def test_the_command_complains_in_one_line(settings, folder):
+    write(folder, "default/speech/bad.yaml", "voice: x\n")
+    code, out, complaints = await command(settings, "import", str(folder))
+    assert (code, out) == (1, "")
+    assert complaints == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"

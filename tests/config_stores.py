@@ -1,0 +1,39 @@
+"""Stores of configs for tests: one for each process that is played."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from app.settings import Settings
+from storage.configs import ConfigStore, open_configs
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.postgres import open_database
+from storage.redis import open_valkey
+from storage.secrets import Keyring
+
+NOWHERE = "redis://127.0.0.1:1"
+
+
+@asynccontextmanager
+async def store_of(settings: Settings, *, redis_url: str = "", **options: Any) -> AsyncIterator[ConfigStore]:
+    """A store as each process has one."""
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings.database_url, max_size=3))
+        valkey = await stack.enter_async_context(
+            open_valkey(redis_url or settings.redis_url, prefix=settings.redis_prefix)
+        )
+        keyring = Keyring.from_hex(settings.master_key.get_secret_value())
+        yield await stack.enter_async_context(open_configs(database, valkey, keyring, **options))
+
+
+async def until(true: Callable[[], bool], *, within_s: float) -> None:
+    """Wait for what another process's write must bring about."""
+    async with asyncio.timeout(within_s):
+        while not true():  # noqa: ASYNC110 - the store is asked, it does not tell
+            await asyncio.sleep(0.005)
+
+
+def api_key(configs: ConfigStore, name: str = "main") -> str | None:
+    key = configs.get(VENDOR_ACCOUNTS, "default", name).value.api_key
+    return None if key is None else key.get_secret_value()

@@ -1,0 +1,184 @@
+"""Secrets in configs: sealed where they are stored, never shown, kept by who cannot see them."""
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from app.settings import Settings
+from storage.config_differences import differences
+from storage.config_rows import ConfigKey, Revision
+from storage.config_secrets import MARK, kept, masked, opened, sealed
+from storage.configs import ConfigStore
+from storage.kinds.auth import AUTH
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.secrets import Keyring
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from tests.config_stores import api_key, store_of
+
+MAIN = ConfigKey("default", "vendor_accounts", "main")
+KEYS = ConfigKey("default", "auth", "default")
+KEYRING = Keyring.from_hex(secrets.token_hex(32))
+SECRET = "sk-very-secret"
+
+plain_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.builds(SecretStr, st.text()),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["id", "key", "a/b", "~", ""]) | st.text(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
+    async with store_of(settings) as store:
+        await store.put("default", "apps", "default", {}, author="seed")
+        yield store
+
+
+async def everything(settings: Settings) -> str:
+    """All that a thief of the tables could read."""
+    conn = await asyncpg.connect(settings.database_url)
+    try:
+        rows = await conn.fetch("select r::text as row from config_revisions r")
+    finally:
+        await conn.close()
+    return "\n".join(row["row"] for row in rows)
+
+
+def revision(value: object, boxes: dict[str, str]) -> Revision:
+    return Revision(MAIN, 1, value, boxes, "ada", "", datetime.now(UTC), deleted=False)
+
+
+async def test_a_secret_is_usable_by_who_needs_it_and_nowhere_to_be_seen(settings, configs):
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    assert api_key(configs) == SECRET
+    assert SECRET not in await everything(settings)
+    assert (await configs.read(MAIN)).value == {"platform": "p", "api_key": MARK}
+    assert SECRET not in repr(configs.get(VENDOR_ACCOUNTS, "default", "main"))
+
+
+async def test_a_secret_in_a_list_of_models_is_one_too(settings, configs):
+    value = {
+        "sign_keys": [{"id": "a", "key": SECRET}],
+        "server_keys": [{"kid": "s", "alg": "HS256", "secret": SECRET}],
+    }
+    await configs.put(*KEYS, value, author="ada")
+    assert SECRET not in await everything(settings)
+    auth = configs.singleton(AUTH, "default")
+    assert auth.sign_keys[0].key.get_secret_value() == SECRET
+    shown = (await configs.read(KEYS)).value
+    assert shown["sign_keys"] == [{"id": "a", "key": MARK}]
+    assert shown["server_keys"][0]["secret"] == MARK
+
+
+async def test_writing_back_what_was_read_keeps_the_secret_and_leaving_it_out_drops_it(configs):
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    shown = (await configs.read(MAIN)).value
+    await configs.put(*MAIN, {**shown, "concurrency": 3}, author="bob")
+    assert api_key(configs) == SECRET
+    await configs.put(*MAIN, {"platform": "p"}, author="bob")
+    assert api_key(configs) is None
+    with pytest.raises(InvalidParameter, match="api_key has no stored secret to keep"):
+        await configs.put(*MAIN, shown, author="bob")
+
+
+async def test_kept_secrets_follow_their_items_through_a_list(configs):
+    keys = [{"id": "a", "key": "key-a"}, {"id": "b", "key": "key-b"}]
+    await configs.put(*KEYS, {"sign_keys": keys}, author="ada")
+    swapped = [{"id": "new", "key": "key-new"}, {"id": "b", "key": MARK}, {"id": "a", "key": MARK}]
+    await configs.put(*KEYS, {"sign_keys": swapped}, author="ada")
+    now = {key.id: key.key.get_secret_value() for key in configs.singleton(AUTH, "default").sign_keys}
+    assert now == {"new": "key-new", "b": "key-b", "a": "key-a"}
+    with pytest.raises(InvalidParameter, match=r"sign_keys\[0\]\.key has no stored secret to keep"):
+        await configs.put(*KEYS, {"sign_keys": [{"id": "c", "key": MARK}]}, author="ada")
+
+
+async def test_a_box_moved_to_another_row_does_not_open(settings, configs):
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    await configs.put("default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve")
+    conn = await asyncpg.connect(settings.database_url)
+    await conn.execute(
+        "update config_revisions set secrets = (select secrets from config_revisions where name = 'main')"
+        " where name = 'thief'"
+    )
+    await conn.close()
+    async with store_of(settings) as store:
+        with pytest.raises(ConfigInvalid, match="vendor_accounts thief: api_key cannot be opened"):
+            store.get(VENDOR_ACCOUNTS, "default", "thief")
+        assert api_key(store) == SECRET
+
+
+async def test_under_another_master_key_a_config_says_so_and_can_be_written_anew(settings, configs):
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    async with store_of(replace(settings, master_key=SecretStr(secrets.token_hex(32)))) as store:
+        with pytest.raises(ConfigInvalid, match="api_key cannot be opened with this master key"):
+            store.get(VENDOR_ACCOUNTS, "default", "main")
+        with pytest.raises(InvalidParameter, match="api_key has no stored secret to keep"):
+            await store.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada")
+        await store.put(*MAIN, {"platform": "p", "api_key": "sk-new"}, author="ada")
+        assert api_key(store) == "sk-new"
+
+
+async def test_a_difference_tells_that_a_secret_changed_and_not_what_it_is(configs):
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": "sk-other"}, author="ada")
+    assert await configs.diff(MAIN, before=1, after=2) == []
+    (changed,) = await configs.diff(MAIN, before=2, after=3)
+    assert (changed.path, changed.before, changed.after) == ("api_key", MARK, MARK)
+
+
+async def test_what_looks_like_a_hidden_secret_in_free_options_is_data(configs):
+    options = {"secret": True, "a/b": {"secret": True}, "~": [{"secret": True}]}
+    await configs.put("default", "speech", "s", {"account": "a", "options": options}, author="ada")
+    assert (await configs.read(ConfigKey("default", "speech", "s"))).value["options"] == options
+
+
+@given(value=values)
+def test_every_secret_is_sealed_and_opens_to_what_it_was(value):
+    stored, boxes = sealed(KEYRING, MAIN, value)
+    assert stored == masked(value)
+    assert opened(KEYRING, revision(stored, boxes)) == (value, [])
+
+
+@given(value=values)
+def test_writing_back_the_masked_value_changes_nothing(value):
+    assume(not _ambiguous(value))
+    assert list(differences(kept(masked(value), value), value)) == []
+
+
+def _ambiguous(value: object) -> bool:
+    """Whether items of a list share their identity, so that either may be meant."""
+    if isinstance(value, dict):
+        return any(map(_ambiguous, value.values()))
+    if isinstance(value, list):
+        return any(map(_ambiguous, value)) or any(
+            isinstance(item, dict) and not {"id", "kid", "name"}.isdisjoint(item) for item in value
+        )
+    return False
+
+
+@given(before=plain_json, after=plain_json)
+def test_values_differ_nowhere_only_if_they_are_equal(before, after):
+    assert list(differences(before, before)) == []
+    assert bool(list(differences(before, after))) == (repr(_sorted(before)) != repr(_sorted(after)))
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

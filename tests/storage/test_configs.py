@@ -1,0 +1,342 @@
+"""Named configs: every change is a revision, and every process works with the newest."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from pydantic import Field
+
+from app.settings import Settings
+from storage.config_feed import announce, listen
+from storage.config_rows import ConfigKey
+from storage.configs import ConfigStore
+from storage.kinds import KINDS
+from storage.kinds.apps import APPS
+from storage.kinds.auth import AUTH
+from storage.kinds.base import ConfigKind
+from storage.kinds.limits import LIMITS
+from storage.kinds.speech import SPEECH, Speech
+from storage.redis import Valkey, open_valkey
+from streams.tasks import background
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, StoreError
+from streams.wire.model import Model
+from tests.config_stores import NOWHERE, api_key, store_of, until
+
+LOCAL = ConfigKey("default", "speech", "local")
+
+
+@pytest.fixture
+async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
+    async with store_of(settings) as store:
+        await store.put("default", "apps", "default", {}, author="seed")
+        yield store
+
+
+async def test_what_was_put_is_read_typed_with_its_revision(configs):
+    revision = await configs.put("default", "speech", "local", {"account": "a", "speed": 2}, author="ada")
+    active = configs.get(SPEECH, "default", "local")
+    speech: Speech = active.value
+    assert (revision, active.revision) == (1, 1)
+    assert (speech.account, speech.speed, speech.audio_format) == ("a", 2.0, "mp3")
+    assert configs.exists(SPEECH, "default", "local")
+    assert configs.names(SPEECH, "default") == ["local"]
+
+
+async def test_a_config_that_nobody_wrote_is_not_found_and_a_singleton_has_its_defaults(configs):
+    assert not configs.exists(SPEECH, "default", "local")
+    assert configs.names(SPEECH, "default") == []
+    with pytest.raises(ItemNotFound, match="speech local does not exist"):
+        configs.get(SPEECH, "default", "local")
+    assert configs.singleton(LIMITS, "default") == LIMITS.model()
+    await configs.put("default", "limits", "default", {"tts_characters": 7}, author="ada")
+    assert configs.singleton(LIMITS, "default").tts_characters == 7
+    assert configs.singleton(LIMITS, "other").tts_characters == 4096
+
+
+async def test_apps_do_not_see_each_others_configs(configs):
+    await configs.put("two", "apps", "default", {"title": "Two"}, author="ada")
+    await configs.put("two", "speech", "local", {"account": "b"}, author="ada")
+    assert configs.exists(APPS, "two")
+    assert configs.names(SPEECH, "default") == []
+    assert configs.get(SPEECH, "two", "local").value.account == "b"
+
+
+async def test_revisions_count_from_one_for_each_name_and_are_all_kept(configs):
+    for voice in ("x", "y"):
+        await configs.put("default", "speech", "local", {"account": "a", "voice": voice}, author=voice)
+    await configs.put("default", "speech", "other", {"account": "a"}, author="ada", comment="why")
+    old = await configs.read(LOCAL, revision=1)
+    assert (old.value, old.author) == ({"account": "a", "voice": "x"}, "x")
+    assert [entry.revision for entry in await configs.history(LOCAL)] == [2, 1]
+    assert [entry.revision for entry in await configs.history(LOCAL, before=2, limit=1)] == [1]
+    other = await configs.read(ConfigKey("default", "speech", "other"))
+    assert (other.revision, other.comment) == (1, "why")
+
+
+async def test_a_rollback_is_a_new_revision_with_the_old_value(configs):
+    await configs.put("default", "speech", "local", {"account": "a", "voice": "x"}, author="ada")
+    await configs.put("default", "speech", "local", {"account": "a", "voice": "y"}, author="ada")
+    assert await configs.rollback(LOCAL, 1, author="bob") == 3
+    assert configs.get(SPEECH, "default", "local").value.voice == "x"
+    newest = await configs.read(LOCAL)
+    assert (newest.author, newest.comment) == ("bob", "rollback to revision 1")
+
+
+async def test_a_rollback_keeps_the_secrets_of_its_revision(configs):
+    key = ConfigKey("default", "vendor_accounts", "main")
+    await configs.put(*key, {"platform": "p", "api_key": "sk-old"}, author="ada")
+    await configs.put(*key, {"platform": "p", "api_key": "sk-new"}, author="ada")
+    await configs.rollback(key, 1, author="ada")
+    assert api_key(configs) == "sk-old"
+
+
+async def test_a_rollback_to_nothing_is_refused(configs):
+    await configs.put(*LOCAL, {"account": "a"}, author="ada")
+    await configs.delete(LOCAL, author="ada")
+    with pytest.raises(InvalidParameter, match="revision 2 is a deletion"):
+        await configs.rollback(LOCAL, 2, author="ada")
+    with pytest.raises(ItemNotFound, match="speech local has no revision 9"):
+        await configs.rollback(LOCAL, 9, author="ada")
+
+
+async def test_a_deleted_config_is_gone_and_can_come_back(configs):
+    await configs.put(*LOCAL, {"account": "a"}, author="ada")
+    assert await configs.delete(LOCAL, author="ada") == 2
+    assert not configs.exists(SPEECH, "default", "local")
+    for again in (configs.read(LOCAL), configs.delete(LOCAL, author="ada")):
+        with pytest.raises(ItemNotFound):
+            await again
+    assert [entry.deleted for entry in await configs.history(LOCAL)] == [True, False]
+    assert await configs.rollback(LOCAL, 1, author="ada") == 3
+    assert configs.get(SPEECH, "default", "local").revision == 3
+
+
+async def test_only_the_expected_revision_is_replaced(configs):
+    await configs.put(*LOCAL, {"account": "a"}, author="ada")
+    await configs.put(*LOCAL, {"account": "b"}, author="ada", if_match=1)
+    for late in (
+        configs.put(*LOCAL, {"account": "c"}, author="bob", if_match=1),
+        configs.delete(LOCAL, author="bob", if_match=1),
+        configs.rollback(LOCAL, 1, author="bob", if_match=1),
+        configs.put("default", "speech", "new", {"account": "c"}, author="bob", if_match=1),
+    ):
+        with pytest.raises(ServiceError) as caught:
+            await late
+        assert (caught.value.error_type, caught.value.status_hint) == ("invalid_operation", 412)
+    assert configs.get(SPEECH, "default", "local").value.account == "b"
+
+
+async def test_of_many_writers_who_expect_the_same_revision_one_wins(settings, configs):
+    await configs.put(*LOCAL, {"account": "a"}, author="ada")
+    async with store_of(settings) as other:
+        outcomes = await asyncio.gather(
+            *(
+                store.put(*LOCAL, {"account": "b"}, author="bob", if_match=1)
+                for store in (configs, other, configs, other)
+            ),
+            return_exceptions=True,
+        )
+    assert [getattr(outcome, "status_hint", outcome) for outcome in outcomes].count(412) == 3
+    assert 2 in outcomes
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "what"),
+    [
+        ("speech", "local", {}, "account is required"),
+        ("speech", "local", {"account": "a", "waits": {"between_s": "1"}}, "waits.between_s must be a number"),
+        ("speech", "local", {"account": "a", "wiats": {}}, "wiats is unknown"),
+        ("speech", "local", {"account": "a", "price": {"in": 1}}, "price.in is unknown"),
+        ("speech", "local", [], "value must be an object"),
+        ("auth", "default", {"sign_keys": [{"id": "k"}]}, r"sign_keys\[0\].key is required"),
+        ("auth", "second", {}, "name must be default"),
+        ("speech", "..", {"account": "a"}, "name must be 1 to 64"),
+        ("speech", "a/b", {"account": "a"}, "name must be 1 to 64"),
+        ("speech", "x" * 65, {"account": "a"}, "name must be 1 to 64"),
+        ("vendor_accounts", "m", {"platform": "p", "api_key": {"secret": True}}, "api_key has no stored secret"),
+    ],
+)
+async def test_a_value_that_does_not_fit_is_refused_with_the_place_of_the_fault(configs, kind, name, value, what):
+    with pytest.raises(InvalidParameter, match=f"^invalid_parameter: {what}"):
+        await configs.put("default", kind, name, value, author="ada")
+    assert configs.names(KINDS[kind], "default") == []
+
+
+async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs):
+    with pytest.raises(ItemNotFound, match="kind poetry does not exist"):
+        await configs.put("default", "poetry", "x", {}, author="ada")
+    with pytest.raises(ServiceError, match=r"^app_not_found: app two does not exist"):
+        await configs.put("two", "speech", "x", {"account": "a"}, author="ada")
+
+
+async def test_a_check_of_the_vendors_judges_what_is_written(settings):
+    def check(app_id: str, kind: str, value: Model) -> None:
+        if isinstance(value, Speech) and "pitch" in value.options:
+            raise InvalidParameter("options.pitch is unknown")
+
+    async with store_of(settings, check=check) as store:
+        await store.put("default", "apps", "default", {}, author="seed")
+        await store.put(*LOCAL, {"account": "a"}, author="ada")
+        bad = {"account": "a", "options": {"pitch": 2}}
+        with pytest.raises(InvalidParameter, match=r"^invalid_parameter: options\.pitch is unknown"):
+            await store.put(*LOCAL, bad, author="ada")
+        assert [(fault.path, fault.message) for fault in await store.faults(LOCAL, bad)] == [
+            ("options.pitch", "is unknown")
+        ]
+
+
+async def test_a_stored_value_that_fits_no_longer_breaks_its_config_and_no_other(settings, configs):
+    class Loose(Model):
+        account: int
+        languages: list[int] = Field(default_factory=list)
+
+    loose = {**KINDS, "speech": ConfigKind("speech", "Speech as it was", Loose)}
+    async with store_of(settings, kinds=loose) as old:
+        await old.put("default", "speech", "old", {"account": 1}, author="ada")
+    await configs.put("default", "speech", "good", {"account": "a"}, author="ada")
+    async with store_of(settings) as store:
+        with pytest.raises(ConfigInvalid, match=r"^config_invalid: speech old: account must be a string$"):
+            store.get(SPEECH, "default", "old")
+        assert store.exists(SPEECH, "default", "old")
+        assert store.fault(ConfigKey("default", "speech", "old")) == "account must be a string"
+        assert store.get(SPEECH, "default", "good").value.account == "a"
+        await store.put("default", "speech", "old", {"account": "b"}, author="ada")
+        assert store.get(SPEECH, "default", "old").value.account == "b"
+
+
+async def test_a_broken_singleton_is_told_and_not_replaced_by_defaults(settings, configs):
+    class Loose(Model):
+        require_sign: str
+
+    async with store_of(settings, kinds={**KINDS, "auth": ConfigKind("auth", "", Loose)}) as old:
+        await old.put("default", "auth", "default", {"require_sign": "no"}, author="ada")
+    async with store_of(settings) as store:
+        with pytest.raises(ConfigInvalid, match="auth default: require_sign must be true or false"):
+            store.singleton(AUTH, "default")
+
+
+async def test_fields_of_newer_code_are_read_over(settings, configs):
+    class Newer(Speech):
+        whisper: bool = False
+
+    newer = {**KINDS, "speech": ConfigKind("speech", "", Newer), "songs": ConfigKind("songs", "", Newer)}
+    async with store_of(settings, kinds=newer) as store:
+        await store.put(*LOCAL, {"account": "a", "whisper": True}, author="ada")
+        await store.put("default", "songs", "x", {"account": "a"}, author="ada")
+    await configs.refresh()
+    assert configs.get(SPEECH, "default", "local").value.account == "a"
+    await configs.put(*LOCAL, {"account": "b"}, author="ada")
+    assert await configs.rollback(LOCAL, 1, author="ada") == 3
+
+
+@pytest.mark.parametrize("redis_url", ["", NOWHERE], ids=["valkey", "no valkey"])
+async def test_a_change_is_seen_by_another_process_within_a_second(settings, redis_url):
+    async with store_of(settings, redis_url=redis_url) as writer, store_of(settings, redis_url=redis_url) as reader:
+        await writer.put("default", "apps", "default", {}, author="seed")
+        await until(lambda: reader.exists(APPS, "default"), within_s=1)
+        for number in range(1, 4):
+            version = reader.version
+            await writer.put(*LOCAL, {"account": f"a{number}"}, author="ada")
+            await until(lambda: reader.version > version, within_s=1)  # noqa: B023 - called in this round
+            assert reader.get(SPEECH, "default", "local").value.account == f"a{number}"
+        await writer.delete(LOCAL, author="ada")
+        await until(lambda: not reader.exists(SPEECH, "default", "local"), within_s=1)
+
+
+async def test_changes_are_announced_to_who_listens(settings):
+    async with open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey:
+        woken = asyncio.Event()
+        async with background(listen(valkey, woken)), asyncio.timeout(5):
+            while not woken.is_set():  # the first ones may come before it listens
+                await announce(valkey)
+                await asyncio.sleep(0.01)
+
+
+async def test_a_write_succeeds_where_it_cannot_be_announced(settings):
+    async with store_of(settings, redis_url=NOWHERE) as store:
+        await store.put("default", "apps", "default", {}, author="seed")
+        assert store.exists(APPS, "default")
+
+
+async def test_writers_at_once_in_two_processes_lose_nothing(settings, configs):
+    async with store_of(settings) as other:
+        await asyncio.gather(
+            *(
+                store.put("default", "speech", f"s{number}", {"account": "a"}, author="ada")
+                for number, store in enumerate((configs, other) * 8)
+            )
+        )
+        await until(lambda: configs.version == other.version, within_s=1)
+        assert len(configs.names(SPEECH, "default")) == len(other.names(SPEECH, "default")) == 16
+
+
+async def test_several_changes_are_one_transaction(configs):
+    async def two() -> None:
+        async with configs.editing(author="ada") as edit:
+            await edit.put(LOCAL, {"account": "a"})
+            await edit.put(ConfigKey("default", "speech", "bad"), {})
+
+    with pytest.raises(InvalidParameter):
+        await two()
+    assert configs.names(SPEECH, "default") == []
+    async with configs.editing(author="ada", dry_run=True) as edit:
+        assert await edit.put(LOCAL, {"account": "a"}) == 1
+    await configs.refresh()
+    assert configs.names(SPEECH, "default") == []
+
+
+async def test_differences_are_named_by_their_paths(configs):
+    await configs.put("default", "auth", "default", {"sign_keys": [{"id": "a", "key": "1"}]}, author="ada")
+    keys = [{"id": "a", "key": "2"}, {"id": "b", "key": "3"}]
+    await configs.put("default", "auth", "default", {"sign_keys": keys, "require_sign": False}, author="ada")
+    found = await configs.diff(ConfigKey("default", "auth", "default"), before=1, after=2)
+    mark = {"secret": True}
+    assert {entry.path: entry.after for entry in found} == {
+        "sign_keys[0].key": mark,
+        "sign_keys[1]": {"id": "b", "key": mark},
+        "require_sign": False,
+    }
+    with pytest.raises(ItemNotFound, match="has no revision 3"):
+        await configs.diff(ConfigKey("default", "auth", "default"), before=1, after=3)
+
+
+async def test_a_process_that_hears_of_no_changes_is_not_ready(settings):
+    now = 0.0
+    async with store_of(settings, clock=lambda: now) as store:
+        await store.ping()
+        now = 60.0
+        with pytest.raises(StoreError, match="configs were last read 60 s ago"):
+            await store.ping()
+
+
+async def test_a_change_feed_query_uses_its_index(settings, configs):
+    conn = await asyncpg.connect(settings.database_url)
+    await conn.execute("set enable_seqscan = off")
+    rows = await conn.fetch("explain select * from newest_configs where change > 5 order by change")
+    await conn.close()
+    assert "configs_change" in "\n".join(row[0] for row in rows)
+
+
+async def test_a_listener_comes_back_after_valkey_was_away(settings):
+    async with open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey:
+        woken = asyncio.Event()
+        async with background(listen(valkey, woken)), asyncio.timeout(10):
+            await _woken(valkey, woken)
+            await valkey.client.client_kill_filter(_type="pubsub")
+            woken.clear()
+            await _woken(valkey, woken)
+
+
+async def _woken(valkey: Valkey, woken: asyncio.Event) -> None:
+    while not woken.is_set():
+        await announce(valkey)
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("steps", range(0, 30, 3))
+async def test_a_store_closes_however_soon_after_it_opened(settings, steps):
+    async with asyncio.timeout(5):
+        async with store_of(settings):
+            for _ in range(steps):
+                await asyncio.sleep(0)
