@@ -1,0 +1,56 @@
+# What one does with a clone. Each target sets up what it needs the first time.
+
+VENV := .venv
+INSTALLED := $(VENV)/installed
+LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format lint types layers locks bench soak lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' Makefile
+
+run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT=... chooses another)
+	@exec $(VENV)/bin/python -m deploy.local --with-parent
+
+test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
+	@$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+check: format lint types layers locks ## format, lint, types, layers of imports, lock files
+
+format: $(INSTALLED)
+	@$(VENV)/bin/ruff format --check .
+
+lint: $(INSTALLED)
+	@$(VENV)/bin/ruff check .
+
+types: $(INSTALLED)
+	@$(VENV)/bin/python -m mypy
+
+layers: $(INSTALLED)
+	@$(VENV)/bin/lint-imports
+
+locks:
+	@! grep -n '://' $(LOCKS)
+
+bench: $(INSTALLED) ## measure it, and write bench/report.md
+	@$(VENV)/bin/python -m bench
+
+soak: $(INSTALLED) ## run the tests that take great numbers and minutes
+	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
+
+lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade takes the newest)
+	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
+	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o requirements.lock
+	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o requirements.core.lock
+	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
+		--no-header --no-annotate -o deploy/bootstrap.lock -
+	@$(MAKE) --no-print-directory locks
+
+clean: ## remove the virtual environment and all caches; the data in .parley stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(INSTALLED): requirements.lock deploy/bootstrap.lock deploy/setup pyproject.toml
+	@deploy/setup $(VENV)
+	@touch $@

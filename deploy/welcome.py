@@ -1,0 +1,80 @@
+"""What `make run` prints when all is up: where it listens, and requests that work as they stand."""
+
+from pathlib import Path
+
+from aiohttp import ClientSession
+
+from app.accounts.tokens import make_server_token
+from app.settings import Settings
+from deploy.engines import Engines
+from streams.wire.codec import dumps
+
+OPERATOR_FILE = "admin-token"
+_DEVICE = "make-run"
+
+_TEXT = """
+Parley listens on {url}
+
+export SESSION={session}
+export SERVER={server}
+
+# A conversation: text and speech, as they come (strategies: local, scripted, scripted-text)
+curl -N {url}/bp/ai/conversation -H "X-Service-Session-Token: $SESSION" \\
+  --data-binary '{converse}Tell me a story about the sea.'
+
+# Speech from text
+curl -N {url}/bp/ai/audio/tts -H "X-Service-Session-Token: $SESSION" \\
+  -d '{speak}'
+
+# As your own server would call, for that user (the token is good for 10 minutes)
+curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
+
+# As the operator
+curl {url}/admin/api/configs -H "Authorization: Bearer {admin_token}"
+
+{missing}Ctrl-C ends it.
+"""
+
+_CONVERSE = {
+    "strategies": ["scripted"],
+    "type": "text",
+    "language_code": "en-US",
+    "target_language_code": "en-US",
+}
+_SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
+
+
+async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> str:
+    """Log a device in and write the requests of a first try with its tokens."""
+    url = base_url(settings)
+    uid, session = await _login(url)
+    return _TEXT.format(
+        url=url,
+        session=session,
+        server=make_server_token(kid="development", alg="HS256", key=server_key, app_id="default"),
+        uid=uid,
+        converse=dumps(_CONVERSE).decode(),
+        speak=dumps(_SPEAK).decode(),
+        admin_token=_where(settings.data_dir / OPERATOR_FILE, settings.admin_token.get_secret_value()),
+        missing="".join(f"{name} is off: {fault}\n" for name, fault in engines.faults.items()),
+    )
+
+
+def _where(kept: Path, token: str) -> str:
+    """How a shell comes by the token."""
+    return f"$(cat '{kept}')" if kept.exists() and kept.read_text().strip() == token else "$PARLEY_ADMIN_TOKEN"
+
+
+def base_url(settings: Settings) -> str:
+    """Where this machine reaches the server."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - it is asked, not bound
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+async def _login(url: str) -> tuple[str, str]:
+    async with (
+        ClientSession(trust_env=False, raise_for_status=True) as http,
+        http.post(f"{url}/bp/user/login", json={"device": {"id": _DEVICE}}) as answer,
+    ):
+        user = (await answer.json())["user"]
+        return user["uid"], user["session"]["session_token"]

@@ -1,0 +1,147 @@
+"""Fixtures: real stores, a database and a key prefix per test, the services, the server."""
+
+import asyncio
+import inspect
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import hypothesis
+import pytest
+import uvloop
+from pydantic import SecretStr
+
+from app.services import Services, open_services
+from app.settings import Settings
+from deploy.seeds import seed
+from deploy.stores import Stores
+from tests.servers import (
+    ADMIN_TOKEN,
+    MASTER_KEY,
+    SERVER_KEY,
+    Server,
+    listening_socket,
+    local_engines,
+    new_database,
+    running_server,
+    running_stores,
+)
+
+hypothesis.settings.register_profile("parley", deadline=None)  # the machine may be busy
+hypothesis.settings.load_profile("parley")
+
+_RUN = pytest.StashKey[ExitStack]()
+_STORES = pytest.StashKey[Stores]()
+_SETTLE_S = 1
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop of the server."""
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node) -> None:
+    """Let the workers of xdist share the stores of the process that started them."""
+    stores = _stores(node.config)
+    node.workerinput["stores"] = {"database_url": stores.database_url, "redis_url": stores.redis_url}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _RUN in config.stash:
+        config.stash[_RUN].close()
+
+
+def _stores(config: pytest.Config) -> Stores:
+    """The stores of this run, started when they are first asked for."""
+    shared = getattr(config, "workerinput", {}).get("stores")
+    if shared:
+        return Stores(**shared)
+    if _STORES not in config.stash:
+        config.stash[_RUN] = ExitStack()
+        config.stash[_STORES] = config.stash[_RUN].enter_context(running_stores())
+    return config.stash[_STORES]
+
+
+@pytest.fixture(scope="session")
+def stores(request: pytest.FixtureRequest) -> Stores:
+    """PostgreSQL and Valkey of this run. The database that the URL names is for administration alone."""
+    return _stores(request.config)
+
+
+@pytest.fixture(scope="session")
+def local_vendors() -> Iterator[str]:
+    """The URL of the local engines. A test that names this fixture has them in its `settings` too."""
+    with local_engines() as url:
+        yield url
+
+
+@pytest.fixture
+async def database_url(stores: Stores) -> AsyncIterator[str]:
+    """A migrated database of this test."""
+    async with new_database(stores) as url:
+        yield url
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """The socket that `server` listens on."""
+    with listening_socket() as held:
+        yield held
+
+
+@pytest.fixture
+def settings(
+    request: pytest.FixtureRequest,
+    stores: Stores,
+    database_url: str,
+    listener: socket.socket,
+    tmp_path: Path,
+) -> Settings:
+    port = listener.getsockname()[1]
+    engines = "local_vendors" in request.fixturenames
+    return Settings(
+        database_url=database_url,
+        redis_url=stores.redis_url,
+        redis_prefix=f"test-{uuid4().hex}:",
+        master_key=SecretStr(MASTER_KEY),
+        admin_token=SecretStr(ADMIN_TOKEN),
+        env="development",
+        port=port,
+        public_url=f"http://127.0.0.1:{port}",
+        data_dir=tmp_path / "data",
+        local_url=request.getfixturevalue("local_vendors") if engines else None,
+        drain_timeout_s=3,
+    )
+
+
+@pytest.fixture
+async def services(settings: Settings) -> AsyncIterator[Services]:
+    """Everything long-lived, with the development app `default`."""
+    async with open_services(settings) as opened:
+        await seed(opened.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
+        yield opened
+
+
+@pytest.fixture
+async def server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
+    async with running_server(services, listener) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind(request: pytest.FixtureRequest) -> None:
+    """Fail a test that leaves a task in its loop."""
+    if inspect.iscoroutinefunction(request.function):
+        request.getfixturevalue("_no_task_left")
+
+
+@pytest.fixture
+async def _no_task_left() -> AsyncIterator[None]:
+    yield
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=_SETTLE_S)
+    assert not left, f"tasks remain: {left}"

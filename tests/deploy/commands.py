@@ -1,0 +1,79 @@
+"""Commands of ours as processes: what they print, and what is left of them."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import psutil
+
+from app.children import ending_with_parent
+from streams.wire.codec import loads
+
+_LONGEST_S = 40
+
+
+@dataclass
+class Command:
+    """A command that runs. `lines` are what it has printed so far, faults too."""
+
+    process: Process
+    lines: list[str] = field(default_factory=list)
+
+    async def until(self, text: str) -> str:
+        """Read on until a line holds `text`, and return that line."""
+        async with asyncio.timeout(_LONGEST_S):
+            async for line in self:
+                if text in line:
+                    return line
+        raise AssertionError(f"it ended without a word of {text!r}:\n" + "\n".join(self.lines))
+
+    async def event(self, name: str) -> dict:
+        """The next log line of that event."""
+        return loads(await self.until(f'"event":"{name}"'))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while raw := await self.process.stdout.readline():
+            self.lines.append(raw.decode().rstrip())
+            yield self.lines[-1]
+
+    async def end(self) -> int:
+        """Read all that is left and return the exit code."""
+        async with asyncio.timeout(_LONGEST_S):
+            async for _ in self:
+                pass
+            return await self.process.wait()
+
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@asynccontextmanager
+async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
+    """Run `python -m <arguments>` with `env` beside our own; it is killed at the end of the block."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *arguments),
+        env={**os.environ, **env},  # noqa: TID251 - it is handed on
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=ending_with_parent(signal.SIGTERM),
+    )
+    running = Command(process)
+    try:
+        yield running
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await running.end()
+
+
+async def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that do not end within some seconds."""
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=10)
+    return alive

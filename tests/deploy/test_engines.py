@@ -1,0 +1,35 @@
+import asyncio
+import os
+from pathlib import Path
+
+import psutil
+from aiohttp import ClientError, ClientSession
+
+from deploy.engines import local_engines
+
+
+def _engines() -> list[psutil.Process]:
+    return [child for child in psutil.Process(os.getpid()).children() if "vendors.local" in child.cmdline()]
+
+
+async def _healthy(http: ClientSession, url: str) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                async with http.get(url.replace("/v1", "/health")) as answer:
+                    assert answer.status == 200
+                    return
+            except ClientError:
+                await asyncio.sleep(0.05)
+
+
+async def test_engines_that_die_start_again_where_they_were_and_end_with_us(tmp_path: Path):
+    before = set(_engines())
+    async with local_engines(tmp_path / "log") as engines, ClientSession() as http:
+        await _healthy(http, engines.url)
+        (first,) = set(_engines()) - before
+        first.kill()
+        await _healthy(http, engines.url)
+        (second,) = set(_engines()) - before
+        assert second.pid != first.pid
+    assert not psutil.pid_exists(second.pid)

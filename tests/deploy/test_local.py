@@ -1,0 +1,129 @@
+import re
+import shlex
+import signal
+import socket
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+from aiohttp import ClientSession
+
+from tests.deploy.commands import Command, command, left_of
+
+
+def _free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        return found.getsockname()[1]
+
+
+def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    unset = {"DATABASE_URL": "", "REDIS_URL": "", "PARLEY_PUBLIC_URL": "", "PARLEY_PROCESSES": ""}
+    return {**unset, "PORT": str(_free_port()), "PARLEY_DATA_DIR": str(tmp_path / "data"), **more}
+
+
+def _curl_lines(lines: list[str]) -> list[list[str]]:
+    """The arguments of every `curl` that was printed, with the exported variables in place."""
+    text = "\n".join(lines).replace("\\\n", "")
+    for line in lines:
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            text = text.replace(f"${name}", value)
+    return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("curl ")]
+
+
+def _operator_token(header: str) -> str:
+    """The header with the file in place of `$(cat '<file>')`."""
+    return re.sub(r"\$\(cat '(.*)'\)", lambda match: Path(match[1]).read_text(), header)
+
+
+async def _curl(http: ClientSession, arguments: list[str]) -> tuple[int, str]:
+    url = next(word for word in arguments if word.startswith("http"))
+    pairs = list(pairwise(arguments))
+    headers = dict(_operator_token(value).split(": ", 1) for option, value in pairs if option == "-H")
+    body = next((value for option, value in pairs if option in {"-d", "--data-binary"}), None)
+    async with http.request("POST" if body else "GET", url, headers=headers, data=body) as answer:
+        return answer.status, await answer.text()
+
+
+def _user(lines: list[str]) -> str:
+    """The user id in the printed lines: that of the device that `make run` logs in."""
+    line = next(line for line in lines if "/bp/server/user/" in line)
+    return line.split("/bp/server/user/")[1].split()[0]
+
+
+async def _up(local: Command) -> str:
+    """Wait for all that it prints when it is up, and return where it listens."""
+    url = (await local.until("Parley listens on ")).rpartition(" ")[2]
+    await local.until("Ctrl-C ends it.")
+    return url
+
+
+async def test_first_requests_that_it_prints_work(tmp_path: Path):
+    async with command("deploy.local", **_environment(tmp_path)) as local, ClientSession() as http:
+        url = await _up(local)
+        async with http.get(f"{url}/readyz") as answer:
+            assert answer.status == 200
+        converse, speak, user, configs = [await _curl(http, line) for line in _curl_lines(local.lines)]
+    assert converse[0] == speak[0] == user[0] == configs[0] == 200
+    assert "event: end" in converse[1]
+    assert "story about the sea" in converse[1]
+    assert "event: audio_chunk" in speak[1]
+    assert '"is_new_user":false' in user[1]
+    assert '"scripted-text"' in configs[1]
+
+
+async def test_users_are_there_after_ctrl_c_and_no_process_is(tmp_path: Path):
+    env = _environment(tmp_path)
+    async with command("deploy.local", **env) as local:
+        await _up(local)
+        first, processes = _user(local.lines), local.descendants()
+        local.process.send_signal(signal.SIGINT)
+        assert await local.end() == 0
+        assert not await left_of(processes)
+    assert local.lines[-1] == "parley: stopped"
+    async with command("deploy.local", **env) as local:
+        await _up(local)
+        assert _user(local.lines) == first
+
+
+async def test_no_process_outlives_one_that_is_killed(tmp_path: Path):
+    async with command("deploy.local", **_environment(tmp_path)) as local:
+        await _up(local)
+        processes = local.descendants()
+        assert len(processes) > 3
+        local.process.kill()
+        assert not await left_of(processes)
+
+
+async def test_second_instance_on_the_same_data_is_refused(tmp_path: Path):
+    env = _environment(tmp_path)
+    async with command("deploy.local", **env) as first:
+        await _up(first)
+        async with command("deploy.local", **env | {"PORT": str(_free_port())}) as second:
+            assert await second.end() == 1
+    assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
+
+
+async def test_taken_port_is_one_clear_line(tmp_path: Path):
+    env = _environment(tmp_path)
+    with closing(socket.create_server(("127.0.0.1", int(env["PORT"])), reuse_port=True)):
+        async with command("deploy.local", **env) as local:
+            assert await local.end() == 1
+    line = f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use (PORT chooses another)"
+    assert local.lines == [line]
+    assert not (tmp_path / "data" / "postgres").exists()
+
+
+async def test_secrets_are_kept_where_only_the_owner_reads(tmp_path: Path):
+    env = _environment(tmp_path)
+    with closing(socket.create_server(("127.0.0.1", int(env["PORT"])))):
+        kept = []
+        for _ in range(2):
+            async with command("deploy.local", **env) as local:
+                await local.end()
+            files = sorted(path for path in (tmp_path / "data").iterdir() if path.is_file())
+            assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+            kept.append({path.name: path.read_text() for path in files})
+    assert kept[0] == kept[1]
+    assert len(set(kept[0].values())) == len(kept[0]) == 3
+    assert all(len(bytes.fromhex(secret)) == 32 for secret in kept[0].values())

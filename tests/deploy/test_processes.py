@@ -1,0 +1,119 @@
+"""Several server processes behind one port, as `python -m app serve` runs them."""
+
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+import pytest
+from aiohttp import ClientSession, TCPConnector
+
+from app.processes import check_port
+from app.settings import Settings, SettingsError
+from streams.tasks import background
+from tests.deploy.commands import Command, command, left_of
+
+
+@asynccontextmanager
+async def _serve(settings: Settings, **more: str) -> AsyncIterator[Command]:
+    env = {
+        "PARLEY_ENV": "development",
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
+        "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),
+        "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
+        "PARLEY_DATA_DIR": str(settings.data_dir),
+        "PARLEY_PROCESSES": "2",
+        "PARLEY_DRAIN_TIMEOUT_S": "3",
+        "PORT": str(settings.port),
+        **more,
+    }
+    async with command("app", "serve", **env) as parent:
+        yield parent
+
+
+@pytest.fixture
+def settings(settings: Settings, listener: socket.socket) -> Settings:
+    """Their port is given up by the test: the processes have it."""
+    listener.close()
+    return settings
+
+
+async def _ask_without_end(url: str, statuses: list[int]) -> None:
+    """Ask again and again, each time over a new connection."""
+    async with ClientSession(connector=TCPConnector(force_close=True)) as http:
+        while True:
+            async with http.get(f"{url}/healthz") as answer:
+                statuses.append(answer.status)
+
+
+async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(settings: Settings):
+    async with _serve(settings) as parent:
+        first = {(await parent.event("process.ready"))["number"] for _ in range(2)}
+        statuses: list[int] = []
+        async with background(_ask_without_end(settings.public_url, statuses)):
+            parent.process.send_signal(signal.SIGHUP)
+            second = {
+                (await parent.event("process.ready"))["number"],
+                (await parent.event("process.ready"))["number"],
+            }
+            await parent.event("server.stopped")
+        processes = parent.descendants()
+        parent.process.terminate()
+        assert await parent.end() == 0
+        assert not await left_of(processes)
+    assert first == {0, 1}
+    assert second == {2, 3}
+    assert set(statuses) == {200}
+    assert not [line for line in parent.lines if "process.died" in line]
+
+
+async def test_process_that_dies_is_started_again_and_none_outlives_the_parent(settings: Settings):
+    async with _serve(settings) as parent:
+        pids = {
+            event["number"]: event["pid"] for event in [await parent.event("process.started") for _ in range(2)]
+        }
+        for _ in range(2):
+            await parent.event("process.ready")
+        (victim,) = [child for child in parent.descendants() if child.pid == pids[1]]
+        victim.kill()
+        died, again = await parent.event("process.died"), await parent.event("process.ready")
+        assert (died["number"], died["code"], again["number"]) == (1, -signal.SIGKILL, 1)
+        processes = parent.descendants()
+        parent.process.kill()
+        assert not await left_of(processes)
+
+
+async def test_fault_that_all_share_ends_the_parent(settings: Settings):
+    async with _serve(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
+        assert await parent.end() == 1
+    assert "parley: database: the database is not reachable" in parent.lines
+
+
+async def test_each_process_has_metrics_of_its_own(settings: Settings):
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        base = found.getsockname()[1]
+    async with _serve(settings, PARLEY_METRICS_PORT=str(base)) as parent, ClientSession() as http:
+        ports = {(await parent.event("process.started"))["metrics_port"] for _ in range(2)}
+        for _ in range(2):
+            await parent.event("process.ready")
+        for port in ports:
+            async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                assert answer.status == 200
+    assert ports == {base, base + 1}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_port_of_another_is_refused_whether_or_not_it_shares(shared: bool):
+    with (
+        socket.create_server(("127.0.0.1", 0), reuse_port=shared) as other,
+        pytest.raises(SettingsError, match="Address already in use"),
+    ):
+        check_port("127.0.0.1", other.getsockname()[1])
+
+
+async def test_setting_that_is_wrong_is_one_line(tmp_path):
+    async with command("app", "serve", DATABASE_URL="", PARLEY_ENV="development") as serve:
+        assert await serve.end() == 1
+    assert serve.lines == ["parley: DATABASE_URL is not set (`make run` sets it for you)"]

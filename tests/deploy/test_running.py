@@ -1,0 +1,58 @@
+import asyncio
+import signal
+import sys
+
+import pytest
+
+from deploy.running import Failed, running, while_running
+
+_DEAF = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+)
+
+
+async def test_process_ends_with_its_block():
+    async with running([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        assert process.returncode is None
+    assert process.returncode == -signal.SIGTERM
+
+
+async def test_process_that_does_not_listen_is_killed():
+    async with running([sys.executable, "-c", _DEAF], stop_s=0.1, stdout=asyncio.subprocess.PIPE) as process:
+        await process.stdout.readline()
+    assert process.returncode == -signal.SIGKILL
+
+
+async def test_second_cancellation_kills_at_once():
+    up = asyncio.Event()
+    processes = []
+
+    async def work() -> None:
+        async with running([sys.executable, "-c", _DEAF], stop_s=60, stdout=asyncio.subprocess.PIPE) as process:
+            processes.append(process)
+            await process.stdout.readline()
+            up.set()
+            await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work())
+        await up.wait()
+        task.cancel()
+        _, waiting = await asyncio.wait([task], timeout=0.1)
+        assert waiting
+        task.cancel()
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+async def test_work_is_given_up_when_a_process_ends_by_itself():
+    async with running([sys.executable, "-c", ""]) as process:
+        with pytest.raises(Failed, match="the baker ended by itself"):
+            await while_running({"the baker": process}, asyncio.Event().wait())
+
+
+async def test_work_that_is_done_gives_its_result():
+    async def work() -> int:
+        return 7
+
+    async with running([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        assert await while_running({"the baker": process}, work()) == 7

@@ -1,0 +1,55 @@
+from app.services import Services
+from deploy.seeds import seed
+from storage.config_rows import ConfigKey
+from storage.kinds import KINDS
+from storage.kinds.conversation import CONVERSATION
+from storage.kinds.speech import SPEECH
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from tests.servers import SERVER_KEY
+
+_ENV = {"PARLEY_SERVER_KEY": SERVER_KEY}
+_OPENAI = {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:9/v1/", "PARLEY_OPENAI_API_KEY": "sk-test"}
+
+
+async def test_all_seeded_configs_are_sound_and_their_references_exist(services: Services):
+    configs = services.configs
+    for kind in KINDS.values():
+        for name in configs.names(kind, "default"):
+            configs.get(kind, "default", name)
+    for name in configs.names(CONVERSATION, "default"):
+        strategy = configs.get(CONVERSATION, "default", name).value
+        assert configs.exists(VENDOR_ACCOUNTS, "default", strategy.chat.account)
+        assert strategy.speech is None or configs.exists(SPEECH, "default", strategy.speech)
+    assert set(configs.names(CONVERSATION, "default")) == {"local", "scripted", "scripted-text"}
+
+
+async def test_second_seed_changes_nothing(services: Services):
+    assert {change.what for change in await seed(services.configs, _ENV)} == {"unchanged"}
+
+
+async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services):
+    changed = {"chat": {"account": "scripted", "model": "scripted:0"}}
+    await services.configs.put("default", "conversation", "scripted", changed, author="operator")
+    await services.configs.delete(ConfigKey("default", "conversation", "local"), author="operator")
+    changes = {change.key.name: change.what for change in await seed(services.configs, _ENV)}
+    assert changes["scripted"] == changes["local"] == "kept"
+    assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted:0"
+    assert not services.configs.exists(CONVERSATION, "default", "local")
+
+
+async def test_seed_takes_back_its_own_old_value(services: Services):
+    old = {"chat": {"account": "scripted", "model": "scripted:5"}}
+    await services.configs.put("default", "conversation", "scripted", old, author="seed")
+    changes = {change.key: change.what for change in await seed(services.configs, _ENV)}
+    assert changes["default", "conversation", "scripted"] == "changed"
+    assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted"
+
+
+async def test_real_model_is_a_strategy_once_the_environment_names_one(services: Services):
+    await seed(services.configs, _ENV | _OPENAI)
+    account = services.configs.get(VENDOR_ACCOUNTS, "default", "openai").value
+    assert account.base_url == "http://127.0.0.1:9/v1"
+    assert account.api_key.get_secret_value() == "sk-test"
+    assert services.configs.get(CONVERSATION, "default", "openai").value.chat.model == "gpt-4o-mini"
+    await seed(services.configs, _ENV | _OPENAI | {"PARLEY_OPENAI_MODEL": "another"})
+    assert services.configs.get(CONVERSATION, "default", "openai").value.chat.model == "another"

@@ -1,0 +1,66 @@
+import secrets
+from pathlib import Path
+
+import asyncpg
+import pytest
+from redis.asyncio import Redis
+
+from deploy.running import Failed
+from deploy.stores import Stores, embedded_stores
+
+
+async def _count_boots(stores: Stores) -> tuple[int, int]:
+    conn = await asyncpg.connect(stores.database_url)
+    await conn.execute("create table if not exists boots (at timestamptz default now())")
+    await conn.execute("insert into boots default values")
+    rows = await conn.fetchval("select count(*) from boots")
+    await conn.close()
+    async with Redis.from_url(stores.redis_url) as client:
+        return rows, await client.incr("boots")
+
+
+async def test_data_is_there_after_a_restart(tmp_path: Path):
+    boots = []
+    for _ in range(2):
+        async with embedded_stores(tmp_path) as stores:
+            boots.append(await _count_boots(stores))
+    assert boots == [(1, 1), (2, 2)]
+
+
+async def test_stores_listen_on_no_network_and_their_folder_is_closed_and_goes(tmp_path: Path):
+    async with embedded_stores(tmp_path, durable=False) as stores:
+        sockets = Path(stores.redis_url.removeprefix("unix://")).parent
+        assert sockets.stat().st_mode & 0o777 == 0o700
+        conn = await asyncpg.connect(stores.database_url)
+        assert await conn.fetchval("show listen_addresses") == ""
+        await conn.close()
+        async with Redis.from_url(stores.redis_url) as client:
+            assert await client.config_get("port") == {"port": "0"}
+    assert not sockets.exists()
+
+
+async def test_data_folder_in_use_is_refused(tmp_path: Path):
+    async with embedded_stores(tmp_path, durable=False):
+        with pytest.raises(Failed, match=f"{tmp_path} is in use by another running instance"):
+            async with embedded_stores(tmp_path, durable=False):
+                pass
+
+
+async def test_unfinished_data_folder_is_made_anew(tmp_path: Path):
+    unfinished = tmp_path / "postgres.new"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
+    async with embedded_stores(tmp_path, durable=False) as stores:
+        assert await _count_boots(stores) == (1, 1)
+
+
+async def test_fault_of_a_store_names_its_log(tmp_path: Path):
+    async with embedded_stores(tmp_path, durable=False):
+        pass
+    nonsense = f"nonsense_{secrets.token_hex(4)}"
+    with (tmp_path / "postgres" / "postgresql.conf").open("a") as settings:
+        settings.write(f"{nonsense} = on\n")
+    with pytest.raises(Failed, match=f"PostgreSQL ended at its start, see {tmp_path}/postgres.log"):
+        async with embedded_stores(tmp_path, durable=False):
+            pass
+    assert nonsense in (tmp_path / "postgres.log").read_text()

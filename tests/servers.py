@@ -1,0 +1,160 @@
+"""What tests run against: stores of the run, a database of the test, the whole server, the local engines."""
+
+import asyncio
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import asyncpg
+from aiohttp import ClientSession, web
+
+from app.children import ending_with_parent
+from app.services import Services
+from deploy.stores import Stores, embedded_stores
+from storage.migrate import migrate
+from streams.wire.codec import loads
+
+MASTER_KEY = "6f0c1d27a4e95b83" * 4
+ADMIN_TOKEN = "an operator of the tests"
+SERVER_KEY = "a server of the tests makes tokens with it"
+_TEMPLATE = "parley_template"
+_START_S = 60
+_MEMORY_BYTES = 1 << 30
+
+
+@contextmanager
+def running_stores() -> Iterator[Stores]:
+    """PostgreSQL and Valkey for one run of the tests, in a loop that only lives to start and stop them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="parley-tests-", dir=_fastest_folder()) as folder,
+        asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
+    ):
+        context = embedded_stores(Path(folder), durable=False)
+        stores = runner.run(context.__aenter__())
+        try:
+            yield stores
+        finally:
+            runner.run(context.__aexit__(None, None, None))
+
+
+def _fastest_folder() -> str | None:
+    """Memory, where there is enough of it: a database is made some ten times faster there."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
+        return str(memory)
+    return None
+
+
+@asynccontextmanager
+async def new_database(stores: Stores) -> AsyncIterator[str]:
+    """The URL of a migrated database that is dropped at the end."""
+    name = f"test_{uuid4().hex}"
+    admin = await asyncpg.connect(stores.database_url)
+    try:
+        await _make_template(admin, stores)
+        await admin.execute(f"create database {name} template {_TEMPLATE} strategy file_copy")
+        try:
+            yield _named(stores, name)
+        finally:
+            await admin.execute(f"drop database {name} with (force)")
+    finally:
+        await admin.close()
+
+
+async def _make_template(admin: asyncpg.Connection, stores: Stores) -> None:
+    """Once per run, whichever process comes first. An unfinished one never has the name."""
+    if await _exists(admin, _TEMPLATE):
+        return
+    async with _one_at_a_time(admin):
+        if await _exists(admin, _TEMPLATE):
+            return
+        await admin.execute("drop database if exists parley_unfinished")
+        await admin.execute("create database parley_unfinished")
+        await migrate(_named(stores, "parley_unfinished"))
+        await admin.execute(f"alter database parley_unfinished rename to {_TEMPLATE}")
+
+
+async def _exists(admin: asyncpg.Connection, name: str) -> bool:
+    found: bool = await admin.fetchval("select exists (select from pg_database where datname = $1)", name)
+    return found
+
+
+@asynccontextmanager
+async def _one_at_a_time(admin: asyncpg.Connection) -> AsyncIterator[None]:
+    await admin.execute("select pg_advisory_lock(1)")
+    try:
+        yield
+    finally:
+        await admin.execute("select pg_advisory_unlock(1)")
+
+
+def _named(stores: Stores, name: str) -> str:
+    return stores.database_url.replace("///postgres?", f"///{name}?")
+
+
+@contextmanager
+def listening_socket() -> Iterator[socket.socket]:
+    """A socket on a free port, held from the moment its number is known."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        yield listener
+
+
+@dataclass(frozen=True)
+class Server:
+    """The whole server over real HTTP. `http` closes with it."""
+
+    url: str
+    services: Services
+    http: ClientSession
+
+    async def login(self, device_id: str | None = None) -> tuple[str, str]:
+        """A user and a session token, by the login of a device; a new one unless it is named."""
+        body = {"device": {"id": device_id or uuid4().hex}}
+        async with self.http.post(f"{self.url}/bp/user/login", json=body) as response:
+            answer = await response.json()
+            assert response.status == 200, answer
+        return answer["user"]["uid"], answer["user"]["session"]["session_token"]
+
+
+@asynccontextmanager
+async def running_server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
+    """The application of `services` on `listener`."""
+    from app.main import HTTP, application  # noqa: PLC0415 - most tests need no server
+
+    runner = web.AppRunner(application(services), access_log=None, handle_signals=False, shutdown_timeout=1, **HTTP)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        async with ClientSession() as http:
+            yield Server(services.settings.public_url, services, http)
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def local_engines() -> Iterator[str]:
+    """The URL of a process of local engines: the scripted model, without its pauses, and what else is installed."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "vendors.local", "--port", "0", "--pace-ms", "0"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=ending_with_parent(signal.SIGTERM),  # noqa: PLW1509 - two system calls, no lock
+    ) as process:
+        try:
+            assert process.stdout is not None
+            ready, _, _ = select.select([process.stdout], [], [], _START_S)
+            assert ready, "the local engines were not ready in time"
+            yield loads(process.stdout.readline())["listening"]
+        finally:
+            process.terminate()
