@@ -8,6 +8,7 @@ from aiohttp import web
 
 from app import auth, limits
 from app.caller import Access, Caller
+from app.notes import NO_NOTES, Notes
 from app.services import SERVICES, Services
 from app.state import APP_ID, REQUEST_ID, USER_ID
 from storage.kinds.apps import APPS
@@ -81,6 +82,7 @@ class Endpoint:
     """Whether a server token needs a `jti` here."""
     session_pair: bool = False
     """Whether the S2S path takes the C2S header pair too (the account endpoints)."""
+    notes: Notes = NO_NOTES
 
 
 ENDPOINT = web.RequestKey("endpoint", Endpoint)

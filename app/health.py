@@ -7,7 +7,17 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.endpoint import Call, json_response
+from app.notes import Answer, Notes
 from streams.wire.errors import ServiceError
+
+HEALTH = Notes(answers={200: Answer("It does.", "application/json")})
+READINESS = Notes(
+    answers={
+        200: Answer("They are. The body names each part and its state.", "application/json"),
+        503: Answer("They are not. The body is of the same form.", "application/json"),
+    }
+)
+METRICS = Notes(answers={200: Answer("Counters in Prometheus's text format.", "text/plain")})
 
 _PING_S = 2
 _NEEDED = frozenset({"postgres"})
@@ -15,12 +25,15 @@ _NEEDED = frozenset({"postgres"})
 
 
 async def healthz(call: Call) -> web.Response:
-    """The event loop answers."""
+    """Ask whether the process lives."""
     return json_response({"status": "ok"})
 
 
 async def readyz(call: Call) -> web.Response:
-    """200 while requests are welcome: not draining, and PostgreSQL answers."""
+    """Ask whether requests are welcome.
+
+    They are while the server is not draining and PostgreSQL answers.
+    """
     parts = {name: await _state(ping) for name, ping in call.services.parts().items()}
     supervisor = call.services.supervisor
     ready = not supervisor.draining and all(parts[name] == "ok" for name in _NEEDED)
@@ -42,5 +55,5 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
 
 
 async def metrics(call: Call) -> web.Response:
-    """Counters for Prometheus."""
+    """Read the counters, for Prometheus."""
     return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})

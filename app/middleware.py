@@ -124,7 +124,7 @@ async def on_prepare(request: web.Request, response: web.StreamResponse) -> None
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):
         response.headers.setdefault("Access-Control-Allow-Origin", origin)
         response.headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)
-        response.headers["Vary"] = "Origin"
+        response.headers["Vary"] = ", ".join(filter(None, (response.headers.get("Vary"), "Origin")))
 
 
 def preflight(request: web.Request) -> web.Response:

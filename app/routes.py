@@ -4,11 +4,13 @@ from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.ai.conversation import converse
 from app.ai.history import History, HistoryQuery, history
+from app.ai.reference import CONVERSE, HISTORY, SPEAK
 from app.ai.speech import TtsRequest, tts
 from app.caller import Access
+from app.dev.docs import docs_routes
 from app.dev.files import FILE_ROUTES
 from app.endpoint import Endpoint
-from app.health import healthz, metrics, readyz
+from app.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 
 AI_ROUTES = [
     Endpoint(
@@ -19,6 +21,7 @@ AI_ROUTES = [
         statuses={"backend unavailable": 502},
         stream=True,
         tag="ai",
+        notes=CONVERSE,
     ),
     Endpoint(
         "GET",
@@ -29,6 +32,7 @@ AI_ROUTES = [
         reply=History,
         statuses={"backend unavailable": 502},
         tag="ai",
+        notes=HISTORY,
     ),
     Endpoint(
         "POST",
@@ -38,19 +42,22 @@ AI_ROUTES = [
         body=TtsRequest,
         statuses={"backend unavailable": 502},
         tag="ai",
+        notes=SPEAK,
     ),
 ]
 
 OPERATIONS_ROUTES = [
-    Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", quiet=True),
-    Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", quiet=True),
-    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True),
+    Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", quiet=True, notes=HEALTH),
+    Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", quiet=True, notes=READINESS),
+    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True, notes=METRICS),
 ]
 
-ROUTES: list[Endpoint] = [
+INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
 ]
+
+ROUTES: list[Endpoint] = [*INTERFACE, *docs_routes(INTERFACE)]

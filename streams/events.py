@@ -118,7 +118,7 @@ class AssistantOutputAudio(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssistantOutputViseme(Event):
-    """Mouth shapes of paragraph `index`, no later than their audio; `[offset_ms, viseme_id]` pairs."""
+    """Mouth shapes of paragraph `index`, no later than their audio."""
 
     name = "assistant_output_viseme"
     index: int
@@ -178,7 +178,7 @@ class Audio(Event):
 
 @dataclass(frozen=True, slots=True)
 class End(Event):
-    """Last event of a good stream; `receipt` is what it tells."""
+    """Last event of a good stream: what came of it."""
 
     name = "end"
     receipt: dict[str, Any]

@@ -24,6 +24,10 @@ class LoginBody(Platforms, Identifiers):
 
 
 async def login(call: Call, body: LoginBody) -> UserReply:
+    """Log in.
+
+    The body names exactly one platform. A user who is not known there yet is made.
+    """
     identity = _identity(call.app_id, body)
     config = call.services.configs.singleton(AUTH, call.app_id)
     if not config.anonymous_login:

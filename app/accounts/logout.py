@@ -7,6 +7,7 @@ from storage import sessions
 
 
 async def logout(call: Call) -> None:
+    """End the session."""
     session_id = call.caller.session_id
     assert session_id is not None, "the endpoint's access grants a session"
     async with call.services.database.transaction() as conn:

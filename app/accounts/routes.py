@@ -6,8 +6,26 @@ from app.accounts.users import get_user
 from app.accounts.views import UserReply
 from app.caller import Access
 from app.endpoint import Endpoint
+from app.notes import Notes
+from app.openapi.errors import FROZEN
+from streams.wire.errors import ConfigInvalid, InvalidParameter, RateLimited, ServiceError, Unavailable
 
 _TAG = "account"
+
+_LOGIN = Notes(
+    bodies={
+        "A device": {"device": {"id": "5b0c1d6e-8f2a-4a53-9d0e-0c2f8f6f7a11"}, "platform": "ios"},
+        "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
+    },
+    errors=(
+        InvalidParameter("a platform is required: one of anonymity, device"),
+        ConfigInvalid("platform phone is not configured"),
+        ServiceError("this app does not allow it", error_type="anonymous_login_not_allowed"),
+        FROZEN,
+        RateLimited("more than 20 calls in 3600 s", retry_after_s=180),
+        Unavailable("the account changed during the login", retry_after_s=1),
+    ),
+)
 
 ACCOUNT_ROUTES: list[Endpoint] = [
     Endpoint(
@@ -19,6 +37,7 @@ ACCOUNT_ROUTES: list[Endpoint] = [
         body=LoginBody,
         reply=UserReply,
         tag=_TAG,
+        notes=_LOGIN,
     ),
     Endpoint(
         "POST",
@@ -39,5 +58,6 @@ ACCOUNT_ROUTES: list[Endpoint] = [
         frozen_allowed=True,
         missing_user="not_found",
         session_pair=True,
+        notes=Notes(errors=(ServiceError("user does not exist", error_type="not_found"),)),
     ),
 ]

@@ -7,6 +7,7 @@ from streams.wire.errors import ServiceError
 
 
 async def get_user(call: Call) -> UserReply:
+    """Read the user."""
     async with call.services.database.connection() as conn:
         user = await users.find(conn, call.caller.user, app_id=call.app_id)
     if user is None:

@@ -47,7 +47,7 @@ class ConverseParams(Model):
 
 
 async def converse(call: Call) -> web.StreamResponse:
-    """Converse with a language model, by text or voice.
+    """Converse, by text or voice.
 
     The body is a JSON object of parameters, then the input: UTF-8 text, or audio as one base64 text (cut it at
     multiples of 3 bytes). The answer is an event stream.

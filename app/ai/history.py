@@ -54,7 +54,10 @@ class History(Model):
 
 
 async def history(call: Call, query: HistoryQuery) -> History:
-    """A conversation of the caller and its records, newest first."""
+    """Read a conversation.
+
+    Records come newest first.
+    """
     if query.newest == 0 or query.newest < -1:
         raise InvalidParameter("from must be -1 or at least 1")
     newest, size = (query.newest, query.size) if query.record_id is None else (query.record_id, 1)

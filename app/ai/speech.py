@@ -35,7 +35,11 @@ class TtsRequest(Model):
 
 
 async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
-    """Speak a text: an event stream of audio, then a link to the whole."""
+    """Speak a text.
+
+    The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
+    sent audio.
+    """
     if not body.text.strip():
         raise InvalidParameter("text is required")
     if len(body.text) > call.app_limits.tts_characters:

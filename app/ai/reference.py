@@ -1,0 +1,211 @@
+"""What the reference page says of the streams: their events, what they end with, whole ones to read."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from actors.receipt import Receipt, Stage
+from app.ai.conversation import ConverseParams
+from app.notes import Notes, Stream
+from app.openapi.events import Digest, UnitPrice
+from streams.events import (
+    AssistantOutputAudio,
+    AssistantOutputAudioChunk,
+    AssistantOutputChunk,
+    AssistantOutputContentSegment,
+    AssistantOutputViseme,
+    Audio,
+    AudioChunk,
+    End,
+    Event,
+    Failed,
+    FinishReason,
+    FirstSentenceEnabled,
+    Start,
+    UserInput,
+    VisemeEvent,
+    encode,
+)
+from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid, InvalidOperation, ItemNotFound, RateLimited, TooLarge, Unavailable
+from streams.wire.model import Model
+
+
+class SpeechFailure(Model):
+    """Why the rest of an answer was not spoken. Its text is whole."""
+
+    error_type: str
+    message: str
+    index: int
+    """The paragraph from which on there is no audio."""
+
+
+class StreamEnd(Model):
+    digest: Digest
+    latency_ms: dict[Stage | Literal["overhead"], int]
+    """Milliseconds from the arrival of the request to each stage that was reached. `overhead` is a duration: the
+    server's own time before the first output."""
+
+
+class ConversationEnd(StreamEnd):
+    conversation_id: str
+    record_id: int | None
+    """Where the turn is kept in the history."""
+    strategy: str | None
+    """Whose language model answered."""
+    finish_reason: FinishReason
+    unit_price: UnitPrice | None
+    speech: SpeechFailure | None = None
+
+
+class SpeechEnd(StreamEnd):
+    strategy: str
+    finish_reason: FinishReason
+
+
+_BEGAN_MS = 1_790_000_000_000
+_CONVERSATION_ID = "0199c0de5a7e7000b0a51c0ffee00001"
+_LINK = "https://parley.example/files/{key}?e=1790086400&s=0f4c9a"
+_PIECES = (b"\xff\xf3\x64\xc4\x00\x0c\x38\x02", b"\x9a\x4b\x0e\xd1\x77\x5c\x20\xe3", b"\xff\xf3\x64\xc4\x1f\x0d")
+_PRICE = {"input_per_price": 0.000002, "output_per_price": 0.000008, "input_token": 42, "output_token": 13}
+
+
+def _transcript(events: list[Event], told: Mapping[str, Any], stages: Mapping[str, int]) -> bytes:
+    """The stream of these events, and the `end` that belongs to them."""
+    receipt = Receipt(0)
+    for event in events:
+        chars = len(event.text) if isinstance(event, AssistantOutputChunk) else 0
+        receipt.said(event.said(), chars=chars)
+    whole = [Start(), *events, End({**told, "digest": receipt.digest, "latency_ms": dict(stages)})]
+    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(whole, 1))
+
+
+_TYPED_TURN = _transcript(
+    [
+        UserInput("Tell me of the sea."),
+        AssistantOutputChunk(0, "The sea is"),
+        AssistantOutputChunk(0, " wide."),
+        AssistantOutputViseme(0, [(0, 0), (62, 19), (125, 4)]),
+        FirstSentenceEnabled(),
+        AssistantOutputAudioChunk(0, _PIECES[0], "audio/mpeg", 22_050),
+        AssistantOutputContentSegment(0, "The sea is wide."),
+        AssistantOutputAudioChunk(0, _PIECES[1]),
+        AssistantOutputChunk(1, "It sings at night."),
+        AssistantOutputContentSegment(1, "It sings at night."),
+        AssistantOutputAudio(0, _LINK.format(key="0.mp3"), "audio/mpeg", _LINK.format(key="0.json")),
+        AssistantOutputViseme(1, [(0, 6), (80, 15)]),
+        AssistantOutputAudioChunk(1, _PIECES[2], "audio/mpeg", 22_050),
+        AssistantOutputAudio(1, _LINK.format(key="1.mp3"), "audio/mpeg", _LINK.format(key="1.json")),
+    ],
+    {
+        "conversation_id": _CONVERSATION_ID,
+        "record_id": 1,
+        "strategy": "scripted",
+        "finish_reason": "stop",
+        "unit_price": _PRICE,
+    },
+    {
+        "admission": 3,
+        "input": 3,
+        "first_token": 181,
+        "first_text": 184,
+        "first_sentence": 240,
+        "first_audio": 262,
+        "total": 1_930,
+        "overhead": 6,
+    },
+)
+
+_SPOKEN_TEXT = _transcript(
+    [
+        VisemeEvent([(0, 0), (55, 12), (130, 4)]),
+        AudioChunk(_PIECES[0], "audio/mpeg", 22_050),
+        AudioChunk(_PIECES[1]),
+        Audio(
+            _LINK.format(key="speech.mp3"),
+            "audio/mpeg",
+            {**_PRICE, "input_token": 18, "output_token": 0},
+            _LINK.format(key="speech.json"),
+        ),
+    ],
+    {"strategy": "local", "finish_reason": "stop"},
+    {"admission": 2, "input": 2, "first_audio": 46, "total": 388, "overhead": 3},
+)
+
+_STREAM_ID = {"X-Service-Stream-Id": "The stream."}
+_ADMISSION = (
+    RateLimited("at most 4 streams at once", retry_after_s=1),
+    Unavailable("the server is draining", retry_after_s=1),
+    Unavailable("the server is full", retry_after_s=2),
+)
+
+_PARAMETERS = {
+    "strategies": ["scripted"],
+    "type": "text",
+    "language_code": "en-US",
+    "target_language_code": "en-US",
+}
+
+CONVERSE = Notes(
+    chunked=ConverseParams,
+    bodies={
+        "Typed: the parameters, then text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
+        "Spoken: the parameters, then audio in base64 (shortened)": (
+            f"{dumps({**_PARAMETERS, 'type': 'audio'}).decode()}UklGRv////9XQVZFZm10IBAAAAABAAEA"
+        ),
+    },
+    errors=(
+        TooLarge("the parameters exceed 65536 bytes"),
+        ItemNotFound("conversation_id names no conversation of this user"),
+        ItemNotFound("strategies name no conversation strategy of this app"),
+        ConfigInvalid("vendor_accounts main: base_url is not set"),
+        InvalidOperation("another turn of this conversation is running"),
+        *_ADMISSION,
+    ),
+    stream=Stream(
+        events=(
+            Start,
+            UserInput,
+            AssistantOutputChunk,
+            AssistantOutputContentSegment,
+            FirstSentenceEnabled,
+            AssistantOutputViseme,
+            AssistantOutputAudioChunk,
+            AssistantOutputAudio,
+            End,
+            Failed,
+        ),
+        ends=(ConversationEnd,),
+        transcripts={"A typed turn with speech (audio shortened)": _TYPED_TURN},
+        headers={**_STREAM_ID, "X-Service-Conversation-Id": "The conversation, also where it is a new one."},
+    ),
+)
+
+SPEAK = Notes(
+    bodies={
+        "A text and the names of voices": {"text": "Hello from Parley.", "strategies": ["local"]},
+        "With mouth shapes": {
+            "text": "Hello from Parley.",
+            "strategies": ["local"],
+            "platform_params": [{"platform": "local_audio", "speed": 1.1, "need_viseme": True}],
+        },
+    },
+    errors=(
+        TooLarge("text exceeds maximum length limit"),
+        ItemNotFound("strategies name no speech strategy of this app"),
+        ConfigInvalid("vendor_accounts main: base_url is not set"),
+        *_ADMISSION,
+    ),
+    stream=Stream(
+        events=(Start, AudioChunk, VisemeEvent, Audio, End, Failed),
+        ends=(SpeechEnd,),
+        transcripts={"A text spoken with mouth shapes (audio shortened)": _SPOKEN_TEXT},
+        headers=_STREAM_ID,
+    ),
+)
+
+HISTORY = Notes(
+    errors=(
+        ItemNotFound("conversation_id names no conversation of this user"),
+        ItemNotFound("record_id names no record of this conversation"),
+    )
+)

@@ -1,0 +1,61 @@
+"""What tests ask of the OpenAPI document: its operations, and checks against its schemas."""
+
+import json  # noqa: TID251 - a reader of its own
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from tests.sse_client import SeenEvent
+
+Document = dict[str, Any]
+Operation = dict[str, Any]
+
+
+def template(path: str) -> str:
+    """An aiohttp path as OpenAPI writes it."""
+    return re.sub(r"\{(\w+)(:[^{}]*)?\}", r"{\1}", path)
+
+
+def operations(document: Document) -> Iterator[tuple[str, str, Operation]]:
+    """Method, path and operation of all."""
+    for path, found in document["paths"].items():
+        for method, operation in found.items():
+            yield method.upper(), path, operation
+
+
+def values_of(node: Any, name: str) -> Iterator[Any]:
+    """Every value that stands under `name`, however deep."""
+    if isinstance(node, dict):
+        if name in node:
+            yield node[name]
+        for value in node.values():
+            yield from values_of(value, name)
+    elif isinstance(node, list):
+        for value in node:
+            yield from values_of(value, name)
+
+
+def check(document: Document, schema: dict[str, Any], value: Any) -> None:
+    """`value` is what `schema` says, and no more than that."""
+    closed = json.loads(json.dumps({**schema, "components": document["components"]}))
+    for node in [closed, *_nodes(closed)]:
+        if node.get("type") == "object" and "properties" in node:
+            node["additionalProperties"] = False
+    Draft202012Validator(closed).validate(value)
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        if isinstance(value, dict):
+            yield value
+        yield from _nodes(value)
+
+
+def check_events(document: Document, operation: Operation, seen: list[SeenEvent]) -> None:
+    """Each event is one that the operation tells of, and is of the form that it tells."""
+    told = {event["event"]: event["data"] for event in operation["x-events"]}
+    for event in seen:
+        assert event.name in told
+        check(document, told[event.name], {"content": event.content, "timestamp": event.timestamp})

@@ -1,0 +1,218 @@
+"""The OpenAPI document: whole, valid, and of one mind with the code that it describes."""
+
+import ast
+import base64
+import hashlib
+import inspect
+import json  # noqa: TID251 - a reader of its own
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+
+from app.endpoint import Endpoint
+from app.errors import STATUS, status_of
+from app.openapi.document import openapi
+from app.openapi.errors import errors_of
+from app.routes import ROUTES
+from streams.events import Event
+from tests.app.reference import check_events, operations, template, values_of
+from tests.sse_client import SeenEvent
+
+ROOT = Path(__file__).parents[2]
+PUBLIC_URL = "https://parley.example"
+STREAMS = [row for row in ROUTES if row.notes.stream]
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    made = openapi(ROUTES, public_url=PUBLIC_URL)
+    return json.loads(json.dumps(made))
+
+
+def _paths(row: Endpoint) -> list[str]:
+    return [path for path in (row.path, row.s2s) if path]
+
+
+def _ids(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+def test_the_document_is_valid_openapi(document) -> None:
+    validate(document)
+    assert document["openapi"] == "3.1.0"
+    assert document["servers"] == [{"url": PUBLIC_URL}]
+
+
+def test_every_row_is_in_it_with_its_s2s_form_and_nothing_else(document) -> None:
+    rows = {(row.method, template(path)) for row in ROUTES for path in _paths(row)}
+    assert {(method, path) for method, path, _ in operations(document)} == rows
+    assert sum(len(_paths(row)) for row in ROUTES) == len(rows)
+
+
+def test_every_reference_leads_somewhere(document) -> None:
+    found = list(values_of(document, "$ref"))
+    assert found
+    for reference in found:
+        node = document
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
+
+
+def test_operations_have_names_of_their_own(document) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+
+
+def test_models_have_names_of_their_own(document) -> None:
+    # two models of one name, or one that is both sent and told, get long names made of their modules
+    names = document["components"]["schemas"]
+    assert all(name.isidentifier() and "__" not in name for name in names), sorted(names)
+
+
+def test_every_operation_says_in_a_few_words_what_it_does(document) -> None:
+    tags = {tag["name"] for tag in document["tags"]}
+    for method, path, operation in operations(document):
+        assert 3 <= len(operation["summary"]) <= 64, (method, path)
+        assert set(operation["tags"]) <= tags
+        assert all(parameter.get("description") != "" for parameter in operation["parameters"]), path
+    assert all(inspect.getdoc(row.handler) for row in ROUTES)
+
+
+def test_callers_prove_themselves_as_the_row_asks(document) -> None:
+    def security(path: str, method: str) -> Any:
+        return document["paths"][path][method]["security"]
+
+    pair = {"session": [], "sign": []}
+    assert security("/bp/ai/conversation", "post") == [pair]
+    assert security("/bp/server/user/{user_id}/ai/conversation", "post") == [{"server": []}]
+    assert security("/bp/user/login", "post") == [{"sign": []}]
+    assert security("/bp/server/user/login", "post") == [{"server": []}]
+    assert security("/bp/server/user/logout", "post") == [{"server": [], "session": []}, pair]
+    assert security("/bp/server/user/{user_id}", "get") == [{"server": []}, pair]
+    assert security("/admin/api/kinds", "get") == [{"admin": []}]
+    assert security("/healthz", "get") == []
+
+
+def test_query_parameters_have_their_names_on_the_wire_and_are_never_null(document) -> None:
+    told = document["paths"]["/bp/ai/conversation/query"]["get"]["parameters"]
+    query = {parameter["name"]: parameter for parameter in told if parameter.get("in") == "query"}
+    assert {name: parameter["required"] for name, parameter in query.items()} == {
+        "conversation_id": True,
+        "from": False,
+        "size": False,
+        "record_id": False,
+    }
+    assert query["from"]["schema"] == {"type": "integer", "default": -1}
+    assert query["record_id"]["schema"] == {"type": "integer"}
+    assert "newest" in query["from"]["description"]
+
+
+def test_replies_leave_out_what_is_absent_and_streams_tell_null(document) -> None:
+    schemas = document["components"]["schemas"]
+    user, end = schemas["UserView"], schemas["ConversationEnd"]
+    assert user["properties"]["session"] == {
+        "$ref": "#/components/schemas/SessionView",
+        "description": "In answers of login and signup alone.",
+    }
+    assert "session" not in user["required"]
+    assert {"type": "null"} in end["properties"]["record_id"]["anyOf"]
+    assert "record_id" in end["required"]
+
+
+def test_every_error_type_that_is_raised_has_a_status() -> None:
+    folders = ("app", "actors", "storage", "streams", "vendors")
+    files = {path for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    files -= set((ROOT / "vendors/local").rglob("*.py"))  # another process, another protocol
+    raised = {found for path in files for found in _error_types(ast.parse(path.read_bytes()))}
+    assert {"invalid_parameter", "account.deactivate_pending_user", "all_strategies_failed"} <= raised
+    assert raised - STATUS.keys() == set()
+    assert {row.missing_user for row in ROUTES} <= STATUS.keys()
+
+
+def _error_types(module: ast.Module) -> Iterator[str]:
+    """Literals that become an error type: a class's own, or an argument of that name."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.keyword) and node.arg == "error_type":
+            value: ast.expr | None = node.value
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            value = node.value if any(getattr(target, "id", "") == "error_type" for target in targets) else None
+        else:
+            continue
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.value
+
+
+def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
+    for row in ROUTES:
+        for path in _paths(row):
+            responses = document["paths"][template(path)][row.method.lower()]["responses"]
+            for error in errors_of(row, s2s=path == row.s2s):
+                status = status_of(error, row.statuses)
+                assert status not in row.notes.answers, path
+                answer = responses[str(status)]["content"]["application/json"]
+                assert answer["examples"][str(error)]["value"]["error"]["error_type"] == error.error_type
+                narrowed = answer["schema"]["properties"]["error"]["properties"]
+                assert error.error_type in narrowed["error_type"]["enum"]
+
+
+@pytest.mark.parametrize("row", STREAMS, ids=_ids)
+def test_transcripts_are_whole_streams_of_the_events_that_are_told(document, row: Endpoint) -> None:
+    for path in _paths(row):
+        operation = document["paths"][template(path)][row.method.lower()]
+        examples = operation["responses"]["200"]["content"]["text/event-stream"]["examples"]
+        assert examples
+        for example in examples.values():
+            seen = _events(example["value"])
+            assert [event.id for event in seen] == list(range(1, len(seen) + 1))
+            assert (seen[0].name, seen[-1].name) == ("start", "end")
+            assert {"end", "error", "start"}.isdisjoint(event.name for event in seen[1:-1])
+            check_events(document, operation, seen)
+            assert seen[-1].content["digest"] == _digest(seen)
+
+
+def _events(transcript: str) -> list[SeenEvent]:
+    *frames, rest = transcript.split("\n\n")
+    assert not rest
+    seen = []
+    for frame in frames:
+        fields = dict(line.split(": ", 1) for line in frame.split("\n"))
+        assert fields.keys() == {"id", "event", "data"}
+        data = json.loads(fields["data"])
+        seen.append(SeenEvent(int(fields["id"]), fields["event"], data["content"], data["timestamp"]))
+    return seen
+
+
+def _digest(seen: list[SeenEvent]) -> dict[str, Any]:
+    sha, chars = hashlib.sha256(), 0
+    for event in seen:
+        if event.name == "assistant_output_chunk":
+            sha.update(event.content["text"].encode())
+            chars += len(event.content["text"])
+        elif event.name.endswith("audio_chunk"):
+            sha.update(base64.b64decode(event.content["audio"], validate=True))
+    return {"chars": chars, "sha256": sha.hexdigest()}
+
+
+def test_every_event_of_the_server_is_told_of(document) -> None:
+    told = {event["event"] for _, _, operation in operations(document) for event in operation.get("x-events", ())}
+    assert told == {event.name for event in Event.__subclasses__()} | {"ping"}
+
+
+def test_example_bodies_are_good_requests() -> None:
+    examples = [(row, value) for row in ROUTES for value in row.notes.bodies.values()]
+    assert examples
+    for row, value in examples:
+        if row.notes.chunked is None:
+            assert row.body is not None
+            row.body.of(value)
+            continue
+        parameters, end = json.JSONDecoder().raw_decode(value)
+        row.notes.chunked.of(parameters)
+        if parameters["type"] == "audio":
+            base64.b64decode(value[end:], validate=True)
+        else:
+            assert value[end:].strip()
