@@ -13,7 +13,7 @@ OPERATOR_FILE = "admin-token"
 _DEVICE = "make-run"
 
 _TEXT = """
-Parley listens on {url}
+Parley listens on {url} and explains itself at {url}/docs
 
 export SESSION={session}
 export SERVER={server}

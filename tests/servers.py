@@ -1,6 +1,7 @@
 """What tests run against: stores of the run, a database of the test, the whole server, the local engines."""
 
 import asyncio
+import fcntl
 import os
 import select
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -29,6 +30,7 @@ ADMIN_TOKEN = "an operator of the tests"
 SERVER_KEY = "a server of the tests makes tokens with it"
 _TEMPLATE = "parley_template"
 _START_S = 60
+_PREFIX = "parley-tests-"
 _MEMORY_BYTES = 1 << 30
 
 
@@ -36,7 +38,7 @@ _MEMORY_BYTES = 1 << 30
 def running_stores() -> Iterator[Stores]:
     """PostgreSQL and Valkey for one run of the tests, in a loop that only lives to start and stop them."""
     with (
-        tempfile.TemporaryDirectory(prefix="parley-tests-", dir=_fastest_folder()) as folder,
+        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
         context = embedded_stores(Path(folder), durable=False)
@@ -47,12 +49,21 @@ def running_stores() -> Iterator[Stores]:
             runner.run(context.__aexit__(None, None, None))
 
 
-def _fastest_folder() -> str | None:
+def _swept(folder: str) -> str:
+    """`folder` without what runs that were killed have left there: data whose lock nobody holds."""
+    for left in Path(folder).glob(f"{_PREFIX}*/lock"):
+        with suppress(OSError), left.open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left.parent, ignore_errors=True)
+    return folder
+
+
+def _fastest_folder() -> str:
     """Memory, where there is enough of it: a database is made some ten times faster there."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
         return str(memory)
-    return None
+    return tempfile.gettempdir()
 
 
 @asynccontextmanager
