@@ -1,10 +1,10 @@
 """A turn of a conversation: what the user said, the answer as it is written and spoken, the record (§4.17)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from actors import prompt
 from actors.context import Stop, StreamContext
@@ -24,6 +24,8 @@ from vendors.fallback import Attempt, failed_attempt, first_success
 from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
 
 _HISTORY_RECORDS = 200
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Turn:
         attempts = [self._attempt(strategy, history) for strategy in self._plan.strategies]
         async with AsyncExitStack() as stack:
             with self._ctx.receipt.waiting():
-                attempt, items = await stack.enter_async_context(first_success(attempts))
+                attempt, items = await _unless_failed(opening, stack.enter_async_context(first_success(attempts)))
             self._ctx.receipt.mark("first_token")
             await opening
             self._strategy = self._winner(attempt)
@@ -278,3 +280,23 @@ class Turn:
         if self._speaker is not None and self._speaker.failure is not None:
             told["speech"] = self._speaker.failure
         return told
+
+
+async def _unless_failed(opening: asyncio.Task[int], asking: Coroutine[Any, Any, Item]) -> Item:
+    """What `asking` gives; it is cut as soon as the user's words turn out not to be kept."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as cut:
+
+            def opened(task: asyncio.Task[int]) -> None:
+                if not task.cancelled() and task.exception() is not None:
+                    cut.reschedule(loop.time())
+
+            opening.add_done_callback(opened)
+            try:
+                return await asking
+            finally:
+                opening.remove_done_callback(opened)
+    except TimeoutError:
+        await opening
+        raise

@@ -217,7 +217,7 @@ def _check_one_sound(found: Sequence[object]) -> None:
     broken = [strategy for strategy in found if isinstance(strategy, Broken)]
     existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
     if existing and len(broken) == len(found):
-        raise existing[0].fault
+        raise existing[0].fault.with_traceback(None)  # it is kept: it must not gather frames
 
 
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:

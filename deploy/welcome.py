@@ -13,7 +13,8 @@ OPERATOR_FILE = "admin-token"
 _DEVICE = "make-run"
 
 _TEXT = """
-Parley listens on {url} and explains itself at {url}/docs
+Parley listens on {url}
+The reference of its interface: {url}/docs
 
 export SESSION={session}
 export SERVER={server}

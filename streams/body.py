@@ -31,15 +31,16 @@ class FirstObject:
                 raise InvalidParameter("body must begin with a JSON object of parameters")
         self._seen += piece
         end = self._scan()
-        if end is None and len(self._seen) <= self._limit_bytes:
-            return None
-        if end is None or end > self._limit_bytes:
+        if end is not None:
+            return bytes(self._seen[:end]), bytes(self._seen[end:])
+        if len(self._seen) > self._limit_bytes:
             raise TooLarge(f"the parameters exceed {self._limit_bytes} bytes")
-        return bytes(self._seen[:end]), bytes(self._seen[end:])
+        return None
 
     def _scan(self) -> int | None:
-        seen = self._seen
-        while match := (_INSIDE if self._in_string else _OUTSIDE).search(seen, self._at):
+        # what lies behind the limit is not looked at: which fault is told must not depend on the pieces
+        seen, limit = self._seen, self._limit_bytes
+        while match := (_INSIDE if self._in_string else _OUTSIDE).search(seen, self._at, limit):
             at, byte = match.start(), seen[match.start()]
             if byte == 0x5C:
                 if at + 1 == len(seen):  # what is escaped has not come yet

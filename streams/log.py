@@ -72,13 +72,13 @@ class EventLog:
 
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
         self._keep_bytes = keep_bytes
-        self._lag_bytes = lag_bytes
+        self._lag_bytes = min(lag_bytes, keep_bytes // 2)  # what an attached reader has still to read is kept
         self._frames: list[bytes] = []
         self._ends: list[int] = []  # offset of the end of each kept frame, from the stream's first byte
         self._dropped = 0
         self._dropped_end = 0
         self._readers: set[_Reader] = set()
-        self._caught_up: asyncio.Future[None] | None = None
+        self._taken = asyncio.Event()
         self.closed = False
 
     @property
@@ -97,8 +97,8 @@ class EventLog:
     async def append(self, frame: bytes) -> None:
         self._put(frame)
         while self._readers and self.lag > self._lag_bytes:
-            self._caught_up = asyncio.get_running_loop().create_future()
-            await self._caught_up
+            self._taken.clear()
+            await self._taken.wait()
 
     def finish(self, frame: bytes) -> None:
         """Append the last frame, waiting for nobody."""
@@ -122,7 +122,7 @@ class EventLog:
                     last_id = self.last_id
                     yield last_id, frames[0] if len(frames) == 1 else b"".join(frames)
                     reader.position = last_id
-                    self._taken()
+                    self._taken.set()
                 elif self.closed:
                     return
                 elif not await reader.wait():
@@ -130,7 +130,7 @@ class EventLog:
         finally:
             reader.leave()
             self._readers.discard(reader)
-            self._taken()
+            self._taken.set()
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)
@@ -155,7 +155,3 @@ class EventLog:
     def _wake(self) -> None:
         for reader in self._readers:
             reader.wake()
-
-    def _taken(self) -> None:
-        if self._caught_up is not None and not self._caught_up.done():
-            self._caught_up.set_result(None)

@@ -46,9 +46,11 @@ class Paragraphs:
         for text in whole:
             self._say(text, out)
             self._close(out)
-        hold = self._beginning_of_delimiter(tail) if self._said or tail.strip() else len(tail)
-        self._held = tail[len(tail) - hold :]
-        self._say(tail[: len(tail) - hold], out)
+        sure = len(tail) - self._beginning_of_delimiter(tail)
+        if not self._said and not tail[:sure].strip():
+            sure = 0
+        self._held = tail[sure:]
+        self._say(tail[:sure], out)
         return out
 
     def finish(self) -> list[Piece | Close]:

@@ -13,7 +13,7 @@ from streams.log import Followable
 from streams.wire.codec import now_ms
 
 
-class ReaderGone(Exception):
+class ReaderGone(ConnectionError):
     """The reader left, or has not taken a write for too long. Its stream goes on without it."""
 
 
@@ -23,6 +23,7 @@ class EventStream(EventSourceResponse):
     def __init__(self, headers: Mapping[str, str], *, send_timeout_s: float, ping_after_s: float) -> None:
         super().__init__(headers=headers, allow_all_methods=True, send_timeout=send_timeout_s)
         self.headers["Cache-Control"] = "no-store"
+        del self.headers["Connection"]  # aiohttp knows what the client's version of HTTP wants
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
 
@@ -31,7 +32,6 @@ class EventStream(EventSourceResponse):
             if request.transport is None:
                 raise ReaderGone
             self._set_tcp_user_timeout(request)
-            self.enable_chunked_encoding()
         return await StreamResponse.prepare(self, request)
 
     async def send_all(self, source: Followable, after: int) -> None:
@@ -45,6 +45,7 @@ class EventStream(EventSourceResponse):
                     watch.done()
             watch.begin()
             await self.write_eof()
+            watch.done()
         except ConnectionError:
             raise ReaderGone from None
         finally:
@@ -54,19 +55,23 @@ class EventStream(EventSourceResponse):
 class _StuckWrite:
     """Cuts the connection of a reader whose write has not drained in time; costs no timer per write."""
 
-    __slots__ = ("_begun", "_cut", "_limit_s", "_loop", "_timer")
+    __slots__ = ("_begun", "_cut", "_is_cut", "_limit_s", "_loop", "_timer")
 
     def __init__(self, cut: Callable[[], None], limit_s: float) -> None:
         self._cut = cut
         self._limit_s = limit_s
         self._loop = asyncio.get_running_loop()
         self._begun: float | None = None
+        self._is_cut = False
         self._timer = self._loop.call_later(limit_s, self._check)
 
     def begin(self) -> None:
         self._begun = self._loop.time()
 
     def done(self) -> None:
+        """A write into a connection that was cut under it returns as if it had been taken."""
+        if self._is_cut:
+            raise ReaderGone
         self._begun = None
 
     def stop(self) -> None:
@@ -75,6 +80,7 @@ class _StuckWrite:
     def _check(self) -> None:
         now = self._loop.time()
         if self._begun is not None and now - self._begun >= self._limit_s:
+            self._is_cut = True
             self._cut()
             return
         begun = now if self._begun is None else self._begun

@@ -54,7 +54,7 @@ class Tape:
         """The first `size` bytes, or all when the input is shorter."""
         while len(self._bytes) < size and not self._ended:
             await self._change()
-        if self._error is not None:
+        if self._error is not None and len(self._bytes) < size:
             raise self._error
         return bytes(self._bytes[:size])
 

@@ -28,6 +28,13 @@ async def background(coro: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task
 
 async def _stopped(task: asyncio.Task[Any]) -> None:
     task.cancel()
-    await asyncio.wait([task])
+    interrupted: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            interrupted = error  # told on once the task has cleaned up: nobody else waits for it
     if not task.cancelled():
         task.exception()  # seen: it is raised, or gives way to the block's own
+    if interrupted is not None:
+        raise interrupted

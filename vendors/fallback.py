@@ -1,8 +1,8 @@
 """Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -40,7 +40,7 @@ def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[
     """The attempt of a strategy that cannot even be asked."""
 
     def refuse() -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        raise fault
+        raise fault.with_traceback(None)  # a kept fault must not gather the frames of every stream that meets it
 
     return Attempt(strategy, stage, "none", refuse, lambda _: True, first_output_s=1, between_s=1)
 
@@ -76,7 +76,8 @@ async def first_success(
                 failures.append(_failed(attempt, error, round((loop.time() - begun) * 1000)))
                 continue
             ATTEMPTS.labels(attempt.stage, attempt.vendor, "won").inc()
-            yield attempt, _all_items(attempt, held, items)
+            async with aclosing(_all_items(attempt, held, items)) as all_items:
+                yield attempt, all_items
             return
     raise AllStrategiesFailed(failures)
 
@@ -95,7 +96,7 @@ async def _first_output(attempt: Attempt[Item], stack: AsyncExitStack) -> tuple[
     raise Empty(attempt.vendor, "answered with nothing")
 
 
-async def _all_items(attempt: Attempt[Item], held: list[Item], items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+async def _all_items(attempt: Attempt[Item], held: list[Item], items: AsyncIterator[Item]) -> AsyncGenerator[Item]:
     for item in held:
         yield item
     while True:

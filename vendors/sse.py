@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 LIMIT_BYTES = 4 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
@@ -17,6 +18,7 @@ class SseParser:
 
     def __init__(self) -> None:
         self._tail = b""
+        self._begun = False
         self._name = ""
         self._data: list[bytes] = []
         self._after_cr = False
@@ -28,6 +30,12 @@ class SseParser:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
         text = self._tail + piece
+        if not self._begun:
+            if len(text) < len(_BOM) and _BOM.startswith(text):
+                self._tail = text
+                return []
+            self._begun = True
+            text = text.removeprefix(_BOM)
         if b"\r" in text:
             self._after_cr = text.endswith(b"\r")
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -40,8 +48,7 @@ class SseParser:
                 self._name, self._data, self._size = "", [], 0
             else:
                 self._field(line)
-        if len(self._tail) + self._size > LIMIT_BYTES:
-            raise ValueError("an event is too large")
+        self._check_size(len(self._tail))
         return events
 
     def _field(self, line: bytes) -> None:
@@ -49,6 +56,11 @@ class SseParser:
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(line) + 1
+            self._check_size(0)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
+
+    def _check_size(self, more: int) -> None:
+        if self._size + more > LIMIT_BYTES:
+            raise ValueError("an event is too large")

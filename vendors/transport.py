@@ -1,13 +1,15 @@
 """How vendors over HTTP are reached: one session, timeouts, one retry, and their faults made ours."""
 
 import asyncio
+import math
 import random
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from http import HTTPStatus
+from typing import Any, TypeVar
 
 import aiohttp
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -19,6 +21,12 @@ from vendors.errors import Garbled, Refused, TimedOut, Unreachable, VendorError
 MAX_RETRY_AFTER_S = 2.0
 RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
 _ERROR_BODY_BYTES = 16 * 1024
+_ERROR_BODY_S = 2
+_REST_S = 0.25
+_CLOSE_S = 0.1
+_HEARTBEAT_S = 20
+
+Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,9 @@ class Outgoing:
 class VendorHttp:
     """The one HTTP client of the process."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, socket_session: aiohttp.ClientSession) -> None:
         self._session = session
+        self._socket_session = socket_session
 
     @asynccontextmanager
     async def stream(self, call: Outgoing) -> AsyncIterator["Incoming"]:
@@ -46,13 +55,25 @@ class VendorHttp:
 
         A refused connection, 429 and 5xx are tried once more; then, and for any other status, `VendorError`.
         """
-        response = await self._open(call)
+        response = await self._tried(call, self._send)
         try:
             yield Incoming(call.vendor, response)
         finally:
             response.close()
 
-    async def _open(self, call: Outgoing) -> aiohttp.ClientResponse:
+    @asynccontextmanager
+    async def websocket(self, call: Outgoing, *, max_message_bytes: int = 1 << 20) -> AsyncIterator["Socket"]:
+        """A WebSocket that the vendor accepted (`method` and `body` mean nothing here), closed with the block.
+
+        Its handshake counts as connecting and is tried once more like any call.
+        """
+        socket = Socket(call.vendor, await self._tried(call, lambda call: self._dial(call, max_message_bytes)))
+        try:
+            yield socket
+        finally:
+            await socket.close()
+
+    async def _tried(self, call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
         tries = AsyncRetrying(
             stop=stop_after_attempt(2 if call.repeatable else 1),
             retry=retry_if_exception(_worth_a_retry),
@@ -60,27 +81,88 @@ class VendorHttp:
             sleep=asyncio.sleep,
             reraise=True,
         )
-        response: aiohttp.ClientResponse = await tries(self._send, call)
-        return response
+        opened: Opened = await tries(once, call)
+        return opened
 
     async def _send(self, call: Outgoing) -> aiohttp.ClientResponse:
-        with map_errors(call.vendor):
-            response = await self._session.request(
-                call.method,
-                call.url,
-                data=call.body,
-                headers=call.headers,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=call.connect_s, connect=call.connect_s),
-            )
+        try:
+            with map_errors(call.vendor):
+                response = await self._session.request(
+                    call.method,
+                    call.url,
+                    data=call.body,
+                    headers=call.headers,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=call.connect_s, connect=call.connect_s),
+                )
+        except ValueError:  # a line feed behind a pasted key
+            raise ConfigInvalid(f"{call.vendor}: its key or another header holds what HTTP cannot send") from None
         if response.status < 300:
             return response
         try:
-            with map_errors(call.vendor):
-                raw = await response.content.read(_ERROR_BODY_BYTES)
+            raw = await _error_body(response)
         finally:
             response.close()
         raise refusal(call.vendor, response.status, raw, response.headers)
+
+    async def _dial(self, call: Outgoing, max_message_bytes: int) -> aiohttp.ClientWebSocketResponse:
+        try:
+            with map_errors(call.vendor):
+                async with asyncio.timeout(call.connect_s):
+                    return await self._socket_session.ws_connect(
+                        call.url,
+                        headers=call.headers,
+                        heartbeat=_HEARTBEAT_S,
+                        max_msg_size=max_message_bytes,
+                        timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
+                    )
+        except _NoSocketError as error:
+            raise refusal(call.vendor, *error.args) from None
+        except ValueError:
+            raise ConfigInvalid(f"{call.vendor}: its key or another header holds what HTTP cannot send") from None
+
+
+class Socket:
+    """A vendor's WebSocket: messages in both directions.
+
+    Once `messages` has ended, `close_code` and `close_reason` tell how the vendor closed it; 1006: it did not.
+    """
+
+    def __init__(self, vendor: str, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.vendor = vendor
+        self.close_code = 1006
+        self.close_reason = ""
+        self._socket = socket
+
+    async def send(self, message: str | bytes) -> None:
+        with map_errors(self.vendor):
+            if isinstance(message, str):
+                await self._socket.send_str(message)
+            else:
+                await self._socket.send_bytes(message)
+
+    async def messages(self) -> AsyncGenerator[str | bytes]:
+        """What the vendor sends until the socket is closed, by whom and why ever."""
+        with map_errors(self.vendor):
+            while True:
+                message = await self._socket.receive()
+                if message.type in {aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY}:
+                    yield message.data
+                elif message.type is aiohttp.WSMsgType.CLOSE:
+                    self.close_code, self.close_reason = message.data, message.extra or ""
+                    return
+                elif message.type is not aiohttp.WSMsgType.ERROR:
+                    return
+                elif isinstance(message.data, aiohttp.WebSocketError):
+                    raise Garbled(self.vendor, "sent a message that is too large or no WebSocket's") from None
+                else:
+                    raise message.data
+
+    async def close(self) -> None:
+        """Tell the vendor and wait for its answer for a moment only; whoever reads `messages` meets their end."""
+        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(_CLOSE_S * 2):
+                await self._socket.close()
 
 
 class Incoming:
@@ -95,22 +177,40 @@ class Incoming:
     def content_type(self) -> str:
         return self._response.content_type
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         """The body as it comes. A body that is cut is `Garbled` or `Unreachable`, never an end."""
         with map_errors(self.vendor):
             async for piece in self._response.content.iter_any():
                 yield piece
 
+    async def rest(self) -> None:
+        """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""
+        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(_REST_S):
+                while await self._response.content.readany():
+                    pass
+
     async def json(self, limit_bytes: int = 8 * 1024 * 1024) -> Any:
         raw = bytearray()
-        async for piece in self.pieces():
-            raw += piece
-            if len(raw) > limit_bytes:
-                raise Garbled(self.vendor, "answered with more than is allowed")
+        async with aclosing(self.pieces()) as pieces:
+            async for piece in pieces:
+                raw += piece
+                if len(raw) > limit_bytes:
+                    raise Garbled(self.vendor, "answered with more than is allowed")
         try:
             return loads(raw)
         except ValueError:
             raise Garbled(self.vendor, "answered with broken JSON") from None
+
+
+async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+    """As much of it as comes in time: the status tells more than how the body ends."""
+    raw = bytearray()
+    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(_ERROR_BODY_S):
+            while len(raw) < _ERROR_BODY_BYTES and (piece := await response.content.readany()):
+                raw += piece
+    return bytes(raw)
 
 
 def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
@@ -144,20 +244,22 @@ def _words(raw: bytes) -> tuple[str, str]:
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     if milliseconds := headers.get("retry-after-ms"):
-        try:
-            return float(milliseconds) / 1000
-        except ValueError:
-            return None
+        return _seconds(milliseconds, per=1000)
     given = headers.get("Retry-After")
     if given is None:
         return None
     try:
-        return float(given)
+        return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
     except ValueError:
-        try:
-            return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
-        except ValueError:
-            return None
+        return _seconds(given)
+
+
+def _seconds(given: str, *, per: int = 1) -> float | None:
+    try:
+        seconds = float(given) / per
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _worth_a_retry(error: BaseException) -> bool:
@@ -191,15 +293,42 @@ def map_errors(vendor: str) -> Iterator[None]:
         raise Unreachable(vendor, "was not reached", retryable=True) from error
 
 
+class _NoSocketError(Exception):
+    """Status, body and headers of an answer to a handshake."""
+
+
+async def _socket_or_error(
+    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Read why a handshake was refused; nor follow it elsewhere, which would take the account's key along."""
+    response = await send(request)
+    if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
+        return response
+    try:
+        raise _NoSocketError(response.status, await _error_body(response), response.headers)
+    finally:
+        response.close()
+
+
 @asynccontextmanager
 async def open_vendor_http(*, request_limit: int = 0) -> AsyncIterator[VendorHttp]:
     """The client of the process: no proxy from the environment, no cookies, connections kept for a minute."""
     connector = aiohttp.TCPConnector(limit=request_limit, keepalive_timeout=60, ttl_dns_cache=60)
-    async with aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=False,
-        auto_decompress=True,
-        read_bufsize=256 * 1024,
-    ) as session:
-        yield VendorHttp(session)
+    cookie_jar = aiohttp.DummyCookieJar()
+    async with (
+        aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=cookie_jar,
+            trust_env=False,
+            auto_decompress=True,
+            read_bufsize=256 * 1024,
+        ) as session,
+        aiohttp.ClientSession(
+            connector=connector,
+            connector_owner=False,
+            cookie_jar=cookie_jar,
+            trust_env=False,
+            middlewares=(_socket_or_error,),
+        ) as socket_session,
+    ):
+        yield VendorHttp(session, socket_session)

@@ -1,7 +1,7 @@
 """Chat completions of OpenAI's protocol: OpenAI, vLLM, Ollama, llama.cpp, the engines of this machine."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 from pydantic import Field
@@ -66,43 +66,68 @@ class OpenAIChat:
         async with self._http.stream(call) as answer:
             if answer.content_type != "text/event-stream":
                 raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
-            yield _items(answer)
+            async with aclosing(_items(answer)) as items:
+                yield items
 
 
 def _message(message: ChatMessage) -> dict[str, str]:
     return {"role": message.role, "content": message.content}
 
 
-async def _items(answer: Incoming) -> AsyncIterator[ChatItem]:
-    parser = SseParser()
-    reason: str | None = None
-    usage: Usage | None = None
-    done = False
-    async for piece in answer.pieces():
-        text, fault = "", None
-        try:
-            for event in parser.feed(piece):
-                if event.data == b"[DONE]":
-                    done = True
-                    continue
-                chunk = loads(event.data)
-                delta, why = _read(answer.vendor, chunk)
-                text += delta
-                reason = why or reason
-                usage = _usage(chunk) or usage
-        except VendorError as error:
-            fault = error
-        except ValueError:
-            fault = Garbled(answer.vendor, "sent an event that is no JSON")
-        if text:
-            yield TextDelta(text)
-        if fault is not None:
-            raise fault
-    if not done and reason is None:
+async def _items(answer: Incoming) -> AsyncGenerator[ChatItem]:
+    reply = _Reply(answer.vendor)
+    try:
+        async with aclosing(answer.pieces()) as pieces:
+            async for piece in pieces:
+                if text := reply.take(piece):
+                    yield TextDelta(text)
+                if reply.done or reply.fault is not None:
+                    break
+    except VendorError:
+        if reply.reason is None:  # else the text is whole, and only its usage is lost
+            raise
+    if reply.fault is not None:
+        raise reply.fault
+    if reply.done:
+        await answer.rest()
+    elif reply.reason is None:
         raise Garbled(answer.vendor, "ended its stream without its end mark", retryable=True)
-    if usage is not None:
-        yield usage
-    yield Finish(_REASONS.get(reason or "", "stop"))
+    if reply.usage is not None:
+        yield reply.usage
+    yield Finish(_REASONS.get(reply.reason or "", "stop"))
+
+
+class _Reply:
+    """What is known of a reply beside its text."""
+
+    __slots__ = ("_parser", "_vendor", "done", "fault", "reason", "usage")
+
+    def __init__(self, vendor: str) -> None:
+        self._vendor = vendor
+        self._parser = SseParser()
+        self.reason: str | None = None
+        self.usage: Usage | None = None
+        self.done = False
+        self.fault: VendorError | None = None
+
+    def take(self, piece: bytes) -> str:
+        """The text of `piece`, up to a fault where it holds one."""
+        text = ""
+        try:
+            for event in self._parser.feed(piece):
+                if event.data == b"[DONE]":
+                    self.done = True
+                    break
+                chunk = loads(event.data)
+                delta, why = _read(self._vendor, chunk)
+                text += delta
+                self.reason = why or self.reason
+                self.usage = _usage(chunk) or self.usage
+        except VendorError as error:
+            self.fault = error
+        except ValueError:
+            self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+        return text
 
 
 def _read(vendor: str, chunk: Any) -> tuple[str, str | None]:
@@ -120,7 +145,7 @@ def _read(vendor: str, chunk: Any) -> tuple[str, str | None]:
             reason = choice.get("finish_reason") or reason
     except (AttributeError, TypeError):
         raise Garbled(vendor, "sent an event of an unknown form") from None
-    return text, reason
+    return text, None if reason is None else str(reason)
 
 
 def _usage(chunk: dict[str, Any]) -> Usage | None:

@@ -1,8 +1,8 @@
 """Speech of the engines on this machine: OpenAI's protocol, with the times of phonemes beside the audio."""
 
 from base64 import b64decode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from streams.wire.codec import dumps, loads
@@ -11,7 +11,7 @@ from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 from vendors.speech.visemes import visemes_of
-from vendors.sse import SseParser
+from vendors.sse import ServerEvent, SseParser
 from vendors.transport import Incoming, Outgoing, VendorHttp
 
 
@@ -49,24 +49,33 @@ class LocalSpeech:
         async with self._http.stream(call) as answer:
             if answer.content_type != "text/event-stream":
                 raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
-            yield self._items(answer)
+            async with aclosing(self._items(answer)) as items:
+                yield items
 
-    async def _items(self, answer: Incoming) -> AsyncIterator[SpeechItem]:
+    async def _items(self, answer: Incoming) -> AsyncGenerator[SpeechItem]:
         mime_type = "audio/mpeg" if self._spec.audio_format == "mp3" else "audio/wav"
         rate = answer.headers.get("X-Sample-Rate", "")
         yield SpeechFormat(mime_type, int(rate) if rate.isdecimal() else 22_050)  # type: ignore[arg-type]
         parser = SseParser()
         done = False
-        async for piece in answer.pieces():
-            for event in parser.feed(piece):
-                if event.data == b"[DONE]":
-                    continue
-                item = _item(answer.vendor, event.data)
-                done = done or isinstance(item, Usage)
-                if item is not None:
-                    yield item
+        async with aclosing(answer.pieces()) as pieces:
+            async for piece in pieces:
+                for event in _events(answer.vendor, parser, piece):
+                    if event.data == b"[DONE]":
+                        continue
+                    item = _item(answer.vendor, event.data)
+                    done = done or isinstance(item, Usage)
+                    if item is not None:
+                        yield item
         if not done:
             raise Garbled(answer.vendor, "ended its audio without its end mark", retryable=True)
+
+
+def _events(vendor: str, parser: SseParser, piece: bytes) -> list[ServerEvent]:
+    try:
+        return parser.feed(piece)
+    except ValueError as error:
+        raise Garbled(vendor, f"sent nonsense: {error}") from None
 
 
 def _item(vendor: str, data: bytes) -> SpeechItem | None:

@@ -54,7 +54,6 @@ class OpenAITranscription:
             headers=self._account.bearer(),
             body=self._form(heard, mime_type),
             connect_s=self._spec.connect_s,
-            repeatable=False,
         )
         async with self._http.stream(call) as answer:
             value = await answer.json()

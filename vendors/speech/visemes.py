@@ -79,18 +79,36 @@ def visemes_of(phonemes: Iterable[tuple[str, int]]) -> list[Viseme]:
     return _merged(_shapes(phonemes))
 
 
+def visemes_of_letters(letters: Iterable[tuple[str, int, int]]) -> list[Viseme]:
+    """The shapes of letters, read as `estimate` reads them; each letter with its begin and end in milliseconds."""
+    plain = [(sign, begin_ms, end_ms) for letter, begin_ms, end_ms in letters for sign in _plain(letter)]
+    shapes: list[tuple[int, int]] = []
+    before = -1
+    for at, viseme_id, _ in _spelled("".join(sign for sign, _, _ in plain)):
+        _, begin_ms, end_ms = plain[at]
+        shapes.append((viseme_id, (begin_ms + end_ms) // 2 if at == before else begin_ms))
+        before = at
+    return _merged(shapes)
+
+
+def spread(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
+    """Shapes that fit the letters of texts, each spread over its time from begin to end in milliseconds."""
+    shapes: list[tuple[int, int]] = []
+    for text, begin_ms, end_ms in spans:
+        steps = list(_spelled(_plain(text)))
+        total = sum(weight for _, _, weight in steps)
+        passed = 0
+        for _, viseme_id, weight in steps:
+            shapes.append((viseme_id, begin_ms + passed * (end_ms - begin_ms) // total))
+            passed += weight
+    return _merged(shapes)
+
+
 def estimate(text: str, duration_ms: int) -> list[Viseme]:
     """Shapes that fit the letters of `text`, spread over `duration_ms`; the mouth is shut at the end."""
-    steps = list(_spelled(text))
-    if not steps or duration_ms <= 0:
+    if duration_ms <= 0 or not (shapes := spread([(text, 0, duration_ms)])):
         return []
-    total = sum(weight for _, weight in steps)
-    timed: list[tuple[int, int]] = []
-    passed = 0
-    for viseme_id, weight in steps:
-        timed.append((viseme_id, passed * duration_ms // total))
-        passed += weight
-    return _merged([*timed, (_SILENCE, duration_ms)])
+    return _merged([*((shape.viseme_id, shape.offset_ms) for shape in shapes), (_SILENCE, duration_ms)])
 
 
 def _shapes(phonemes: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
@@ -124,23 +142,28 @@ def _shape(sound: str) -> int:
     return _SILENCE
 
 
-def _spelled(text: str) -> Iterator[tuple[int, int]]:
-    """Shapes and how long they last beside one another."""
+def _plain(text: str) -> str:
+    """Small letters without accents."""
     letters = unicodedata.normalize("NFD", text.lower())
-    letters = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def _spelled(letters: str) -> Iterator[tuple[int, int, int]]:
+    """Where shapes begin in `letters`, the shapes, and how long they last beside one another."""
     at = 0
     while at < len(letters):
         for length in (3, 2, 1):
             viseme_id = _OF_SPELLING.get(letters[at : at + length])
             if viseme_id is not None:
-                yield viseme_id, 2 if viseme_id in _VOWELS else 1
+                yield at, viseme_id, 2 if viseme_id in _VOWELS else 1
                 break
         else:
             length = 1
             if letters[at].isalnum():
-                yield from _SYLLABLE
+                for viseme_id, weight in _SYLLABLE:
+                    yield at, viseme_id, weight
             elif letters[at] in _PAUSES:
-                yield _SILENCE, _PAUSES[letters[at]]
+                yield at, _SILENCE, _PAUSES[letters[at]]
         at += length
 
 

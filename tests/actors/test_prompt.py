@@ -1,0 +1,131 @@
+"""The model is asked with the system prompt, whole records of the history that fit, and the user's words."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.prompt import build, estimated_tokens
+from actors.records import audio_item, source, text_item
+from storage.conversations import Record, RecordStatus
+from vendors.protocols import ChatMessage
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+USER, MODEL = source("user"), source("vendor_b_llm", "m1")
+
+
+def message(role: str, *items: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(items)}
+
+
+def record(number: int, *messages: dict[str, Any], status: RecordStatus = "complete") -> Record:
+    return Record(number, status, "s", list(messages), NOW, NOW)
+
+
+def turn(number: int, asked: str, answered: str, status: RecordStatus = "complete") -> Record:
+    return record(
+        number,
+        message("user", text_item(asked, USER)),
+        message("assistant", text_item(answered, MODEL)),
+        status=status,
+    )
+
+
+def asked(
+    *history: Record, system: str = "", text: str = "now", tokens: int = 1000, **params: Any
+) -> list[ChatMessage]:
+    return build(system, params, history, text, context_tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("éé", 1), ("你好", 2), ("😀😀", 2)]
+)
+def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
+    assert estimated_tokens(text) == tokens
+
+
+def test_newest_records_come_first_in_and_last_out():
+    messages = asked(turn(2, "q2", "a2"), turn(1, "q1", "a1"), system="Be kind.")
+
+    assert messages == [
+        ChatMessage("system", "Be kind."),
+        ChatMessage("user", "q1"),
+        ChatMessage("assistant", "a1"),
+        ChatMessage("user", "q2"),
+        ChatMessage("assistant", "a2"),
+        ChatMessage("user", "now"),
+    ]
+
+
+def test_system_prompt_is_rendered_with_the_parameters_and_left_out_when_empty():
+    assert asked(system="Speak to {{.name}}.", name="Ada")[0] == ChatMessage("system", "Speak to Ada.")
+    assert asked(system="{{.nobody}}") == [ChatMessage("user", "now")]
+
+
+def test_users_words_are_no_template():
+    assert asked(text="{{.name}}", name="Ada") == [ChatMessage("user", "{{.name}}")]
+
+
+@pytest.mark.parametrize(("tokens", "kept"), [(1, 0), (21, 0), (22, 1), (41, 1), (42, 2), (1000, 2)])
+def test_whole_records_are_taken_until_the_tokens_are_full(tokens: int, kept: int):
+    history = [turn(2, "q" * 40, "a" * 40), turn(1, "q" * 40, "a" * 40)]
+
+    messages = asked(*history, system="sy", text="use", tokens=tokens)
+
+    assert len(messages) == 2 + 2 * kept
+    assert (messages[0].role, messages[-1].content) == ("system", "use")
+
+
+def test_first_record_that_does_not_fit_ends_the_history_though_an_older_one_would():
+    history = [turn(3, "q3", "a3"), turn(2, "q" * 400, "a2"), turn(1, "q1", "a1")]
+
+    assert [m.content for m in asked(*history, tokens=50)] == ["q3", "a3", "now"]
+
+
+@given(st.lists(st.text("aé", max_size=30), max_size=8), st.integers(1, 60))
+def test_history_never_takes_more_than_its_tokens(texts: list[str], tokens: int):
+    history = [turn(number, text, text[::-1]) for number, text in enumerate(texts)]
+
+    messages = asked(*history, system="system", text="now", tokens=tokens)
+
+    used = sum(estimated_tokens(m.content) for m in messages)
+    assert used <= tokens or [m.content for m in messages] == ["system", "now"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"),
+    [("complete", True), ("incomplete", True), ("interrupted", True), ("failed", False), ("running", False)],
+)
+def test_only_what_was_really_said_is_history(status: RecordStatus, kept: bool):
+    assert len(asked(turn(2, "q2", "a2", status), turn(1, "q1", "a1"))) == (5 if kept else 3)
+
+
+def test_failed_record_takes_no_tokens():
+    history = [turn(2, "q" * 4000, "", "failed"), turn(1, "q1", "a1")]
+
+    assert [m.content for m in asked(*history, tokens=10)] == ["q1", "a1", "now"]
+
+
+def test_paragraphs_of_an_answer_are_joined_by_their_delimiters_and_audio_is_left_out():
+    answer = message(
+        "assistant",
+        text_item("One.", MODEL, delimiter="\n\n"),
+        audio_item("k0", MODEL),
+        text_item("Two.", MODEL),
+        audio_item("k1", MODEL),
+    )
+    history = record(1, message("user", text_item("spoken", USER), audio_item("u", USER)), answer)
+
+    assert asked(history) == [
+        ChatMessage("user", "spoken"),
+        ChatMessage("assistant", "One.\n\nTwo."),
+        ChatMessage("user", "now"),
+    ]
+
+
+def test_turn_without_an_answer_keeps_the_users_words():
+    history = record(1, message("user", text_item("q1", USER)), status="interrupted")
+
+    assert asked(history) == [ChatMessage("user", "q1"), ChatMessage("user", "now")]

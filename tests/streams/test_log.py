@@ -1,0 +1,300 @@
+"""A stream's events keep their order and ids for every reader; a reader that lags makes the writer wait."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.log import EventLog, Gone
+from streams.tasks import background
+
+MANY = 1 << 30
+
+
+def open_log(*, keep_bytes: int = MANY, lag_bytes: int = MANY) -> EventLog:
+    return EventLog(keep_bytes=keep_bytes, lag_bytes=lag_bytes)
+
+
+async def turns(count: int = 6) -> None:
+    """Let every other task run until it waits."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def reading(
+    log: EventLog, after: int = 0, *, idle_s: float = 60
+) -> AsyncIterator[AsyncGenerator[tuple[int, bytes]]]:
+    async with aclosing(log.follow(after, idle_s=idle_s)) as frames:
+        yield frames
+
+
+async def take_all(log: EventLog, after: int, into: list[tuple[int, bytes]]) -> None:
+    async with reading(log, after) as frames:
+        async for ready in frames:
+            into.append(ready)  # noqa: PERF401 - as they come
+
+
+async def test_frames_get_ids_from_one_and_are_joined_as_they_are_ready():
+    log = open_log()
+    async with reading(log) as frames:
+        await log.append(b"a")
+        assert log.last_id == 1
+        assert await anext(frames) == (1, b"a")
+
+        await log.append(b"b")
+        await log.append(b"c")
+        assert await anext(frames) == (3, b"bc")
+
+        log.finish(b"d")
+        assert await anext(frames) == (4, b"d")
+        with pytest.raises(StopAsyncIteration):
+            await anext(frames)
+    assert log.closed
+    assert log.last_id == log.size_bytes == 4
+
+
+async def test_reader_begins_behind_the_position_it_names():
+    log = open_log()
+    for frame in (b"a", b"b", b"c"):
+        await log.append(frame)
+    log.finish(b"d")
+
+    seen: list[list[tuple[int, bytes]]] = [[] for _ in range(5)]
+    for after, into in enumerate(seen):
+        await take_all(log, after, into)
+
+    assert seen == [[(4, b"abcd")], [(4, b"bcd")], [(4, b"cd")], [(4, b"d")], []]
+
+
+async def test_waiting_reader_is_woken_by_the_next_frame():
+    log = open_log()
+    seen: list[tuple[int, bytes]] = []
+    async with background(take_all(log, 0, seen)) as task:
+        await turns()
+        await log.append(b"a")
+        await turns()
+        assert seen == [(1, b"a")]
+
+        log.finish(b"b")
+        await task
+    assert seen == [(1, b"a"), (2, b"b")]
+
+
+async def test_end_of_the_log_ends_a_reader_that_has_all():
+    log = open_log()
+    log.finish(b"a")
+    seen: list[tuple[int, bytes]] = []
+
+    await take_all(log, 1, seen)
+
+    assert seen == []
+
+
+@given(st.lists(st.sampled_from([b"w", b"0", b"1"]), max_size=30))
+def test_two_readers_see_the_same_bytes_whenever_they_read(steps: list[bytes]):
+    async def play() -> list[bytes]:
+        log = open_log()
+        seen = [b"", b""]
+        async with reading(log) as first, reading(log) as second:
+            for step in steps:
+                if step == b"w":
+                    await log.append(b"%d," % (log.last_id + 1))
+                elif seen[int(step)].count(b",") < log.last_id:
+                    last_id, frames = await anext((first, second)[int(step)])
+                    seen[int(step)] += frames
+                    assert last_id == seen[int(step)].count(b",") == log.last_id
+            log.finish(b"%d," % (log.last_id + 1))
+            for number, reader in enumerate((first, second)):
+                async for _, frames in reader:
+                    seen[number] += frames
+        return seen
+
+    expected = b"".join(b"%d," % (number + 1) for number in range(steps.count(b"w") + 1))
+    assert asyncio.run(play()) == [expected, expected]
+
+
+async def test_oldest_frames_are_dropped_and_a_reader_from_before_them_is_told():
+    log = open_log(keep_bytes=100)
+    for number in range(30):
+        await log.append(b"%010d" % number)
+    log.finish(b"end")
+
+    oldest = log.last_id - 5
+    seen: list[tuple[int, bytes]] = []
+    await take_all(log, oldest, seen)
+
+    assert seen == [(31, b"".join(b"%010d" % number for number in range(oldest, 30)) + b"end")]
+    for dropped in (0, 1, log.last_id - 11):
+        with pytest.raises(Gone, match=f"^item_not_found: events after {dropped} are no longer kept$") as gone:
+            await take_all(log, dropped, [])
+        assert gone.value.status_hint == 410
+
+
+async def test_frame_larger_than_what_is_kept_is_kept_alone():
+    log = open_log(keep_bytes=10)
+    await log.append(b"a" * 5)
+    await log.append(b"b" * 50)
+    seen: list[tuple[int, bytes]] = []
+
+    log.finish(b"c")
+    await take_all(log, 2, seen)
+
+    assert seen == [(3, b"c")]
+    with pytest.raises(Gone):
+        await take_all(log, 0, seen)
+
+
+async def test_position_before_the_first_frame_is_gone():
+    log = open_log()
+    log.finish(b"a")
+
+    with pytest.raises(Gone):
+        await take_all(log, -1, [])
+
+
+async def test_writer_waits_exactly_while_a_reader_lags_more_than_the_limit():
+    log = open_log(lag_bytes=10)
+    async with reading(log) as frames:
+        await log.append(b"a")
+        assert await anext(frames) == (1, b"a")
+        await log.append(b"b" * 9)
+        assert log.lag == 10  # what was handed out counts until more is asked for
+
+        async with background(log.append(b"c")) as writing:
+            await turns()
+            assert log.lag == 11
+            assert not writing.done()
+            assert log.last_id == 3  # it is in the log all the same
+
+            assert await anext(frames) == (3, b"b" * 9 + b"c")
+            await turns()
+            assert log.lag == 10
+            assert writing.done()
+
+
+async def test_slowest_reader_is_the_one_to_wait_for():
+    log = open_log(lag_bytes=10)
+    async with reading(log) as quick, reading(log) as slow:
+        await log.append(b"a")
+        await anext(quick)
+        await anext(slow)
+
+        async with background(log.append(b"b" * 11)) as writing:
+            await anext(quick)
+            async with background(anext(quick)):
+                await turns()
+                assert not writing.done()
+
+                await anext(slow)
+                await turns()
+                assert not writing.done()
+                async with background(anext(slow)):
+                    await turns()
+                    assert writing.done()
+
+
+async def test_without_a_reader_the_writer_never_waits():
+    log = open_log(lag_bytes=10)
+
+    async with asyncio.timeout(5):
+        for _ in range(100):
+            await log.append(b"a" * 100)
+
+    assert log.lag == 0
+
+
+async def test_reader_that_leaves_frees_the_writer():
+    log = open_log(lag_bytes=10)
+    async with reading(log) as frames:
+        await log.append(b"a")
+        await anext(frames)
+        async with background(log.append(b"b" * 20)) as writing:
+            await turns()
+            assert not writing.done()
+
+            await frames.aclose()
+
+            await writing
+    assert log.lag == 0
+
+
+async def test_all_writers_that_wait_are_freed_though_one_was_cancelled():
+    log = open_log(lag_bytes=10)
+    async with reading(log) as frames:
+        await log.append(b"a")
+        await anext(frames)
+        async with background(log.append(b"b" * 20)) as text, background(log.append(b"c" * 20)) as speech:
+            async with background(log.append(b"d" * 20)):
+                await turns()
+            assert not text.done()
+            assert not speech.done()
+
+            await anext(frames)
+            async with background(anext(frames)):
+                await turns()
+                assert text.done()
+                assert speech.done()
+
+
+async def test_last_frame_waits_for_nobody_and_is_read_by_who_lags():
+    log = open_log(lag_bytes=10)
+    async with reading(log) as frames:
+        await log.append(b"a")
+        await anext(frames)
+
+        log.finish(b"b" * 50)
+
+        assert await anext(frames) == (2, b"b" * 50)
+
+
+async def test_attached_reader_loses_nothing_though_more_may_lag_than_is_kept():
+    log = open_log(keep_bytes=100, lag_bytes=1000)
+    seen = b""
+
+    async def write() -> None:
+        for number in range(200):
+            await log.append(b"%09d," % number)
+        log.finish(b"end")
+
+    async with reading(log) as frames, background(write()) as writing:
+        async for _, ready in frames:
+            await turns()
+            seen += ready
+        await writing
+
+    assert seen == b"".join(b"%09d," % number for number in range(200)) + b"end"
+
+
+async def test_silence_gives_no_bytes_once_for_each_of_its_lengths():
+    log = open_log()
+    loop = asyncio.get_running_loop()
+    await log.append(b"a")
+    async with reading(log, idle_s=0.03) as frames:
+        assert await anext(frames) == (1, b"a")
+        begun = loop.time()
+
+        assert await anext(frames) == (1, b"")
+        assert await anext(frames) == (1, b"")
+
+        assert loop.time() - begun >= 0.055
+        await log.append(b"b")
+        assert await anext(frames) == (2, b"b")
+
+
+async def test_frames_put_silence_off():
+    log = open_log()
+    loop = asyncio.get_running_loop()
+    async with reading(log, idle_s=0.06) as frames:
+        async with background(anext(frames)) as waiting:
+            await asyncio.sleep(0.04)
+            last = loop.time()
+            await log.append(b"a")
+            assert await waiting == (1, b"a")
+
+        assert await anext(frames) == (1, b"")
+
+        assert loop.time() - last >= 0.055

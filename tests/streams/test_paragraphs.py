@@ -1,0 +1,109 @@
+"""A reply is split at its delimiter, whatever the deltas; nothing but delimiters and blank paragraphs goes."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streams.paragraphs import Close, Paragraphs, Piece
+from tests.streams.pieces import split
+
+DELIMITERS = ["\n\n", "\n", "---", "\n---\n", " | ", "##", "aba", "é😀", "  "]
+
+
+def played(deltas: Iterable[str], delimiter: str) -> list[Piece | Close]:
+    paragraphs = Paragraphs(delimiter)
+    return [item for delta in deltas for item in paragraphs.feed(delta)] + paragraphs.finish()
+
+
+def expected(text: str, delimiter: str) -> list[str]:
+    """The paragraphs of a whole text, said in another way.
+
+    Parts between delimiters, without blank ones; white space that could have begun a delimiter ends with the text.
+    """
+    *whole, last = text.split(delimiter)
+    begun = max(size for size in range(len(delimiter)) if last.endswith(delimiter[:size]))
+    sure, unsure = last[: len(last) - begun], last[len(last) - begun :]
+    return [part for part in (*whole, sure + unsure.rstrip()) if part.strip()]
+
+
+@given(st.data(), st.sampled_from(DELIMITERS))
+def test_every_cutting_gives_the_same_paragraphs(data: st.DataObject, delimiter: str):
+    tokens = st.sampled_from([delimiter, delimiter[:-1], delimiter[0], " ", "\n", "x", "ab", "é"])
+    text = "".join(data.draw(st.lists(tokens, max_size=14)))
+    at = data.draw(st.lists(st.integers(0, len(text)), max_size=8))
+
+    for deltas in ([text], list(text), split(text, at)):
+        items = played(deltas, delimiter)
+        closes = [item for item in items if isinstance(item, Close)]
+
+        assert [close.text for close in closes] == expected(text, delimiter)
+        assert [close.index for close in closes] == list(range(len(closes)))
+
+
+@given(st.data(), st.sampled_from(DELIMITERS))
+@example(None, "---")
+def test_pieces_of_a_paragraph_are_its_text_and_come_before_its_close(data: st.DataObject | None, delimiter: str):
+    if data is None:
+        deltas = ["  --", "x", " ", "--", "- --"]
+    else:
+        tokens = st.sampled_from([delimiter, delimiter[:-1], delimiter[0], " ", "\n", "x", "y z", ""])
+        deltas = data.draw(st.lists(tokens, max_size=14))
+    paragraphs = Paragraphs(delimiter)
+    said = ""
+    closed = 0
+
+    for delta in (*deltas, None):
+        for item in paragraphs.finish() if delta is None else paragraphs.feed(delta):
+            assert item.index == closed
+            if isinstance(item, Piece):
+                assert item.text
+                said += item.text
+            else:
+                assert item.text == said
+                said, closed = "", closed + 1
+        assert (paragraphs.open_text, paragraphs.open_index) == (said, closed)
+
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "paragraphs"),
+    [
+        ("One.\n\nTwo.\n\n", ["One.", "Two."]),
+        ("\n\n\n\nOne.\n\n \n\n\t\n\nTwo.", ["One.", "Two."]),
+        ("One.\n\n\nTwo.", ["One.", "\nTwo."]),
+        ("a\nb", ["a\nb"]),
+        ("a \n", ["a "]),
+        ("  a", ["  a"]),
+        ("", []),
+        (" \n\n ", []),
+    ],
+)
+def test_blank_line_is_the_default_and_blank_paragraphs_get_no_index(text: str, paragraphs: list[str]):
+    closes = [item for item in played(text, "\n\n") if isinstance(item, Close)]
+
+    assert closes == [Close(index, paragraph) for index, paragraph in enumerate(paragraphs)]
+
+
+def test_pieces_are_given_out_at_once_but_for_what_may_be_a_delimiter():
+    paragraphs = Paragraphs("\n\n")
+
+    assert paragraphs.feed("\n a") == [Piece(0, "\n a")]
+    assert paragraphs.feed("b\n") == [Piece(0, "b")]
+    assert paragraphs.feed("c") == [Piece(0, "\nc")]
+    assert paragraphs.feed("\n") == []
+    assert paragraphs.feed("\nd") == [Close(0, "\n ab\nc"), Piece(1, "d")]
+    assert paragraphs.feed("") == []
+    assert paragraphs.finish() == [Close(1, "d")]
+
+
+def test_beginning_of_a_delimiter_at_the_end_is_text():
+    assert played(["a", "--"], "---") == [Piece(0, "a"), Piece(0, "--"), Close(0, "a--")]
+    assert played(["--"], "---") == [Piece(0, "--"), Close(0, "--")]
+
+
+def test_blanks_before_what_may_be_a_delimiter_are_kept_for_what_it_turns_out_to_be():
+    assert played(["  --", "x"], "---") == [Piece(0, "  --x"), Close(0, "  --x")]
+    assert played(["  --", "-x"], "---") == [Piece(0, "x"), Close(0, "x")]

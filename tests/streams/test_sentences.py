@@ -1,0 +1,187 @@
+"""Sentences for a voice: nothing is lost, and it does not matter how the text was cut."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streams.sentences import Sentences, merged, speakable
+from tests.streams.pieces import split
+
+TOKENS = [
+    *("Hello", "world", "Dr", "e.g", "U.S", "B", "3.50", "http://a.b/c.html?x=1.2", "No", "i"),
+    *(".", "!", "?", "...", "?!", ",", ";", '"', "'", "“", "”", "(", ")", "*", "-", ":"),
+    *(" ", "  ", "\n", "\n\n", "\t", "\u00a0", "\u2028", "\u3000", "\r\n"),
+    *(
+        "你好",
+        "。",
+        "！",  # noqa: RUF001 - its own stops
+        "？",  # noqa: RUF001 - its own stops
+        "「",
+        "」",
+        "はい",
+        "नमस्ते",
+        "।",
+        "مرحبا",
+        "؟",
+        "é",
+        "😀",
+        "👨‍👩‍👧",
+        "\u200d",
+        "\u0301",
+    ),
+]
+TEXTS = st.lists(st.sampled_from(TOKENS), max_size=40).map("".join) | st.text(max_size=40)
+LANGUAGES = st.sampled_from(["en", "en-US", "zh-CN", "ja", "de", "fr", "ru", "hi", "ar", "xx", "", "-"])
+
+
+def sentences(deltas: Iterable[str], language: str = "en") -> list[str]:
+    splitter = Sentences(language)
+    return [sentence for delta in deltas for sentence in splitter.feed(delta)] + splitter.finish()
+
+
+@given(TEXTS, LANGUAGES, st.lists(st.integers(0, 120), max_size=10))
+@example('He said "Hi. There is." ok. Next one here.', "en", [22])
+@example("Plan B\u00a0. Then", "en", [])
+@example("「你好。」他说！真的吗？是", "zh", [5, 6])  # noqa: RUF001 - its own stops
+def test_no_character_is_lost_or_moved_and_every_cutting_gives_the_same(text: str, language: str, at: list[int]):
+    whole = sentences([text], language)
+
+    assert "".join(whole) == text
+    assert all(whole)
+    assert sentences(text, language) == whole
+    assert sentences(split(text, at), language) == whole
+
+
+@given(
+    st.lists(st.sampled_from(["a" * 400, "word " * 90, ". Next ", "。", " ", "\n", "é" * 333]), max_size=9).map(
+        "".join
+    ),
+    st.lists(st.integers(0, 3000), max_size=6),
+)
+@example("a" * 3001, [1000])
+@example("a" * 1000 + ". Next one ", [])
+@example("word " * 700, [1])
+def test_text_without_an_end_is_cut_wherever_deltas_end(text: str, at: list[int]):
+    whole = sentences([text])
+
+    assert "".join(whole) == text
+    assert max(map(len, whole), default=0) <= 1000
+    assert sentences(split(text, at)) == sentences(text) == whole
+
+
+def test_text_without_an_end_is_cut_at_a_space():
+    text = "word " * 250
+
+    assert [len(sentence) for sentence in sentences([text])] == [1000, 250]
+    assert [len(sentence) for sentence in sentences(["a" * 2500])] == [1000, 1000, 500]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["Dr. Smith paid $3.50 at 5 p.m. on Jan. 5. ", "It was, e.g. in the U.S. army, fine. ", "Bye."],
+        ["See https://a.b/c.html?x=1. ", "Or a.b.c for more! ", "Done"],
+        ["What?! ", "No... ", "Yes."],
+        ['He said "Hi." ', "Then he left. ", "So."],
+        ["Hi 👋🏽! ", "Here is a family 👨‍👩‍👧. ", "End."],
+        ["One. ", "J. R. R. Tolkien wrote it. ", "Two."],
+        ["   Leading. ", "Trailing.   "],
+        ["No end here"],
+        [],
+    ],
+)
+def test_english_sentences_end_where_a_reader_would_pause(expected: list[str]):
+    assert sentences("".join(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("zh-CN", ["你好。", "我很好！", "真的吗？", "是"]),  # noqa: RUF001 - its own stops
+        ("ja", ["「はい。」", "と言った。", "次"]),
+        ("hi", ["नमस्ते। ", "कैसे हो? ", "ठीक।"]),
+        ("ar", ["مرحبا. ", "كيف حالك؟ ", "أنا بخير."]),
+        ("de", ["Das ist z. B. gut. ", "Ja!"]),
+    ],
+)
+def test_other_languages_have_their_own_stops(language: str, expected: list[str]):
+    assert sentences("".join(expected), language) == expected
+
+
+def test_sentence_is_let_go_once_a_whole_word_follows():
+    splitter = Sentences("en")
+
+    assert splitter.feed("Hello there. And") == []
+    assert splitter.feed("rew") == []
+    assert splitter.feed(" is ") == ["Hello there. "]
+    assert splitter.feed("here. 3.") == []
+    assert splitter.finish() == ["Andrew is here. ", "3."]
+
+
+def test_sentence_of_a_script_without_spaces_is_let_go_at_the_next_character():
+    splitter = Sentences("zh")
+
+    assert splitter.feed("你好。") == []
+    assert splitter.feed("我") == ["你好。"]
+    assert splitter.feed("说「好。」") == []
+    assert splitter.feed("他") == ["我说「好。」"]
+    assert splitter.finish() == ["他"]
+
+
+def test_next_paragraph_begins_afresh():
+    splitter = Sentences("en")
+    splitter.feed("One. Two")
+    splitter.finish()
+
+    assert splitter.finish() == []
+    assert splitter.feed("Three. Four is ") == ["Three. "]
+    assert splitter.finish() == ["Four is "]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "ru", "zh", "xx"])
+@pytest.mark.parametrize("space", ["\u0085", "\u00a0", "\u2003", "\u2028", "\u202f", "\u3000"])
+def test_rare_spaces_before_a_stop_are_no_trouble(language: str, space: str):
+    text = f"Plan B{space}. Then{space}C{space}. end"
+
+    assert "".join(sentences([text], language)) == text
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=9), min_size=1, max_size=9), st.integers(0, 30))
+def test_merged_sentences_fit_the_limit_unless_the_first_alone_does_not(parts: list[str], limit: int):
+    text, count = merged(parts, limit)
+
+    assert text == "".join(parts[:count])
+    assert count >= 1
+    assert len(text) <= limit or count == 1
+    assert count == len(parts) or len(text + parts[count]) > limit
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("**Bold** and *thin*, `code`, ~~gone~~ and ***all***.", "Bold and thin, code, gone and all."),
+        ("__Note:__ _so_", "Note: so"),
+        ("# Title\n\n- one\n* two\n+ three\n1. four\n> five", "Title one two three four five"),
+        ("[a link](http://x.y) and ![a picture](z.png)", "a link and a picture"),
+        ("Before ```py\nx = 1\n``` after", "Before   after"),
+        ("```py\nnever closed", ""),
+        ("2*3=6, first_name, a * b", "2*3=6, first_name, a * b"),
+        ("这是**重点**内容。", "这是重点内容。"),
+        ("It costs $5. That is #1!", "It costs $5. That is #1!"),
+        ("two\nlines\n\n\nmore", "two lines more"),
+        *((blank, "") for blank in ("", " \n", "***", "---", "_ _", "...", "**?!**", "😀", "| - |")),
+    ],
+)
+def test_voice_hears_no_marks_of_markdown(text: str, said: str):
+    assert speakable(text) == said
+
+
+@given(st.text("*_`~#>[]()!- \n1.aé", max_size=60))
+def test_what_is_speakable_has_a_letter_or_is_nothing(text: str):
+    said = speakable(text)
+
+    assert said == "" or any(character.isalnum() for character in said)
+    assert said == said.strip()
+    assert "\n" not in said

@@ -1,0 +1,139 @@
+"""A background task lives as long as its block."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from streams.tasks import background
+
+
+class Fault(Exception):
+    pass
+
+
+class Witness:
+    """A coroutine that tells how it went."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.go = asyncio.Event()
+        self.clean_up = asyncio.Event()
+        self.clean_up.set()
+        self.story: list[str] = []
+
+    async def run(self) -> str:
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.story.append("cancelled")
+            self.cancelled.set()
+            await self.clean_up.wait()
+            self.story.append("cleaned up")
+            raise
+        self.story.append("went well")
+        return "result"
+
+
+async def test_task_runs_beside_its_block_and_is_awaited_there():
+    witness = Witness()
+    async with background(witness.run()) as task:
+        await witness.begun.wait()
+        witness.go.set()
+        assert await task == "result"
+
+    assert witness.story == ["went well"]
+
+
+async def test_task_is_cancelled_and_awaited_when_its_block_is_left():
+    witness = Witness()
+    async with background(witness.run()) as task:
+        await witness.begun.wait()
+
+    assert task.cancelled()
+    assert witness.story == ["cancelled", "cleaned up"]
+
+
+async def test_block_that_fails_raises_its_own_fault_plainly():
+    witness = Witness()
+
+    async def block() -> None:
+        async with background(witness.run()):
+            await witness.begun.wait()
+            raise Fault("of the block")
+
+    with pytest.raises(Fault, match="of the block"):
+        await block()
+
+    assert witness.story == ["cancelled", "cleaned up"]
+
+
+async def failing() -> None:
+    raise Fault("of the task")
+
+
+async def test_fault_of_the_task_is_raised_at_the_end_of_a_good_block():
+    async def block() -> None:
+        async with background(failing()) as task:
+            await asyncio.wait([task])
+
+    with pytest.raises(Fault, match="of the task"):
+        await block()
+
+
+async def test_fault_of_the_task_gives_way_to_that_of_the_block():
+    async def block() -> None:
+        async with background(failing()) as task:
+            await asyncio.wait([task])
+            raise Fault("of the block")
+
+    with pytest.raises(Fault, match="of the block"):
+        await block()
+
+
+async def test_fault_of_the_task_is_raised_where_it_is_awaited():
+    went_on = False
+
+    async def block() -> None:
+        nonlocal went_on
+        async with background(failing()) as task:
+            await task
+            went_on = True
+
+    with pytest.raises(Fault, match="of the task"):
+        await block()
+    assert not went_on
+
+
+async def in_block(witness: Witness) -> None:
+    async with background(witness.run()):
+        await witness.begun.wait()
+        await asyncio.Event().wait()
+
+
+async def leaving_block(witness: Witness) -> None:
+    async with background(witness.run()):
+        await witness.begun.wait()
+
+
+@pytest.mark.parametrize("block", [in_block, leaving_block])
+async def test_cancelling_again_does_not_leave_a_task_that_cleans_up(block: Callable[[Witness], object]):
+    witness = Witness()
+    witness.clean_up.clear()
+    async with background(block(witness)) as outer:
+        await witness.begun.wait()
+        if block is in_block:
+            outer.cancel()
+        await witness.cancelled.wait()
+        outer.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not outer.done()
+
+        witness.clean_up.set()
+        await asyncio.wait([outer])
+
+        assert outer.cancelled()
+        assert witness.story == ["cancelled", "cleaned up"]

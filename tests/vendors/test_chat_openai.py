@@ -1,0 +1,372 @@
+"""Chat completions against a vendor at a real socket: what is output, what is an end, what is a fault."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import InvalidParameter
+from tests.streams.pieces import split
+from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, running_upstream, streaming
+from vendors.account import Account, ChatSpec
+from vendors.chat.openai import OpenAIChat
+from vendors.errors import Garbled, Refused, Unreachable, VendorError
+from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
+from vendors.transport import VendorHttp, open_vendor_http
+
+MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Grüße")]
+DONE = b"data: [DONE]\n\n"
+
+
+def event(**chunk: Any) -> bytes:
+    return b"data: %b\n\n" % dumps(chunk)
+
+
+def text(content: Any, **more: Any) -> bytes:
+    return event(choices=[{"index": 0, "delta": {"content": content}, "finish_reason": None}], usage=None, **more)
+
+
+def finish(reason: Any = "stop") -> bytes:
+    return event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
+
+
+USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11})
+ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": "", "refusal": None}}])
+
+
+def model(http: VendorHttp, upstream: Upstream, *, key: str | None = "k1", **spec: Any) -> OpenAIChat:
+    account = Account("main", "vendor_b_llm", upstream.url, SecretStr(key) if key is not None else None)
+    return OpenAIChat(http, account, ChatSpec(**{"model": "m1", **spec}))
+
+
+async def collect(chat: OpenAIChat, into: list[ChatItem]) -> None:
+    async with chat.reply(MESSAGES) as items:
+        async for item in items:
+            into.append(item)  # noqa: PERF401 - kept when reading fails, too
+
+
+async def replied(http: VendorHttp, upstream: Upstream) -> list[ChatItem]:
+    items: list[ChatItem] = []
+    await collect(model(http, upstream), items)
+    return items
+
+
+async def broken(http: VendorHttp, upstream: Upstream) -> tuple[str, VendorError]:
+    """The text before the fault, and the fault."""
+    items: list[ChatItem] = []
+    with pytest.raises(VendorError) as fault:
+        await collect(model(http, upstream), items)
+    assert all(isinstance(item, TextDelta) for item in items), "no end behind a fault"
+    return said(items), fault.value
+
+
+def said(items: list[ChatItem]) -> str:
+    return "".join(item.text for item in items if isinstance(item, TextDelta))
+
+
+async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([ROLE, text("Hel"), text("lo", obfuscation="aZ3"), finish(), USAGE, DONE]))
+
+    items = await replied(http, upstream)
+
+    assert said(items) == "Hello"
+    assert items[-2:] == [Usage(9, 2), Finish("stop")]
+    assert [item for item in items if isinstance(item, TextDelta) and not item.text] == []
+
+
+async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([finish(), DONE]))
+    options = {"extra": {"top_p": 0.5, "user": "é"}}
+    await collect(model(http, upstream, max_tokens=7, temperature=0.0, options=options), [])
+    await collect(model(http, upstream, max_tokens=7, options={"token_field": "max_tokens"}), [])
+    await collect(model(http, upstream, key=None), [])
+
+    first, second, third = upstream.seen
+    assert first.path == "/chat/completions"
+    assert first.headers["Authorization"] == "Bearer k1"
+    assert first.headers["Content-Type"] == "application/json"
+    assert first.headers["Accept"] == "text/event-stream"
+    assert loads(first.body) == {
+        "model": "m1",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_completion_tokens": 7,
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "user": "é",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Grüße"}],
+    }
+    assert loads(second.body)["max_tokens"] == 7
+    assert "max_completion_tokens" not in loads(second.body)
+    assert "Authorization" not in third.headers
+    assert loads(third.body).keys() == {"model", "stream", "stream_options", "messages"}
+
+
+def test_options_that_do_not_fit_are_refused_when_the_strategy_is_made():
+    account = Account("main", "vendor_b_llm", "http://x")
+
+    with pytest.raises(InvalidParameter, match=r"token_field must be one of"):
+        OpenAIChat(None, account, ChatSpec("m", {"token_field": "tokens"}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "stop"),
+        ("eos", "stop"),
+        (["stop"], "stop"),
+        (1, "stop"),
+    ],
+)
+async def test_reasons_to_finish(http: VendorHttp, upstream: Upstream, reason: Any, told: str):
+    upstream.will(streaming([text("a"), finish(reason), DONE]))
+
+    assert (await replied(http, upstream))[-1] == Finish(told)  # type: ignore[arg-type]
+
+
+async def test_end_mark_alone_ends_well(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), DONE]))
+
+    assert await replied(http, upstream) == [TextDelta("a"), Finish("stop")]
+
+
+async def test_finish_reason_alone_ends_well(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), finish("length")]))
+
+    assert (await replied(http, upstream))[-1] == Finish("length")
+
+
+async def test_cut_behind_the_finish_reason_costs_the_usage_alone(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), finish("length")], end=cut, apart=True))
+
+    assert await replied(http, upstream) == [TextDelta("a"), Finish("length")]
+
+
+async def test_connection_that_stays_open_behind_the_end_mark_does_not_hold_the_end_up(
+    http: VendorHttp, upstream: Upstream
+):
+    upstream.will(streaming([text("a"), finish(), USAGE, DONE], end=hold))
+
+    async with asyncio.timeout(2):
+        assert await replied(http, upstream) == [TextDelta("a"), Usage(9, 2), Finish("stop")]
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        event(choices=[], prompt_filter_results=[{"x": 1}]),
+        event(choices=None),
+        event(id="x", object="chat.completion.chunk"),
+        event(choices=[{"index": 0}]),
+        event(choices=[{"index": 0, "delta": None, "finish_reason": None}]),
+        event(choices=[{"index": 0, "delta": {"tool_calls": [{"index": 0}], "reasoning_content": "hm"}}]),
+        event(choices=[], usage=None),
+        event(choices=[], usage={"prompt_tokens": "9"}),
+        event(choices=[], error=None),
+        b": keep-alive\n\n",
+        b"event: ping\n\n",
+    ],
+)
+async def test_chunks_without_text_are_passed_over(http: VendorHttp, upstream: Upstream, chunk: bytes):
+    upstream.will(streaming([chunk, text("a"), chunk, text("b"), finish(), chunk, DONE]))
+
+    items = await replied(http, upstream)
+
+    assert said(items) == "ab"
+    assert items[-1] == Finish("stop")
+    assert not [item for item in items if isinstance(item, Usage)]
+
+
+async def test_explicit_zero_of_usage_stays_zero(http: VendorHttp, upstream: Upstream):
+    upstream.will(
+        streaming([text("a"), finish(), event(choices=[], usage={"prompt_tokens": 0, "completion_tokens": 0})])
+    )
+
+    assert Usage(0, 0) in await replied(http, upstream)
+
+
+async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream):
+    upstream.will(
+        streaming([event(choices=[{"delta": {"content": None, "refusal": "I cannot."}}]), finish(), DONE])
+    )
+
+    assert said(await replied(http, upstream)) == "I cannot."
+
+
+@pytest.mark.parametrize(
+    ("chunk", "told"),
+    [
+        (b"data: {no json\n\n", "sent an event that is no JSON"),
+        (b"data: \xff\n\n", "sent an event that is no JSON"),
+        (b"data: [1]\n\n", "sent an event that is no object"),
+        (b'data: "x"\n\n', "sent an event that is no object"),
+        (event(choices=[7]), "sent an event of an unknown form"),
+        (event(choices=5), "sent an event of an unknown form"),
+        (event(choices={"a": 1}), "sent an event of an unknown form"),
+        (event(choices=[{"delta": "x"}]), "sent an event of an unknown form"),
+        (text(["x"]), "sent an event of an unknown form"),
+        (text({"x": 1}), "sent an event of an unknown form"),
+        (text(5), "sent an event of an unknown form"),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", text("before")])
+async def test_nonsense_is_garbled_behind_the_text_before_it(
+    http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, told: str
+):
+    upstream.will(streaming([before + chunk + text("never"), finish(), DONE]))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == ("before" if before else "")
+    assert isinstance(fault, Garbled)
+    assert str(fault) == f"backend unavailable: vendor_b_llm {told}"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ({"message": "overloaded", "type": "server_error", "code": None}, "overloaded"),
+        ("plain", "plain"),
+        ({"type": "server_error"}, ""),
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+async def test_error_inside_a_200_comes_behind_the_text_before_it(
+    http: VendorHttp, upstream: Upstream, error: Any, told: str, *, apart: bool
+):
+    pieces = [text("be"), text("fore"), event(error=error)]
+    upstream.will(streaming(pieces if apart else [b"".join(pieces)], apart=apart))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == "before"
+    assert isinstance(fault, Refused)
+    assert str(fault) == f"backend unavailable: vendor_b_llm broke off with an error: {told}"
+
+
+async def test_error_before_any_text_is_a_fault_though_an_end_mark_follows(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([ROLE, event(error={"message": "x" * 999}), DONE]))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == ""
+    assert len(str(fault)) < 300
+
+
+@pytest.mark.parametrize("pieces", [[], [ROLE], [text("half")], [text("half"), b"data: {"]])
+async def test_stream_that_ends_without_its_end_mark_is_garbled(
+    http: VendorHttp, upstream: Upstream, pieces: list[bytes]
+):
+    upstream.will(streaming(pieces))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == ("half" if text("half") in pieces else "")
+    assert isinstance(fault, Garbled)
+    assert fault.retryable
+    assert "without its end mark" in str(fault)
+
+
+@pytest.mark.parametrize("pieces", [[], [text("half")], [text("half"), b"data: {"]])
+async def test_stream_that_is_cut_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
+    upstream.will(streaming(pieces, end=cut, apart=True))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == ("half" if pieces else "")
+    assert isinstance(fault, Garbled | Unreachable)
+    assert fault.retryable
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/html", "text/plain; charset=utf-8"])
+async def test_answer_of_another_type_is_garbled(http: VendorHttp, upstream: Upstream, content_type: str):
+    upstream.will(plain(200, b'{"error": {"message": "busy"}}', Content_Type=content_type))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == ""
+    assert isinstance(fault, Garbled)
+    assert f"answered with {content_type.partition(';')[0]}, not an event stream" in str(fault)
+
+
+async def test_type_of_an_event_stream_may_have_parameters_and_capitals(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), DONE], content_type="Text/Event-Stream; charset=UTF-8"))
+
+    assert said(await replied(http, upstream)) == "a"
+
+
+async def test_empty_reply_has_no_text_but_its_end(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([ROLE, finish("content_filter"), USAGE, DONE]))
+
+    assert await replied(http, upstream) == [Usage(9, 2), Finish("content_filter")]
+
+
+async def test_refusal_is_raised_where_the_reply_is_opened(http: VendorHttp, upstream: Upstream):
+    upstream.will(refusing(401, "Incorrect API key", "invalid_api_key"))
+
+    with pytest.raises(Refused, match=r"^backend unavailable: vendor_b_llm answered 401: Incorrect API key$"):
+        async with model(http, upstream).reply(MESSAGES):
+            raise AssertionError
+
+
+async def test_refusal_that_may_pass_is_tried_once_more(http: VendorHttp, upstream: Upstream):
+    upstream.will(refusing(503, retry_after_ms="5"), streaming([text("a"), DONE]))
+
+    assert said(await replied(http, upstream)) == "a"
+    assert upstream.seen[0].body == upstream.seen[1].body
+
+
+async def test_reader_that_leaves_early_closes_the_vendors_connection(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a")], end=hold))
+
+    async with model(http, upstream).reply(MESSAGES) as items:
+        assert await anext(items) == TextDelta("a")
+    async with asyncio.timeout(5):
+        await upstream.left.wait()
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+
+
+async def test_fault_of_the_reader_is_its_own_and_closes_the_connection(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a")], end=hold))
+
+    async def read() -> None:
+        async with model(http, upstream).reply(MESSAGES) as items:
+            async for _ in items:
+                raise LookupError
+
+    with pytest.raises(LookupError):
+        await read()
+    async with asyncio.timeout(5):
+        await upstream.left.wait()
+
+
+async def test_connection_is_used_again_after_whole_replies(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), finish(), USAGE, DONE]), streaming([text("b"), DONE], apart=True))
+
+    for _ in range(4):
+        await replied(http, upstream)
+
+    assert upstream.connections == 1
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), max_size=6), st.lists(st.integers(0, 900), max_size=8))
+def test_every_split_gives_the_same_text(words: list[str], at: list[int]):
+    stream = b"".join([ROLE, *map(text, words), finish(), USAGE, DONE])
+
+    async def play() -> list[ChatItem]:
+        async with open_vendor_http() as http, running_upstream() as upstream:
+            upstream.will(streaming([piece for piece in split(stream, at) if piece]))
+            return await replied(http, upstream)
+
+    items = asyncio.run(play())
+
+    assert said(items) == "".join(words)
+    assert items[-2:] == [Usage(9, 2), Finish("stop")]

@@ -1,0 +1,114 @@
+"""A vendor at a real socket that answers each request as its test says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from streams.wire.codec import dumps
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Seen:
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    peer: tuple[str, int]
+
+
+@dataclass
+class Upstream:
+    """`answers` are given one after the other, the last again and again."""
+
+    url: str = ""
+    answers: list[Answer] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """A caller closed the connection before its answer's end."""
+
+    def will(self, *answers: Answer) -> None:
+        self.answers[:] = answers
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        peer = request.transport.get_extra_info("peername")
+        self.seen.append(Seen(request.path, request.headers, body, peer))
+        answer = self.answers[min(len(self.seen), len(self.answers)) - 1]
+        try:
+            return await answer(request)
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.set()
+            raise
+
+    @property
+    def connections(self) -> int:
+        return len({seen.peer for seen in self.seen})
+
+
+@asynccontextmanager
+async def running_upstream() -> AsyncIterator[Upstream]:
+    upstream = Upstream()
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_route("*", "/{path:.*}", upstream.serve)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield upstream
+    finally:
+        await runner.cleanup()
+
+
+def plain(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+    """One whole answer; `Retry_After` in `headers` is `Retry-After`."""
+
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.Response(status=status, body=body, headers=named)
+
+    return answer
+
+
+def refusing(status: int, message: str = "no", code: str | None = None, **headers: str) -> Answer:
+    """An error in the words of OpenAI."""
+    body = dumps({"error": {"message": message, "type": "some_error", "param": None, "code": code}})
+    return plain(status, body, Content_Type="application/json", **headers)
+
+
+def streaming(
+    pieces: Iterable[bytes],
+    *,
+    end: Callable[[web.Request], Awaitable[None]] | None = None,
+    status: int = 200,
+    content_type: str = "text/event-stream",
+    apart: bool = False,
+) -> Answer:
+    """Pieces, and then a whole end unless `end` does something else. `apart`: no two of them in one read."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers={"Content-Type": content_type})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+            if apart:
+                await asyncio.sleep(0.01)
+        if end is not None:
+            await end(request)
+        return response
+
+    return answer
+
+
+async def cut(request: web.Request) -> None:
+    """Break the answer off: the connection ends, the answer does not."""
+    request.transport.close()
+
+
+async def hold(_request: web.Request) -> None:
+    """Say nothing more, for ever."""
+    await asyncio.Event().wait()

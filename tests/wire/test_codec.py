@@ -1,0 +1,107 @@
+"""JSON of clients is decoded within bounds; times stand on the wire as RFC 3339."""
+
+import json  # noqa: TID251 - another encoder to compare with
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.wire.codec import MAX_DEPTH, ZERO_TIME, depth, dumps, loads, loads_request, now_ms, rfc3339
+from streams.wire.errors import InvalidParameter
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8) | st.text('"\\[]{}', max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def nesting(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(nesting, value.values()), default=0)
+    return 1 + max(map(nesting, value), default=0) if isinstance(value, list) else 0
+
+
+@given(VALUES)
+def test_depth_counts_brackets_outside_strings(value: Any):
+    assert depth(json.dumps(value).encode()) == nesting(value)
+    assert depth(dumps(value)) == nesting(value)
+
+
+@given(VALUES)
+def test_request_that_is_sound_is_decoded(value: Any):
+    raw = json.dumps(value).encode()
+
+    assert loads_request(raw) == value == loads(raw)
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed"), [(b"[", b"]"), (b'{"a":', b"}"), (b' [ "\\"[[" , ', b"]"), (b'{"[{":', b"}")]
+)
+def test_nesting_of_32_is_taken_and_33_refused(opened: bytes, closed: bytes):
+    def nested(levels: int) -> bytes:
+        return opened * levels + b"1" + closed * levels
+
+    loads_request(nested(MAX_DEPTH))
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is nested deeper than 32$"):
+        loads_request(nested(MAX_DEPTH + 1))
+
+
+def test_brackets_in_strings_and_side_by_side_are_no_depth():
+    loads_request(dumps({"a" + "{[" * 40: '"[' * 40 + "\\", "b": [[]] * 100}))
+
+
+def test_bottomless_nesting_is_refused_before_it_is_decoded():
+    with pytest.raises(InvalidParameter, match="nested deeper"):
+        loads_request(b"[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "value", [{"a\0": 1}, {"a": "\0"}, {"a": [{"b": "x\0y"}]}, ["\0"], "\0", {"a": {"\0": {}}}, {"\\u0000": "\0"}]
+)
+def test_nul_is_refused_wherever_it_stands(value: Any):
+    with pytest.raises(InvalidParameter, match=r"body must not hold the character U\+0000"):
+        loads_request(dumps(value))
+
+
+def test_escaped_backslash_before_u0000_is_no_nul():
+    assert loads_request(rb'{"a": "\\u0000"}') == {"a": r"\u0000"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(b"", b"{", b'{"a":1,}', b"{'a':1}", b"[1 2]", b"{]", b'{"a":1}{}', b"NaN", b"1e999"),
+        *(b"\xff", b'"\xed\xa0\x80"', b'"\\ud800"', b"\xef\xbb\xbf{}", b'"\n"', b'"\0"'),
+    ],
+)
+def test_broken_json_is_refused_with_its_place(raw: bytes):
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is not valid JSON: .+ at byte \d+$"):
+        loads_request(raw)
+
+
+def test_last_of_equal_keys_wins():
+    assert loads_request(b'{"a": 1, "a": 2}') == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (None, "0001-01-01T00:00:00Z"),
+        (datetime(1, 1, 1, tzinfo=UTC), ZERO_TIME),
+        (datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC), "2026-03-04T05:06:07Z"),
+        (datetime(2026, 3, 4, 5, 6, 7, 80_000, tzinfo=UTC), "2026-03-04T05:06:07.080000Z"),
+        (datetime(2026, 3, 4, 1, 0, tzinfo=timezone(timedelta(hours=2))), "2026-03-03T23:00:00Z"),
+    ],
+)
+def test_times_are_utc_with_z_and_no_time_is_the_zero_time(moment: datetime | None, text: str):
+    assert rfc3339(moment) == text
+
+
+def test_now_is_unix_milliseconds():
+    before = datetime.now(UTC).timestamp()
+
+    assert before - 1 < now_ms() / 1000 < before + 60

@@ -1,0 +1,141 @@
+"""Values that do not fit are named by path, in plain words; strict types, unknown fields ignored."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field, ValidationError
+
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model, QueryInt, faults
+
+
+class Inner(Model):
+    reference_text: str = Field(min_length=1)
+    offset: int = 0
+
+
+class Outer(Model):
+    name: str
+    kind: Literal["text", "audio"] = "text"
+    count: Annotated[int, Field(ge=0)] = 0
+    ratio: float = 0.0
+    wanted: bool = False
+    tags: list[str] = Field(default_factory=list, max_length=2)
+    data: Inner | None = None
+    items: list[Inner] = Field(default_factory=list)
+    params: dict[str, int] = Field(default_factory=dict)
+
+
+class Query(Model):
+    size: QueryInt = Field(default=10, ge=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "name is required"),
+        ({"name": None}, "name must be a string"),
+        ({"name": 1}, "name must be a string"),
+        ({"name": "a", "count": "1"}, "count must be an integer"),
+        ({"name": "a", "count": 1.5}, "count must be an integer"),
+        ({"name": "a", "count": True}, "count must be an integer"),
+        ({"name": "a", "count": -1}, "count input should be greater than or equal to 0"),
+        ({"name": "a", "ratio": "1"}, "ratio must be a number"),
+        ({"name": "a", "wanted": 1}, "wanted must be true or false"),
+        ({"name": "a", "wanted": "true"}, "wanted must be true or false"),
+        ({"name": "a", "tags": "x"}, "tags must be a list"),
+        ({"name": "a", "tags": ["x", 2]}, "tags[1] must be a string"),
+        ({"name": "a", "kind": "video"}, "kind must be one of 'text' or 'audio'"),
+        ({"name": "a", "data": []}, "data must be an object"),
+        ({"name": "a", "data": {}}, "data.reference_text is required"),
+        ({"name": "a", "data": {"reference_text": ""}}, "data.reference_text must not be empty"),
+        ({"name": "a", "items": [{"reference_text": "b"}, {}]}, "items[1].reference_text is required"),
+        ({"name": "a", "params": {"x": "1"}}, "params.x must be an integer"),
+        ({"name": "a", "params": 1}, "params must be an object"),
+        ([], "body must be an object"),
+        ("name", "body must be an object"),
+        (None, "body must be an object"),
+    ],
+)
+def test_first_fault_is_named_by_its_path(value: Any, message: str):
+    with pytest.raises(InvalidParameter) as refused:
+        Outer.of(value)
+
+    assert str(refused.value) == f"invalid_parameter: {message}"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"name": "a", "data": {}}, "reference_text is required"),
+        ({"name": "a", "items": [{"reference_text": "b", "offset": "1"}]}, "offset must be an integer"),
+        ({}, "name is required"),
+        ([], "body must be an object"),
+    ],
+)
+def test_short_path_is_the_last_element_alone(value: Any, message: str):
+    with pytest.raises(InvalidParameter) as refused:
+        Outer.of(value, short_paths=True)
+
+    assert refused.value.what == message
+
+
+def test_numbers_that_no_float_holds_are_refused():
+    with pytest.raises(InvalidParameter, match="ratio must be a finite number"):
+        Outer.of({"name": "a", "ratio": float("inf")})
+
+
+def test_unknown_fields_are_ignored():
+    assert Outer.of({"name": "a", "since_version_9": {"x": []}}) == Outer(name="a")
+
+
+def test_integer_where_a_number_is_due_is_taken():
+    assert Outer.of({"name": "a", "ratio": 2}).ratio == 2.0
+
+
+def test_models_are_frozen():
+    with pytest.raises(ValidationError):
+        Outer(name="a").name = "b"
+
+
+def test_every_fault_is_told_to_who_asks_for_all():
+    with pytest.raises(ValidationError) as refused:
+        Outer.model_validate({"tags": [1], "data": {"offset": ""}})
+
+    assert list(faults(refused.value)) == [
+        ("name", "is required"),
+        ("tags[0]", "must be a string"),
+        ("data.reference_text", "is required"),
+        ("data.offset", "must be an integer"),
+    ]
+
+
+@pytest.mark.parametrize("raw", [b"", b" \r\n\t", b"{}"])
+def test_empty_body_is_an_empty_object(raw: bytes):
+    assert Query.read(raw) == Query(size=10)
+
+
+def test_body_is_read_with_its_fault():
+    assert Outer.read('{"name": "ñ"}'.encode()).name == "ñ"
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: reference_text is required$"):
+        Outer.read(b'{"name": "a", "data": {}}', short_paths=True)
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is not valid JSON: "):
+        Outer.read(b'{"name": "a"')
+
+
+@pytest.mark.parametrize(("given", "size"), [("1", 1), ("007", 7), (5, 5), ("9" * 18, 10**18 - 1)])
+def test_integer_of_a_query_is_read(given: Any, size: int):
+    assert Query.of({"size": given}).size == size
+
+
+@pytest.mark.parametrize(
+    "given", ["", "-", "--1", "1.0", "1e3", "+1", " 1", "1_000", "٣", "9" * 19, "x", 1.0, True]
+)
+def test_integer_of_a_query_is_nothing_else(given: Any):
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: size must be an integer$"):
+        Query.of({"size": given})
+
+
+def test_integer_of_a_query_keeps_its_bounds():
+    with pytest.raises(InvalidParameter, match="size input should be greater than or equal to 1"):
+        Query.of({"size": "-3"})
