@@ -33,8 +33,8 @@ layers: $(INSTALLED)
 locks:
 	@! grep -n '://' $(LOCKS)
 
-bench: $(INSTALLED) ## measure it, and write bench/report.md
-	@$(VENV)/bin/python -m bench
+bench: $(INSTALLED) ## measure it: latency, events, CPU, memory (figures and how to read them: bench/report.md)
+	@$(VENV)/bin/python -m bench.load --spawn --scenario quick
 
 soak: $(INSTALLED) ## run the tests that take great numbers and minutes
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)

@@ -1,0 +1,116 @@
+"""A real nginx with the site of `deploy/nginx.conf`, edited as an operator would edit it."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from app.children import ending_with_parent
+from tests.servers import listening_socket
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+SITE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+_CERTIFICATES = "/etc/letsencrypt/live/parley.example.com"
+_END_S = 10
+
+# As Debian has it, and gzip for all that an operator may have turned it on for.
+_MAIN = """
+daemon off;
+{user}
+worker_processes 1;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{ worker_connections 768; }}
+http {{
+    sendfile on;
+    tcp_nopush on;
+    gzip on;
+    gzip_types text/event-stream application/json;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/site.conf;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Nginx:
+    url: str
+    tls_url: str
+    """Under a certificate that nobody vouches for."""
+    access_log: Path
+
+
+@contextmanager
+def running_nginx(folder: Path, parley: str) -> Iterator[Nginx]:
+    """An nginx in front of `parley` (host:port), with TLS turned on, that writes below `folder` alone."""
+    with listening_socket() as plain, listening_socket() as tls:
+        addresses = ["{}:{}".format(*listener.getsockname()) for listener in (plain, tls)]
+        command = [str(NGINX), "-p", str(folder), "-c", str(_configured(folder, parley, *addresses))]
+        process = subprocess.Popen(
+            command,
+            env={"NGINX": f"{plain.fileno()};{tls.fileno()};"},  # it takes them over, as from one that it replaces
+            pass_fds=[plain.fileno(), tls.fileno()],
+            process_group=0,
+            preexec_fn=ending_with_parent(signal.SIGTERM),  # noqa: PLW1509 - two system calls, no lock
+        )
+    try:
+        yield Nginx(f"http://{addresses[0]}", f"https://{addresses[1]}", folder / "parley.log")
+    finally:
+        process.terminate()
+        assert process.wait(_END_S) == 0
+
+
+def _configured(folder: Path, parley: str, plain: str, tls: str) -> Path:
+    _write_certificate(folder)
+    site = SITE.read_text()
+    for old, new in {
+        "127.0.0.1:8080": parley,
+        "listen 80 ": f"listen {plain} ",
+        "#listen 443 ": f"listen {tls} ",
+        "#ssl_certificate ": "ssl_certificate ",
+        "#ssl_certificate_key ": "ssl_certificate_key ",
+        "#ssl_session_cache ": "ssl_session_cache ",
+        f"{_CERTIFICATES}/fullchain.pem": f"{folder}/fullchain.pem",
+        f"{_CERTIFICATES}/privkey.pem": f"{folder}/privkey.pem",
+        "/var/log/nginx/": f"{folder}/",
+    }.items():
+        assert site.count(old) == 1, f"{old} must stand once in {SITE.name}"
+        site = site.replace(old, new)
+    (folder / "site.conf").write_text(site)
+    # the worker stays who we are: it must write where we may
+    user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
+    main = folder / "nginx.conf"
+    main.write_text(_MAIN.format(folder=folder, user=user))
+    return main
+
+
+def _write_certificate(folder: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "parley.example.com")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "fullchain.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "privkey.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
