@@ -36,7 +36,7 @@ def audio_item(key: str, origin: Mapping[str, Any], *, viseme_key: str | None = 
 
 async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> int:
     """Store the user's message; the id of its record."""
-    async with ctx.resources.database.transaction() as conn:
+    async with ctx.resources.database.connection() as conn:
         return await conversations.open_turn(
             conn,
             ctx.owner.app_id,

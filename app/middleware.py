@@ -119,6 +119,7 @@ def _answered(request: web.Request, error: ServiceError) -> web.Response:
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
     """Headers that stand on every answer, streams too."""
+    response.headers["Server"] = "parley"
     if (given := request.get(REQUEST_ID)) is not None:
         response.headers["X-Request-Id"] = given
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):

@@ -9,7 +9,7 @@ import asyncpg
 
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import InvalidOperation
+from streams.wire.errors import InvalidOperation, ItemNotFound
 
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
 
@@ -81,21 +81,23 @@ async def page(conn: Connection, app_id: str, conversation_id: str, *, newest: i
     return [Record(**{**row, "content": loads(row["content"])}) for row in rows]
 
 
-_CREATE = """
-insert into conversations (app_id, conversation_id, uid) values ($1, $2, $3) on conflict do nothing
-"""
-_NEXT = """
-update conversations set last_record_id = last_record_id + 1, record_count = record_count + 1,
-       updated_at = now()
-where app_id = $1 and conversation_id = $2 and uid = $3 returning last_record_id
-"""
-_LEFT_RUNNING = """
-update conversation_records set status = 'incomplete', updated_at = now()
-where app_id = $1 and conversation_id = $2 and status = 'running'
-"""
 _OPEN = """
+with turn as (
+    insert into conversations (app_id, conversation_id, uid, last_record_id, record_count)
+    values ($1, $2, $3, 1, 1)
+    on conflict (app_id, conversation_id) do update
+    set last_record_id = conversations.last_record_id + 1, record_count = conversations.record_count + 1,
+        updated_at = now()
+    where conversations.uid = excluded.uid
+    returning last_record_id
+), left_running as (
+    update conversation_records set status = 'incomplete', updated_at = now()
+    where $6 and app_id = $1 and conversation_id = $2 and status = 'running' returning 1
+)
 insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id)
-values ($1, $2, $3, 'running', $4, $5)
+select $1, $2, turn.last_record_id, 'running', $4, $5
+from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is gone
+returning record_id
 """
 
 
@@ -109,19 +111,17 @@ async def open_turn(
     message: dict[str, Any],
     sole: bool,
 ) -> int:
-    """Store the user's message as the next record, `running`; in the caller's transaction.
+    """Store the user's message as the next record, `running`, and make a new conversation: one statement.
 
     `sole`: the caller holds the turn, so that a record left `running` is a dead one's and becomes `incomplete`.
     """
-    await conn.execute(_CREATE, app_id, conversation_id, uid)
-    record_id: int = await conn.fetchval(_NEXT, app_id, conversation_id, uid)
-    if sole:
-        await conn.execute(_LEFT_RUNNING, app_id, conversation_id)
     content = dumps([message]).decode()
     try:
-        await conn.execute(_OPEN, app_id, conversation_id, record_id, content, stream_id)
+        record_id: int | None = await conn.fetchval(_OPEN, app_id, conversation_id, uid, content, stream_id, sole)
     except asyncpg.UniqueViolationError:
         raise InvalidOperation("another turn of this conversation is running") from None
+    if record_id is None:
+        raise ItemNotFound("conversation_id names no conversation of this user")
     return record_id
 
 

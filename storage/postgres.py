@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from streams.wire.errors import StoreError
+from streams.wire.errors import StoreAway, StoreError
 
 Connection = Any  # asyncpg's pool hands out a proxy of its Connection
 
@@ -30,9 +30,7 @@ def map_errors() -> Iterator[None]:
     except asyncpg.UniqueViolationError:
         raise
     except _AWAY as error:
-        raise StoreError(
-            "the database is not reachable", error_type="database", status_hint=503, retry_after_s=1
-        ) from error
+        raise StoreAway("the database is not reachable", error_type="database", retry_after_s=1) from error
     except asyncpg.PostgresError as error:
         raise StoreError("the database refused a statement", error_type="database") from error
 
@@ -65,7 +63,7 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    dsn: str, *, max_size: int = 10, acquire_timeout_s: float = 5, command_timeout_s: float = 15
+    dsn: str, *, max_size: int = 20, acquire_timeout_s: float = 5, command_timeout_s: float = 15
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close every connection at the end."""
     with map_errors():

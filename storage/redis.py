@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
@@ -13,7 +13,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from streams.wire.errors import StoreError
+from streams.wire.errors import StoreAway, StoreError
+
+_CONNECTIONS = 64
+_ANSWER_S = 1.0
+_PLACE_S = 5.0
 
 _LUA = Path(__file__).parent / "lua"
 
@@ -24,9 +28,7 @@ def map_errors() -> Iterator[None]:
     try:
         yield
     except (RedisConnectionError, RedisTimeoutError, OSError) as error:
-        raise StoreError(
-            "the cache is not reachable", error_type="redis_service", status_hint=503, retry_after_s=1
-        ) from error
+        raise StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1) from error
     except RedisError as error:
         raise StoreError("the cache refused a command", error_type="redis_service") from error
 
@@ -65,13 +67,16 @@ class Valkey:
 @asynccontextmanager
 async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
     """A client of `url` (`redis://…`, `unix://…`). It fails at once: waiting and retrying are the caller's."""
-    client = Redis.from_url(
+    # in a burst commands wait for a connection; a pool that refuses would look like a server that is away
+    pool = BlockingConnectionPool.from_url(
         url,
         retry=Retry(NoBackoff(), 0),
-        socket_timeout=0.5,
-        socket_connect_timeout=0.5,
-        max_connections=200,
+        socket_timeout=_ANSWER_S,
+        socket_connect_timeout=_ANSWER_S,
+        max_connections=_CONNECTIONS,
+        timeout=_PLACE_S,
     )
+    client = Redis.from_pool(pool)
     try:
         yield Valkey(client, prefix)
     finally:

@@ -1,30 +1,39 @@
 """Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 import structlog
 from prometheus_client import Counter
 
+from streams.tasks import background
 from streams.wire.errors import ServiceError
 from vendors.errors import Empty, TimedOut
+from vendors.gate import Gate, GatePolicy, Hedge
+from vendors.meter import Meter
 
 log = structlog.get_logger()
 ATTEMPTS = Counter("parley_vendor_attempts", "Attempts by outcome", ["stage", "vendor", "outcome"])
 
 Stage = Literal["stt", "llm", "tts", "assess"]
+Outcome = Literal["won", "failed", "hedged", "canceled"]
 Item = TypeVar("Item")
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
+
+_AHEAD = 16
+"""Items that a raced winner may read before they are taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[Item]):
     """One strategy's try. `open` may raise at once: a broken config is a failed attempt.
 
-    The first item for which `is_output` holds is the first output; what comes before it is held.
+    The first item for which `is_output` holds is the first output; what comes before it is held. `hedge`: after
+    so many seconds without output the next attempt is started beside this one.
     """
 
     strategy: str
@@ -34,6 +43,34 @@ class Attempt(Generic[Item]):
     is_output: Callable[[Item], bool]
     first_output_s: float
     between_s: float
+    hedge: Hedge | None = None
+    gate: Gate = field(default_factory=lambda: Gate("none", GatePolicy()))
+    meter: Callable[[], Meter] = Meter
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of one attempt: what happened, how long it took, what it used."""
+
+    strategy: str
+    stage: Stage
+    vendor: str
+    meter: Meter
+    outcome: Outcome = "canceled"
+    error: ServiceError | None = None
+    first_output_ms: int | None = None
+    elapsed_ms: int = 0
+
+    def told(self) -> dict[str, Any]:
+        """As `attempts` of an error tell it."""
+        assert self.error is not None, "only failures are told"
+        return {
+            "strategy": self.strategy,
+            "stage": self.stage,
+            "error_type": self.error.error_type,
+            "message": str(self.error),
+            "elapsed_ms": self.elapsed_ms,
+        }
 
 
 def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[Any]:
@@ -51,79 +88,208 @@ class AllStrategiesFailed(ServiceError):
     error_type = "all_strategies_failed"
     retryable = True
 
-    def __init__(self, failures: Sequence[dict[str, Any]]) -> None:
-        names = ", ".join(failure["strategy"] for failure in failures) or "none"
-        super().__init__(f"every strategy failed ({names})", extra={"attempts": list(failures)})
+    def __init__(self, failures: Sequence[Account]) -> None:
+        names = ", ".join(failure.strategy for failure in failures) or "none"
+        attempts = [failure.told() for failure in failures]
+        super().__init__(f"every strategy failed ({names})", extra={"attempts": attempts})
 
 
 @asynccontextmanager
 async def first_success(
-    attempts: Sequence[Attempt[Item]],
+    attempts: Sequence[Attempt[Item]], accounts: list[Account] | None = None
 ) -> AsyncIterator[tuple[Attempt[Item], AsyncIterator[Item]]]:
     """The first attempt that has output, and all its items from the first.
 
     Before its first output any failure means the next attempt; after it the failure is raised to the reader.
-    Losers are closed before the block runs, the winner when it ends.
+    Losers are closed before the block runs, the winner when it ends. Each attempt that was begun is added to
+    `accounts`, which are complete once the block has ended.
     """
-    failures: list[dict[str, Any]] = []
-    loop = asyncio.get_running_loop()
-    for attempt in attempts:
-        begun = loop.time()
+    begun: list[Account] = [] if accounts is None else accounts
+    already = len(begun)
+    left = deque(attempts)
+    while left:
         async with AsyncExitStack() as stack:
-            try:
-                items, held = await _first_output(attempt, stack)
-            except ServiceError as error:
-                failures.append(_failed(attempt, error, round((loop.time() - begun) * 1000)))
-                continue
-            ATTEMPTS.labels(attempt.stage, attempt.vendor, "won").inc()
-            async with aclosing(_all_items(attempt, held, items)) as all_items:
-                yield attempt, all_items
-            return
-    raise AllStrategiesFailed(failures)
+            attempt = _Try(left.popleft(), begun)
+            hedge_after_s = attempt.hedge_after_s() if left else None
+            if hedge_after_s is None:
+                won = attempt if await attempt.has_output(stack) else None
+                items = attempt.items()
+            else:
+                won, items = await _race(attempt, left, hedge_after_s, stack)
+            if won is not None:
+                async with aclosing(items):
+                    yield won.attempt, items
+                return
+    raise AllStrategiesFailed([account for account in begun[already:] if account.outcome == "failed"])
 
 
-async def _first_output(attempt: Attempt[Item], stack: AsyncExitStack) -> tuple[AsyncIterator[Item], list[Item]]:
-    held: list[Item] = []
-    try:
-        async with asyncio.timeout(attempt.first_output_s):
-            items = await stack.enter_async_context(attempt.open())
-            async for item in items:
-                held.append(item)
-                if attempt.is_output(item):
-                    return items, held
-    except TimeoutError:
-        raise TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s") from None
-    raise Empty(attempt.vendor, "answered with nothing")
+class _Try(Generic[Item]):
+    """One attempt under way."""
 
+    def __init__(self, attempt: Attempt[Item], accounts: list[Account]) -> None:
+        self.attempt = attempt
+        self._loop = asyncio.get_running_loop()
+        self._begun = self._loop.time()
+        self._meter = attempt.meter()
+        self._account = Account(attempt.strategy, attempt.stage, attempt.vendor, self._meter)
+        self.accounts = accounts
+        self._over = False
+        self._held: list[Item] = []
+        self._rest: AsyncIterator[Item] | None = None
+        accounts.append(self._account)
 
-async def _all_items(attempt: Attempt[Item], held: list[Item], items: AsyncIterator[Item]) -> AsyncGenerator[Item]:
-    for item in held:
-        yield item
-    while True:
+    def hedge_after_s(self) -> float | None:
+        return self.attempt.gate.hedge_after_s(self.attempt.hedge)
+
+    async def has_output(self, stack: AsyncExitStack) -> bool:
+        """Whether there was output; what is to be closed is `stack`'s. A failure is accounted for."""
+        stack.callback(self._ended)
         try:
-            async with asyncio.timeout(attempt.between_s):
-                item = await anext(items)
-        except StopAsyncIteration:
-            return
+            self._rest = await self._first_output(stack)
+        except ServiceError as error:
+            self._failed(error)
+            await stack.aclose()
+            return False
+        self.attempt.gate.answered(self._loop.time() - self._begun)
+        self._account.first_output_ms = self._elapsed_ms()
+        return True
+
+    async def _first_output(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
+        attempt = self.attempt
+        try:
+            async with asyncio.timeout(attempt.first_output_s):
+                await stack.enter_async_context(attempt.gate.call(attempt.vendor))
+                items = await stack.enter_async_context(attempt.open())
+                async for item in items:
+                    self._take(item)
+                    self._held.append(item)
+                    if attempt.is_output(item):
+                        return items
         except TimeoutError:
-            raise TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s") from None
-        yield item
+            raise TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s") from None
+        raise Empty(attempt.vendor, "answered with nothing")
+
+    async def items(self) -> AsyncGenerator[Item]:
+        """All items from the first. The wait for the next one runs only while somebody waits for it."""
+        for item in self._held:
+            yield item
+        self._held.clear()
+        while True:
+            try:
+                item = await self._next()
+            except StopAsyncIteration:
+                self._account.outcome = "won"
+                return
+            except ServiceError as error:
+                self._failed(error)
+                raise
+            yield item
+
+    async def _next(self) -> Item:
+        assert self._rest is not None, "items are read once there is output"
+        try:
+            async with asyncio.timeout(self.attempt.between_s):
+                item = await anext(self._rest)
+        except TimeoutError:
+            raise TimedOut(self.attempt.vendor, f"was silent for {self.attempt.between_s:g} s") from None
+        self._take(item)
+        return item
+
+    def lost(self) -> None:
+        """Another attempt was faster."""
+        self._account.outcome = "hedged"
+
+    def _take(self, item: Item) -> None:
+        self._meter.saw(item)
+
+    def _failed(self, error: ServiceError) -> None:
+        self._account.outcome, self._account.error = "failed", error
+        self.attempt.gate.failed(error)
+        self._ended()
+        log.warning(
+            "attempt.failed",
+            strategy=self.attempt.strategy,
+            stage=self.attempt.stage,
+            vendor=self.attempt.vendor,
+            error=str(error),
+            elapsed_ms=self._account.elapsed_ms,
+        )
+
+    def _ended(self) -> None:
+        if not self._over:
+            self._over = True
+            self._account.elapsed_ms = self._elapsed_ms()
+            ATTEMPTS.labels(self.attempt.stage, self.attempt.vendor, self._account.outcome).inc()
+
+    def _elapsed_ms(self) -> int:
+        return round((self._loop.time() - self._begun) * 1000)
 
 
-def _failed(attempt: Attempt[Any], error: ServiceError, elapsed_ms: int) -> dict[str, Any]:
-    ATTEMPTS.labels(attempt.stage, attempt.vendor, "failed").inc()
-    log.warning(
-        "attempt.failed",
-        strategy=attempt.strategy,
-        stage=attempt.stage,
-        vendor=attempt.vendor,
-        error=str(error),
-        elapsed_ms=elapsed_ms,
-    )
-    return {
-        "strategy": attempt.strategy,
-        "stage": attempt.stage,
-        "error_type": error.error_type,
-        "message": str(error),
-        "elapsed_ms": elapsed_ms,
-    }
+async def _race(
+    leader: _Try[Item], left: deque[Attempt[Item]], hedge_after_s: float, stack: AsyncExitStack
+) -> tuple[_Try[Item] | None, AsyncGenerator[Item]]:
+    """Run `leader`, and beside it the next of `left` when it is late; the first with output wins.
+
+    A leader that fails in time leaves `left` as it is.
+    """
+    first = _Runner(leader)
+    await first.begin(stack)
+    done, _ = await asyncio.wait([first.output], timeout=hedge_after_s)
+    if done or not left[0].gate.take_hedge():
+        return (leader if await first.output else None), first.items()
+    second = _Runner(_Try(left.popleft(), leader.accounts))
+    await second.begin(stack)
+    running = {runner.output: runner for runner in (first, second)}
+    while running:
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for output in sorted(done, key=lambda output: running[output] is second):
+            runner = running.pop(output)
+            if output.result():
+                for loser in running.values():
+                    await loser.lose()
+                return runner.attempt, runner.items()
+    return None, first.items()
+
+
+class _Runner(Generic[Item]):
+    """An attempt in a task of its own: opened, read and closed there."""
+
+    def __init__(self, attempt: _Try[Item]) -> None:
+        self.attempt = attempt
+        self.output: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._items: asyncio.Queue[Item | ServiceError | None] = asyncio.Queue(_AHEAD)
+        self._stack = AsyncExitStack()
+
+    async def begin(self, stack: AsyncExitStack) -> None:
+        await stack.enter_async_context(self._stack)
+        await self._stack.enter_async_context(background(self._run()))
+
+    async def lose(self) -> None:
+        self.attempt.lost()
+        await self._stack.aclose()
+
+    async def items(self) -> AsyncGenerator[Item]:
+        while (item := await self._items.get()) is not None:
+            if isinstance(item, ServiceError):
+                raise item
+            yield item
+
+    async def _run(self) -> None:
+        async with AsyncExitStack() as own:
+            try:
+                has_output = await self.attempt.has_output(own)
+            except BaseException as error:
+                if not self.output.done() and isinstance(error, Exception):
+                    self.output.set_exception(error)
+                raise
+            self.output.set_result(has_output)
+            if not has_output:
+                return
+            try:
+                async with aclosing(self.attempt.items()) as items:
+                    async for item in items:
+                        await self._items.put(item)
+            except ServiceError as error:
+                await self._items.put(error)
+            else:
+                await self._items.put(None)

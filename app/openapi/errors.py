@@ -21,6 +21,7 @@ from streams.wire.errors import (
     PermissionDenied,
     RateLimited,
     ServiceError,
+    StoreAway,
     StoreError,
     TooLarge,
     Unavailable,
@@ -80,7 +81,7 @@ def errors_of(row: Endpoint, *, s2s: bool) -> Iterator[ServiceError]:
     yield from _of_input(row)
     if row.access is not Access.PUBLIC:
         yield StoreError("the database refused a statement")
-        yield StoreError("the database is not reachable", status_hint=503, retry_after_s=1)
+        yield StoreAway("the database is not reachable", retry_after_s=1)
     if row.limit is not None or s2s:
         yield RateLimited("more than 200 calls in 2 s", retry_after_s=1)
     yield from row.notes.errors

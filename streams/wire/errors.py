@@ -84,6 +84,13 @@ class Unavailable(ServiceError):
 
 
 class StoreError(ServiceError):
-    """PostgreSQL (`database`) or Valkey (`redis_service`) refused or is away."""
+    """PostgreSQL (`database`) or Valkey (`redis_service`) refused."""
 
     error_type = "database"
+
+
+class StoreAway(StoreError):
+    """A store was not reached, or has no place for us in time: asking again may help."""
+
+    status_hint = 503
+    retryable = True

@@ -1,0 +1,100 @@
+"""What this process knows of a vendor account: may it be called, how fast does it answer, what may hedging cost."""
+
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from prometheus_client import Counter, Gauge
+
+from streams.wire.errors import ServiceError
+from vendors.breaker import Breaker, BreakerPolicy, Lane, LaneFull
+from vendors.errors import Refused, VendorError
+
+SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
+OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
+BUSY = Gauge("parley_lane_busy", "Calls under way", ["account"])
+
+Hedge = float | Literal["auto"]
+
+_SAMPLES = 200
+_SAMPLES_NEEDED = 50
+_MINUTE_S = 60.0
+_HEDGE_SHARE = 0.05
+_OF_THE_REQUEST = frozenset({400, 404, 409, 413, 415, 422})
+"""Refusals that say something about what was asked, not about the account."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatePolicy:
+    at_once: int = 200
+    waiting: int = 1000
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+
+
+class Gate:
+    """One per account and process."""
+
+    def __init__(self, account: str, policy: GatePolicy, clock: Callable[[], float] = time.monotonic) -> None:
+        self.policy = policy
+        self._clock = clock
+        self._breaker = Breaker(policy.breaker, clock)
+        self._lane = Lane(policy.at_once, policy.waiting)
+        self._first_outputs: deque[float] = deque(maxlen=_SAMPLES)
+        self._calls: deque[float] = deque()
+        self._hedges: deque[float] = deque()
+        self._skipped = SKIPPED.labels(account)
+        self._open = OPEN.labels(account)
+        self._busy = BUSY.labels(account)
+
+    @asynccontextmanager
+    async def call(self, vendor: str) -> AsyncIterator[None]:
+        """A place for one call; `Refused` while the breaker is open or too many wait.
+
+        What became of the call is told by `answered` or `failed`; a call without either was given up.
+        """
+        if not self._breaker.take():
+            self._skipped.inc()
+            raise Refused(vendor, "is not asked for a while: its calls failed", retryable=True)
+        try:
+            async with self._lane.place():
+                self._calls.append(self._clock())
+                self._busy.set(self._lane.busy)
+                yield
+        except LaneFull:
+            raise Refused(vendor, "has too many calls waiting", retryable=True) from None
+        finally:
+            self._breaker.gave_up()
+            self._busy.set(self._lane.busy)
+            self._open.set(self._breaker.open)
+
+    def answered(self, first_output_s: float) -> None:
+        self._first_outputs.append(first_output_s)
+        self._breaker.succeeded()
+
+    def failed(self, error: ServiceError) -> None:
+        if isinstance(error, VendorError) and error.status not in _OF_THE_REQUEST:
+            self._breaker.failed()
+
+    def hedge_after_s(self, hedge: Hedge | None) -> float | None:
+        """When a second call is due; `auto`: the 95th percentile of first outputs, once there are enough."""
+        if hedge != "auto":
+            return hedge
+        if len(self._first_outputs) < _SAMPLES_NEEDED:
+            return None
+        ordered = sorted(self._first_outputs)
+        return ordered[math.ceil(len(ordered) * 0.95) - 1]
+
+    def take_hedge(self) -> bool:
+        """Whether one more call than needed may be made to this account now; counted when it may."""
+        now = self._clock()
+        for times in (self._calls, self._hedges):
+            while times and times[0] < now - _MINUTE_S:
+                times.popleft()
+        if self._breaker.open or len(self._hedges) >= max(1, int(_HEDGE_SHARE * len(self._calls))):
+            return False
+        self._hedges.append(now)
+        return True

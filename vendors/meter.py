@@ -1,0 +1,35 @@
+"""What an attempt used: as the vendor says, else estimated from what went by."""
+
+from typing import Any, Literal
+
+from vendors.protocols import TextDelta, Usage
+
+BYTES_PER_TOKEN = 4
+
+
+def estimated_tokens(text: str) -> int:
+    """UTF-8 bytes / 4: for want of the vendor's own count."""
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+class Meter:
+    """Watches the items of one attempt. `input_token` is what was asked, counted by us."""
+
+    def __init__(self, input_token: int = 0) -> None:
+        self._input_token = input_token
+        self._bytes = 0
+        self._usage: Usage | None = None
+
+    def saw(self, item: Any) -> None:
+        if isinstance(item, TextDelta):
+            self._bytes += len(item.text.encode())
+        elif isinstance(item, Usage):
+            self._usage = item
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage or Usage(self._input_token, -(-self._bytes // BYTES_PER_TOKEN))
+
+    @property
+    def source(self) -> Literal["vendor", "estimated"]:
+        return "vendor" if self._usage is not None else "estimated"
