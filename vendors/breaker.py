@@ -35,10 +35,15 @@ class Breaker:
             return False
         return self._probing or self._clock() - self._opened_at < self._policy.open_s
 
+    @property
+    def tripped(self) -> bool:
+        """Whether it is not closed: a call that is let through now is a probe."""
+        return self._opened_at is not None
+
     def take(self) -> bool:
         """Whether a call may be made; in the half-open state the caller becomes the probe.
 
-        Who was let through tells `succeeded`, `failed` or `gave_up`.
+        Who was let through tells `succeeded` or `failed`; a probe without either tells `gave_up`.
         """
         if self.open:
             return False
@@ -62,7 +67,7 @@ class Breaker:
             self._opened_at = self._clock()
 
     def gave_up(self) -> None:
-        """The call was ended by us: it says nothing about the vendor."""
+        """The probe was ended by us: it says nothing about the vendor."""
         self._probing = False
 
     def _note(self, *, failed: bool) -> None:

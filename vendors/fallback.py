@@ -197,7 +197,8 @@ class _Try(Generic[Item]):
 
     def lost(self) -> None:
         """Another attempt was faster."""
-        self._account.outcome = "hedged"
+        if not self._over:
+            self._account.outcome = "hedged"
 
     def _take(self, item: Item) -> None:
         self._meter.saw(item)

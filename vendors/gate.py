@@ -56,6 +56,7 @@ class Gate:
 
         What became of the call is told by `answered` or `failed`; a call without either was given up.
         """
+        probe = self._breaker.tripped
         if not self._breaker.take():
             self._skipped.inc()
             raise Refused(vendor, "is not asked for a while: its calls failed", retryable=True)
@@ -67,7 +68,8 @@ class Gate:
         except LaneFull:
             raise Refused(vendor, "has too many calls waiting", retryable=True) from None
         finally:
-            self._breaker.gave_up()
+            if probe:
+                self._breaker.gave_up()
             self._busy.set(self._lane.busy)
             self._open.set(self._breaker.open)
 

@@ -1,0 +1,141 @@
+"""A breaker opens on a ratio in a window and probes; a lane bounds what runs and waits; hedging has a budget."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from streams.tasks import background
+from vendors.breaker import Breaker, BreakerPolicy, Lane, LaneFull
+from vendors.errors import Refused
+from vendors.gate import Gate, GatePolicy
+
+POLICY = BreakerPolicy(failure_ratio=0.5, min_calls=4, window_s=30, open_s=10)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(clock: Clock) -> Breaker:
+    breaker = Breaker(POLICY, clock)
+    for _ in range(2):
+        breaker.succeeded()
+    for _ in range(2):
+        breaker.failed()
+    return breaker
+
+
+def test_it_opens_when_the_ratio_is_reached_and_not_before_enough_calls() -> None:
+    breaker = Breaker(POLICY, Clock())
+    for _ in range(3):
+        assert breaker.take()
+        breaker.failed()
+    assert not breaker.open
+    breaker.failed()
+    assert breaker.open
+    assert not breaker.take()
+
+
+def test_old_outcomes_leave_the_window() -> None:
+    clock = Clock()
+    breaker = Breaker(POLICY, clock)
+    for _ in range(3):
+        breaker.failed()
+    clock.now += POLICY.window_s + 1
+    breaker.failed()
+    assert not breaker.open
+
+
+def test_one_probe_decides_after_a_while() -> None:
+    clock = Clock()
+    breaker = opened(clock)
+    clock.now += POLICY.open_s
+    assert breaker.take()
+    assert not breaker.take(), "one probe at a time"
+    breaker.failed()
+    assert not breaker.take()
+    clock.now += POLICY.open_s
+    assert breaker.take()
+    breaker.succeeded()
+    assert breaker.take()
+    assert breaker.take()
+
+
+def test_a_probe_that_was_given_up_leaves_its_place() -> None:
+    clock = Clock()
+    breaker = opened(clock)
+    clock.now += POLICY.open_s
+    assert breaker.take()
+    breaker.gave_up()
+    assert breaker.take()
+
+
+async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
+    lane = Lane(at_once=1, waiting=1)
+    entered = asyncio.Event()
+
+    async def second() -> None:
+        async with lane.place():
+            entered.set()
+
+    async with AsyncExitStack() as first:
+        await first.enter_async_context(lane.place())
+        async with background(second()) as task:
+            await asyncio.sleep(0)
+            with pytest.raises(LaneFull):
+                async with lane.place():
+                    pass
+            assert not entered.is_set()
+            await first.aclose()
+            await task
+    assert lane.busy == 0
+
+
+def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:
+    gate = Gate("a", GatePolicy(), Clock())
+    for number in range(49):
+        gate.answered(number / 100)
+    assert gate.hedge_after_s("auto") is None
+    for number in range(49, 100):
+        gate.answered(number / 100)
+    assert gate.hedge_after_s("auto") == 0.94
+    assert gate.hedge_after_s(0.2) == 0.2
+    assert gate.hedge_after_s(None) is None
+
+
+async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
+    clock = Clock()
+    gate = Gate("a", GatePolicy(), clock)
+    assert gate.take_hedge()
+    assert not gate.take_hedge()
+    for _ in range(60):
+        async with gate.call("acme"):
+            gate.answered(0.1)
+    assert [gate.take_hedge() for _ in range(3)] == [True, True, False]
+    clock.now += 61
+    assert gate.take_hedge()
+    assert not gate.take_hedge()
+
+
+async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> None:
+    gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
+    for _ in range(4):
+        async with gate.call("acme"):
+            gate.failed(Refused("acme", "answered 500", status=500))
+    with pytest.raises(Refused, match="not asked for a while"):
+        async with gate.call("acme"):
+            pass
+    assert not gate.take_hedge()
+
+
+async def test_what_was_wrong_with_a_request_says_nothing_about_the_account() -> None:
+    gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
+    for _ in range(20):
+        async with gate.call("acme"):
+            gate.failed(Refused("acme", "answered 400", status=400))
+    async with gate.call("acme"):
+        pass

@@ -1,0 +1,186 @@
+"""A late strategy gets company: the first with output wins, the other is closed and accounted for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from streams.tasks import background
+from vendors.errors import Garbled, Refused
+from vendors.fallback import Account, AllStrategiesFailed, Attempt, first_success
+from vendors.gate import Gate, GatePolicy
+from vendors.meter import Meter
+from vendors.protocols import ChatItem, TextDelta, Usage
+
+
+@dataclass
+class Vendor:
+    """Says its words once `go` is set, then its usage; fails in the place of a word that is an error."""
+
+    name: str
+    words: list[str | Exception]
+    hedge_after_s: float | None = None
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+    gate: Gate = field(default_factory=lambda: Gate("test", GatePolicy()))
+
+    def attempt(self) -> Attempt[ChatItem]:
+        return Attempt(
+            self.name,
+            "llm",
+            "acme",
+            self._open,
+            lambda item: isinstance(item, TextDelta),
+            first_output_s=5,
+            between_s=5,
+            hedge=self.hedge_after_s,
+            gate=self.gate,
+            meter=lambda: Meter(3),
+        )
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[AsyncIterator[ChatItem]]:
+        self.begun.set()
+        try:
+            yield self._items()
+        finally:
+            self.closed = True
+
+    async def _items(self) -> AsyncIterator[ChatItem]:
+        await self.go.wait()
+        for word in self.words:
+            if isinstance(word, Exception):
+                raise word
+            yield TextDelta(word)
+        yield Usage(7, len(self.words))
+
+
+def quick(name: str, *words: str | Exception) -> Vendor:
+    vendor = Vendor(name, list(words))
+    vendor.go.set()
+    return vendor
+
+
+async def heard(*vendors: Vendor) -> tuple[str, str, list[Account]]:
+    accounts: list[Account] = []
+    async with first_success([vendor.attempt() for vendor in vendors], accounts) as (winner, items):
+        text = "".join([item.text async for item in items if isinstance(item, TextDelta)])
+    return winner.strategy, text, accounts
+
+
+def outcomes(accounts: list[Account]) -> list[tuple[str, str]]:
+    return [(account.strategy, account.outcome) for account in accounts]
+
+
+async def test_the_second_wins_when_the_first_is_late() -> None:
+    late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Hel", "lo")
+    winner, text, accounts = await heard(late, second)
+    assert (winner, text) == ("second", "Hello")
+    assert outcomes(accounts) == [("late", "hedged"), ("second", "won")]
+    assert late.closed
+    assert second.closed
+    assert (accounts[0].meter.source, accounts[0].meter.usage) == ("estimated", Usage(3, 0))
+    assert (accounts[1].meter.source, accounts[1].meter.usage) == ("vendor", Usage(7, 2))
+
+
+async def test_the_first_may_still_win() -> None:
+    first, second = Vendor("first", ["Here"], hedge_after_s=0.01), Vendor("second", ["x"])
+
+    async def then_speak() -> None:
+        await second.begun.wait()
+        first.go.set()
+
+    async with background(then_speak()):
+        winner, text, accounts = await heard(first, second)
+    assert (winner, text) == ("first", "Here")
+    assert outcomes(accounts) == [("first", "won"), ("second", "hedged")]
+    assert second.closed
+
+
+async def test_a_first_that_is_in_time_gets_no_company() -> None:
+    first, second = replace(quick("first", "Here"), hedge_after_s=5), quick("second", "x")
+    winner, text, accounts = await heard(first, second)
+    assert (winner, text, outcomes(accounts)) == ("first", "Here", [("first", "won")])
+    assert not second.begun.is_set()
+
+
+async def test_a_first_that_fails_in_time_is_followed_not_raced() -> None:
+    first = replace(quick("first", Refused("acme", "answered 500")), hedge_after_s=5)
+    winner, text, accounts = await heard(first, quick("second", "There"))
+    assert (winner, text) == ("second", "There")
+    assert outcomes(accounts) == [("first", "failed"), ("second", "won")]
+
+
+async def test_the_other_goes_on_when_one_of_two_fails() -> None:
+    late, bad = Vendor("late", ["Slow"], hedge_after_s=0.01), quick("bad", Garbled("acme", "sent nonsense"))
+
+    async def then_speak() -> None:
+        await bad.begun.wait()
+        late.go.set()
+
+    async with background(then_speak()):
+        winner, text, accounts = await heard(late, bad)
+    assert (winner, text) == ("late", "Slow")
+    assert outcomes(accounts) == [("late", "won"), ("bad", "failed")]
+
+
+async def test_a_third_is_asked_when_both_fail() -> None:
+    late = Vendor("late", [Garbled("acme", "sent nonsense")], hedge_after_s=0.01)
+    bad = quick("bad", Garbled("acme", "sent nonsense"))
+
+    async def then_fail() -> None:
+        await bad.begun.wait()
+        late.go.set()
+
+    async with background(then_fail()):
+        winner, _, accounts = await heard(late, bad, quick("third", "Me"))
+    assert winner == "third"
+    assert sorted(outcomes(accounts)[:2]) == [("bad", "failed"), ("late", "failed")]
+
+
+async def test_without_budget_the_late_one_is_waited_for() -> None:
+    late, second = Vendor("late", ["At last"], hedge_after_s=0.01), quick("second", "x")
+    assert second.gate.take_hedge()
+
+    async def then_speak() -> None:
+        await late.begun.wait()
+        await asyncio.sleep(0.05)
+        late.go.set()
+
+    async with background(then_speak()):
+        winner, _, accounts = await heard(late, second)
+    assert (winner, outcomes(accounts)) == ("late", [("late", "won")])
+
+
+async def test_a_failure_after_the_first_output_of_a_raced_winner_is_the_readers() -> None:
+    late, second = (
+        Vendor("late", ["x"], hedge_after_s=0.01),
+        quick("second", "Half", Garbled("acme", "sent nonsense")),
+    )
+    accounts: list[Account] = []
+    with pytest.raises(Garbled):
+        async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
+            assert [item async for item in items] == [TextDelta("Half")]
+    assert outcomes(accounts) == [("late", "hedged"), ("second", "failed")]
+    assert second.closed
+
+
+async def test_leaving_early_closes_a_raced_winner_and_accounts_for_what_it_said() -> None:
+    late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Half", " of it")
+    accounts: list[Account] = []
+    async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
+        assert await anext(items) == TextDelta("Half")
+    assert second.closed
+    assert outcomes(accounts)[1][0] == "second"
+    assert accounts[1].outcome in {"canceled", "won"}
+
+
+async def test_all_failed_tells_them_in_the_order_they_were_begun() -> None:
+    one = replace(quick("one", Refused("acme", "answered 500")), hedge_after_s=1)
+    two = quick("two", Refused("acme", "answered 503"))
+    with pytest.raises(AllStrategiesFailed) as failed:
+        await heard(one, two)
+    assert [attempt["strategy"] for attempt in failed.value.extra["attempts"]] == ["one", "two"]
