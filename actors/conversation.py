@@ -11,7 +11,7 @@ from actors.context import Stop, StreamContext
 from actors.listener import PCM_RATE, Heard, hear, read_text
 from actors.records import audio_item, close_turn, open_turn, source, text_item, unit_price
 from actors.speaker import Speaker
-from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice
+from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice, hedge_of
 from storage import conversations
 from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
@@ -20,8 +20,9 @@ from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, 
 from streams.paragraphs import Close, Paragraphs, Piece
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from vendors.fallback import Attempt, failed_attempt, first_success
-from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
+from vendors.fallback import Account, Attempt, failed_attempt, first_success
+from vendors.meter import Meter, estimated_tokens
+from vendors.protocols import ChatItem, Finish, TextDelta
 
 _HISTORY_RECORDS = 200
 
@@ -78,8 +79,7 @@ class Turn:
         self._speaker: Speaker | None = None
         self._segments: list[Close] = []
         self._paragraphs = Paragraphs("\n\n")
-        self._asked: list[ChatMessage] = []
-        self._usage: Usage | None = None
+        self._attempts: list[Account] = []
         self._finish_reason = "stop"
 
     async def play(self, history: Sequence[Record]) -> dict[str, Any]:
@@ -124,7 +124,9 @@ class Turn:
         attempts = [self._attempt(strategy, history) for strategy in self._plan.strategies]
         async with AsyncExitStack() as stack:
             with self._ctx.receipt.waiting():
-                attempt, items = await _unless_failed(opening, stack.enter_async_context(first_success(attempts)))
+                attempt, items = await _unless_failed(
+                    opening, stack.enter_async_context(first_success(attempts, self._attempts))
+                )
             self._ctx.receipt.mark("first_token")
             await opening
             self._strategy = self._winner(attempt)
@@ -142,8 +144,6 @@ class Turn:
                 case TextDelta(text):
                     for piece in self._paragraphs.feed(text.replace("\0", "")):
                         await self._give(piece)
-                case Usage():
-                    self._usage = item
                 case Finish(reason):
                     self._finish_reason = reason
         for piece in self._paragraphs.finish():
@@ -173,7 +173,7 @@ class Turn:
             self._heard.text,
             context_tokens=chat.context_tokens,
         )
-        self._asked = messages
+        asked = sum(estimated_tokens(message.content) for message in messages)
         return Attempt(
             strategy=strategy.name,
             stage="llm",
@@ -182,6 +182,9 @@ class Turn:
             is_output=lambda item: isinstance(item, TextDelta) and bool(item.text),
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
+            hedge=hedge_of(chat),
+            gate=strategy.gate,
+            meter=lambda: Meter(asked),
         )
 
     def _winner(self, attempt: Attempt[ChatItem]) -> Strategy:
@@ -225,14 +228,14 @@ class Turn:
             self._record_id = await opening
         except ServiceError:
             return
-        usage = self._usage or self._estimated()
+        meter = self._meter()
         answered = Answered(
             status=status,
             strategy=self._strategy.name if self._strategy else "",
             message={"role": "assistant", "content": self._content()} if self._said() else None,
-            input_token=usage.input_token,
-            output_token=usage.output_token,
-            tokens_estimated=self._usage is None,
+            input_token=meter.usage.input_token,
+            output_token=meter.usage.output_token,
+            tokens_estimated=meter.source == "estimated",
         )
         await close_turn(self._ctx, self._plan.conversation_id, self._record_id, answered)
 
@@ -253,11 +256,10 @@ class Turn:
                 items.append(audio_item(kept.audio_key, spoken_by, viseme_key=kept.viseme_key))
         return items
 
-    def _estimated(self) -> Usage:
-        if self._strategy is None:
-            return Usage(0, 0)
-        asked = sum(prompt.estimated_tokens(message.content) for message in self._asked)
-        return Usage(asked, prompt.estimated_tokens(self._said()))
+    def _meter(self) -> Meter:
+        """Of the attempt whose words the user got; nothing was used where there is none."""
+        winner = self._strategy.name if self._strategy else None
+        return next((a.meter for a in reversed(self._attempts) if a.strategy == winner), Meter())
 
     def _told(self, error: ServiceError) -> ServiceError:
         if self._record_id is not None:
@@ -265,17 +267,13 @@ class Turn:
         return error
 
     def _end(self) -> dict[str, Any]:
-        price = (
-            unit_price(self._strategy.config.chat.price, self._usage or self._estimated())
-            if self._strategy
-            else None
-        )
+        price = self._strategy.config.chat.price if self._strategy else None
         told: dict[str, Any] = {
             "conversation_id": self._plan.conversation_id,
             "record_id": self._record_id,
             "strategy": self._strategy.name if self._strategy else None,
             "finish_reason": self._finish_reason,
-            "unit_price": price,
+            "unit_price": unit_price(price, self._meter().usage) if price else None,
         }
         if self._speaker is not None and self._speaker.failure is not None:
             told["speech"] = self._speaker.failure

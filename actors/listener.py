@@ -1,13 +1,15 @@
 """Hears what the user says: the text as sent, or speech recognised by the first strategy that can."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.context import StreamContext
-from actors.strategies import Broken, Ear, Strategy
+from actors.strategies import Broken, Ear, Strategy, hedge_of
 from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.fallback import Attempt, failed_attempt, first_success
+from vendors.meter import Meter
 from vendors.protocols import AudioFormat, Transcript
 
 PCM_RATE = 16_000
@@ -83,4 +85,7 @@ def _attempt(
         is_output=lambda transcript: transcript.final,
         first_output_s=ear.config.waits.first_output_s + seconds / 2,
         between_s=ear.config.waits.between_s,
+        hedge=hedge_of(ear.config),
+        gate=ear.gate,
+        meter=lambda: Meter(math.ceil(seconds)),
     )

@@ -5,15 +5,10 @@ from typing import Any, Literal
 
 from storage.conversations import Record
 from streams.wire.template import render
+from vendors.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
-BYTES_PER_TOKEN = 4
 _ROLES: tuple[Literal["user", "assistant"], ...] = ("user", "assistant")
-
-
-def estimated_tokens(text: str) -> int:
-    """UTF-8 bytes / 4: for want of the vendor's own count."""
-    return -(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
 def build(

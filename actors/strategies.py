@@ -12,7 +12,9 @@ from storage.kinds.strategies import VendorCall
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError
 from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.breaker import BreakerPolicy
 from vendors.catalog import CATALOG, chat_model, recognizer, synthesizer
+from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.local_engines import LocalEngines
 from vendors.protocols import ChatModel, Recognizer, Synthesizer
 from vendors.transport import VendorHttp
@@ -29,6 +31,7 @@ class Strategy:
     config: Conversation
     platform: str
     model: ChatModel
+    gate: Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Ear:
     config: Recognition
     platform: str
     recognizer: Recognizer
+    gate: Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Voice:
     platform: str
     synthesizer: Synthesizer
     need_viseme: bool
+    gate: Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Strategies:
         self._http = http
         self._engines = engines
         self._local_url = local_url
+        self._gates: dict[tuple[str, str], Gate] = {}
         self._made: dict[tuple[str, str], Strategy | Broken] = {}
         self._made_of: tuple[object, ...] = ()
 
@@ -107,7 +113,8 @@ class Strategies:
             prompt=prompt or config.prompt,
         )
         account = self._account(app_id, config, "recognition")
-        return Ear(config, account.platform, _client(f"recognition {name}", recognizer, self._http, account, spec))
+        client = _client(f"recognition {name}", recognizer, self._http, account, spec)
+        return Ear(config, account.platform, client, self._gate(app_id, config.account))
 
     def voice(self, app_id: str, name: str, wishes: Mapping[str, SpeechWish], *, language: str | None) -> Voice:
         """The voice of a speech strategy; `wishes` by platform id go over its settings."""
@@ -130,7 +137,7 @@ class Strategies:
             need_viseme=config.need_viseme if wish.need_viseme is None else wish.need_viseme,
         )
         client = _client(f"speech {name}", synthesizer, self._http, account, spec)
-        return Voice(config, account.platform, client, spec.need_viseme)
+        return Voice(config, account.platform, client, spec.need_viseme, self._gate(app_id, config.account))
 
     def voices(
         self, app_id: str, names: Sequence[str], wishes: Mapping[str, SpeechWish]
@@ -169,7 +176,20 @@ class Strategies:
         )
         account = self._account(app_id, chat, "chat")
         model = _client(f"conversation {name}: chat", chat_model, self._http, account, spec)
-        return Strategy(name, config, account.platform, model)
+        return Strategy(name, config, account.platform, model, self._gate(app_id, chat.account))
+
+    def _gate(self, app_id: str, account: str) -> Gate:
+        """The one gate of an account; a new one where the account's limits were changed."""
+        config = self._configs.get(VENDOR_ACCOUNTS, app_id, account).value
+        policy = GatePolicy(
+            at_once=config.concurrency,
+            waiting=config.waiting,
+            breaker=BreakerPolicy(**config.breaker.model_dump()),
+        )
+        gate = self._gates.get((app_id, account))
+        if gate is None or gate.policy != policy:
+            gate = self._gates[app_id, account] = Gate(f"{app_id}/{account}", policy)
+        return gate
 
     def _account(self, app_id: str, call: VendorCall, capability: str) -> Account:
         name = call.account
@@ -228,3 +248,9 @@ def _check_language(languages: Sequence[str] | None, field: str, language_code: 
         if wanted == language.lower() or wanted.startswith(f"{language.lower()}-"):
             return
     raise InvalidParameter(f"{field} {language_code} is not one of {', '.join(languages)}")
+
+
+def hedge_of(call: VendorCall) -> Hedge | None:
+    """A strategy's hedge as attempts want it, in seconds."""
+    after = call.hedge_after_ms
+    return after / 1000 if isinstance(after, int) else after

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from actors.strategies import Voice
+from actors.strategies import Voice, hedge_of
 from streams.audio import wav_header
 from streams.mp3 import Mp3Joiner
 from streams.wire.errors import ServiceError
 from vendors.fallback import Attempt, failed_attempt
+from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
 
 
@@ -22,6 +23,9 @@ def voice_attempt(name: str, voice: Voice | ServiceError, text: str) -> Attempt[
         is_output=lambda item: isinstance(item, AudioBytes) and bool(item.audio),
         first_output_s=voice.config.waits.first_output_s,
         between_s=voice.config.waits.between_s,
+        hedge=hedge_of(voice.config),
+        gate=voice.gate,
+        meter=lambda: Meter(len(text)),
     )
 
 

@@ -1,6 +1,6 @@
 """What strategies of all kinds share: whom they call, how long they wait, what it costs."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -32,3 +32,5 @@ class VendorCall(Model):
     """What only this vendor knows; checked by its client."""
     waits: Waits = Waits()
     price: Price = Price()
+    hedge_after_ms: int | Literal["auto"] | None = None
+    """When the next strategy is started beside this one if it has shown no output; `auto`: by its own p95."""

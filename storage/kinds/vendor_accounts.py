@@ -6,6 +6,15 @@ from storage.kinds.base import ConfigKind
 from streams.wire.model import Model
 
 
+class Breaker(Model):
+    """When calls to the account are skipped for a while: by the share of failures in a sliding window."""
+
+    failure_ratio: float = Field(default=0.5, gt=0, le=1)
+    min_calls: int = Field(default=10, ge=1)
+    window_s: float = Field(default=30, gt=0)
+    open_s: float = Field(default=10, gt=0)
+
+
 class VendorAccount(Model):
     platform: str
     """Platform id of the vendor catalog, such as `vendor_b_llm`."""
@@ -14,6 +23,9 @@ class VendorAccount(Model):
     api_key: SecretStr | None = None
     concurrency: int = Field(default=200, ge=1)
     """Calls at once in one process."""
+    waiting: int = Field(default=1000, ge=0)
+    """Further calls that may wait for a place, within the time for their first output."""
+    breaker: Breaker = Breaker()
 
 
 VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount)

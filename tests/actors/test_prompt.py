@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.prompt import build, estimated_tokens
+from actors.prompt import build
 from actors.records import audio_item, source, text_item
 from storage.conversations import Record, RecordStatus
+from vendors.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,6 +17,7 @@ from streams.wire.errors import ConfigInvalid
 from tests.streams.mp3_files import dressed_mp3, plain_mp3, played_ms, tone
 from tests.streams.pieces import split
 from vendors.fallback import AllStrategiesFailed, first_success
+from vendors.gate import Gate, GatePolicy
 from vendors.protocols import AudioBytes, SpeechFormat, Usage, Viseme, Visemes
 
 MP3 = SpeechFormat("audio/mpeg", 24_000)
@@ -118,7 +119,7 @@ def test_file_of_nothing_is_empty():
 
 def voice(synthesizer: object) -> Voice:
     config = Speech(account="a", waits=Waits(first_output_s=3, between_s=7))
-    return Voice(config, "local_audio", synthesizer, need_viseme=False)  # type: ignore[arg-type]
+    return Voice(config, "local_audio", synthesizer, need_viseme=False, gate=Gate("a", GatePolicy()))
 
 
 def test_only_audio_is_output_of_a_voice():

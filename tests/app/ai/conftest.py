@@ -84,7 +84,7 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
 
     async def make(name: str, model: str, **fields: Any) -> None:
         top = {key: fields.pop(key) for key in ("speech", "recognition", "paragraph_delimiter") if key in fields}
-        value = {"chat": {"account": "test", "model": model, **fields}, **top}
+        value = {"chat": {"account": "test", "model": model} | fields, **top}
         await configs.put("default", "conversation", name, value, author="test")
 
     return make

@@ -83,3 +83,27 @@ async def test_the_losers_connection_is_closed(talk: Talk, strategy, vendor: Ven
     async with asyncio.timeout(1):
         await vendor.gone.wait()
     assert vendor.closed == ["hang"]
+
+
+async def test_a_late_strategy_gets_company_and_the_faster_one_answers(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("late", "silent", hedge_after_ms=20)
+    await strategy("quick", "say:Here I am")
+    seen = await talk.turn("Hello", "late", "quick")
+    assert seen[-1].content["strategy"] == "quick"
+    async with asyncio.timeout(1):
+        await vendor.gone.wait()
+    assert vendor.closed == ["silent"]
+
+
+async def test_an_account_that_keeps_failing_is_not_asked_for_a_while(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    account = {"platform": "vendor_b_llm", "base_url": vendor.url, "breaker": {"min_calls": 2}}
+    await server.services.configs.put("default", "vendor_accounts", "shaky", account, author="test")
+    await strategy("bad", "refuse:401", account="shaky")
+    await strategy("good", "say:Here I am")
+    for _ in range(4):
+        assert (await talk.turn("Hello", "bad", "good"))[-1].content["strategy"] == "good"
+    assert [call["model"] for call in vendor.calls].count("refuse:401") == 2
