@@ -10,6 +10,7 @@ from storage.objects import ObjectStore
 from storage.postgres import Database
 from streams.events import AssistantOutputChunk, Event
 from streams.tape import Tape
+from vendors.fallback import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class StreamContext:
         self.receipt = receipt
         self.input = Tape()
         self.stop: Stop | None = None
+        self.attempts: list[Account] = []
+        """What vendors were asked for this stream, in the order of asking."""
         self._emit = emit
 
     async def emit(self, event: Event) -> None:

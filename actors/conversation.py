@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from actors import prompt
 from actors.context import Stop, StreamContext
 from actors.listener import PCM_RATE, Heard, hear, read_text
-from actors.records import audio_item, close_turn, open_turn, source, text_item, unit_price
+from actors.records import audio_item, close_turn, keep_attempts, open_turn, source, text_item, unit_price
 from actors.speaker import Speaker
-from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice, hedge_of
+from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice, hedge_of, price_of
 from storage import conversations
 from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
@@ -20,7 +20,7 @@ from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, 
 from streams.paragraphs import Close, Paragraphs, Piece
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from vendors.fallback import Account, Attempt, failed_attempt, first_success
+from vendors.fallback import Attempt, failed_attempt, first_success
 from vendors.meter import Meter, estimated_tokens
 from vendors.protocols import ChatItem, Finish, TextDelta
 
@@ -47,7 +47,11 @@ class TurnPlan:
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn; returns what `end` tells."""
     async with background(_history(ctx, plan)) as history:
-        heard = await _hear(ctx, plan)
+        try:
+            heard = await _hear(ctx, plan)
+        except BaseException:
+            await keep_attempts(ctx)
+            raise
         await ctx.emit(UserInput(heard.text))
         return await Turn(ctx, plan, heard).play(await history)
 
@@ -79,7 +83,6 @@ class Turn:
         self._speaker: Speaker | None = None
         self._segments: list[Close] = []
         self._paragraphs = Paragraphs("\n\n")
-        self._attempts: list[Account] = []
         self._finish_reason = "stop"
 
     async def play(self, history: Sequence[Record]) -> dict[str, Any]:
@@ -125,7 +128,7 @@ class Turn:
         async with AsyncExitStack() as stack:
             with self._ctx.receipt.waiting():
                 attempt, items = await _unless_failed(
-                    opening, stack.enter_async_context(first_success(attempts, self._attempts))
+                    opening, stack.enter_async_context(first_success(attempts, self._ctx.attempts))
                 )
             self._ctx.receipt.mark("first_token")
             await opening
@@ -185,6 +188,7 @@ class Turn:
             hedge=hedge_of(chat),
             gate=strategy.gate,
             meter=lambda: Meter(asked),
+            price=price_of(chat),
         )
 
     def _winner(self, attempt: Attempt[ChatItem]) -> Strategy:
@@ -227,6 +231,7 @@ class Turn:
         try:
             self._record_id = await opening
         except ServiceError:
+            await keep_attempts(self._ctx)
             return
         meter = self._meter()
         answered = Answered(
@@ -259,7 +264,8 @@ class Turn:
     def _meter(self) -> Meter:
         """Of the attempt whose words the user got; nothing was used where there is none."""
         winner = self._strategy.name if self._strategy else None
-        return next((a.meter for a in reversed(self._attempts) if a.strategy == winner), Meter())
+        asked = [account for account in self._ctx.attempts if account.stage == "llm"]
+        return next((account.meter for account in reversed(asked) if account.strategy == winner), Meter())
 
     def _told(self, error: ServiceError) -> ServiceError:
         if self._record_id is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.context import StreamContext
-from actors.strategies import Broken, Ear, Strategy, hedge_of
+from actors.strategies import Broken, Ear, Strategy, hedge_of, price_of
 from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.fallback import Attempt, failed_attempt, first_success
@@ -50,7 +50,7 @@ async def hear(
     ears = [_ear(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies]
     attempts = [_attempt(ctx, name, ear, audio_format, seconds=seconds) for name, ear in ears]
     with ctx.receipt.waiting():
-        async with first_success(attempts) as (attempt, transcripts):
+        async with first_success(attempts, ctx.attempts) as (attempt, transcripts):
             text = [transcript.text async for transcript in transcripts if transcript.final][-1]
     ctx.receipt.mark("stt")
     if not text.strip():
@@ -88,4 +88,5 @@ def _attempt(
         hedge=hedge_of(ear.config),
         gate=ear.gate,
         meter=lambda: Meter(math.ceil(seconds)),
+        price=price_of(ear.config),
     )

@@ -1,16 +1,18 @@
 """How turns are kept: the user's words before the answer, the answer when it ends."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from actors.context import StreamContext
-from storage import conversations
+from storage import attempts, conversations
+from storage.attempts import AttemptRow
 from storage.conversations import Answered
 from storage.kinds.strategies import Price
 from streams.wire.errors import StoreError
+from vendors.fallback import Account
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
@@ -48,6 +50,37 @@ async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str,
         )
 
 
+async def keep_attempts(ctx: StreamContext) -> None:
+    """Store what vendors were asked, where no turn does. That the database is away only costs the rows."""
+    if not ctx.attempts:
+        return
+    try:
+        async with ctx.resources.database.connection() as conn:
+            await attempts.add(conn, ctx.owner.app_id, ctx.owner.user_id, ctx.stream_id, _rows(ctx.attempts))
+    except StoreError as error:
+        log.error("attempts.lost", stream_id=ctx.stream_id, count=len(ctx.attempts), error=str(error))
+
+
+def _rows(accounts: Sequence[Account]) -> list[AttemptRow]:
+    return [
+        AttemptRow(
+            number=number,
+            stage=account.stage,
+            strategy=account.strategy,
+            vendor=account.vendor,
+            outcome=account.outcome,
+            message=str(account.error or ""),
+            first_output_ms=account.first_output_ms,
+            elapsed_ms=account.elapsed_ms,
+            input_unit=account.usage.input_token,
+            output_unit=account.usage.output_token,
+            price=account.cost,
+            usage_source=account.meter.source,
+        )
+        for number, account in enumerate(accounts, 1)
+    ]
+
+
 async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
     """Store how the turn ended, again and again for a while when the database is away."""
     tries = AsyncRetrying(
@@ -56,16 +89,18 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         wait=wait_exponential_jitter(multiplier=0.1, max=2),
         reraise=True,
     )
-    async for attempt in tries:
-        with attempt:
+    async for once in tries:
+        with once:
             async with ctx.resources.database.connection() as conn:
                 await conversations.close_turn(
                     conn,
                     ctx.owner.app_id,
                     conversation_id,
                     record_id,
+                    uid=ctx.owner.user_id,
                     stream_id=ctx.stream_id,
                     answered=answered,
+                    attempts=_rows(ctx.attempts),
                 )
 
 

@@ -176,7 +176,7 @@ class Speaker:
             attempts = [voice_attempt(name, voice, said.text) for name, voice in self._candidates.items()]
         else:
             attempts = [voice_attempt(*self.chosen, said.text)] * 2  # tried once more, on the same voice
-        async with first_success(attempts) as (attempt, items):
+        async with first_success(attempts, self._ctx.attempts) as (attempt, items):
             if self.chosen is None:
                 voice = self._candidates[attempt.strategy]
                 assert isinstance(voice, Voice), "a fault is no winner"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.context import StreamContext
-from actors.records import unit_price
+from actors.records import keep_attempts, unit_price
 from actors.speech_store import keep
 from actors.strategies import Broken, Voice
 from actors.voice import SpokenFile, voice_attempt
 from streams.events import Audio, AudioChunk, VisemeEvent
-from vendors.fallback import first_success
+from vendors.fallback import Attempt, first_success
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 
 
@@ -30,9 +30,16 @@ async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
         voice_attempt(name, voice.fault if isinstance(voice, Broken) else voice, plan.text)
         for name, voice in plan.voices
     ]
+    try:
+        return await _spoken(ctx, plan, attempts)
+    finally:
+        await keep_attempts(ctx)
+
+
+async def _spoken(ctx: StreamContext, plan: SpeechPlan, attempts: Sequence[Attempt[SpeechItem]]) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         with ctx.receipt.waiting():
-            attempt, items = await stack.enter_async_context(first_success(attempts))
+            attempt, items = await stack.enter_async_context(first_success(attempts, ctx.attempts))
         voice = dict(plan.voices)[attempt.strategy]
         assert isinstance(voice, Voice), "a fault is no winner"
         speaking = _Speaking(ctx, voice, Usage(len(plan.text), 0))

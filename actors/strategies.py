@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from storage.configs import ConfigStore
@@ -16,6 +17,7 @@ from vendors.breaker import BreakerPolicy
 from vendors.catalog import CATALOG, chat_model, recognizer, synthesizer
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.local_engines import LocalEngines
+from vendors.meter import UnitPrice
 from vendors.protocols import ChatModel, Recognizer, Synthesizer
 from vendors.transport import VendorHttp
 
@@ -248,6 +250,11 @@ def _check_language(languages: Sequence[str] | None, field: str, language_code: 
         if wanted == language.lower() or wanted.startswith(f"{language.lower()}-"):
             return
     raise InvalidParameter(f"{field} {language_code} is not one of {', '.join(languages)}")
+
+
+def price_of(call: VendorCall) -> UnitPrice:
+    """A strategy's prices as money is counted."""
+    return UnitPrice(Decimal(str(call.price.input)), Decimal(str(call.price.output)))
 
 
 def hedge_of(call: VendorCall) -> Hedge | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from actors.strategies import Voice, hedge_of
+from actors.strategies import Voice, hedge_of, price_of
 from streams.audio import wav_header
 from streams.mp3 import Mp3Joiner
 from streams.wire.errors import ServiceError
@@ -26,6 +26,7 @@ def voice_attempt(name: str, voice: Voice | ServiceError, text: str) -> Attempt[
         hedge=hedge_of(voice.config),
         gate=voice.gate,
         meter=lambda: Meter(len(text)),
+        price=price_of(voice.config),
     )
 
 

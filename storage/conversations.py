@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import asyncpg
 
+from storage.attempts import AttemptRow, adding, told
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidOperation, ItemNotFound
@@ -125,8 +126,8 @@ async def open_turn(
     return record_id
 
 
-_CLOSE = """
-with closed as (
+_CLOSE = f"""
+with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
     update conversation_records
     set status = $5, strategy = $6, content = content || $7::jsonb, input_token = $8, output_token = $9,
         tokens_estimated = $10, updated_at = now()
@@ -135,7 +136,7 @@ with closed as (
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = now()
 from closed where app_id = $1 and conversation_id = $2
-"""
+"""  # noqa: S608 - a statement of ours
 
 
 async def close_turn(
@@ -144,10 +145,12 @@ async def close_turn(
     conversation_id: str,
     record_id: int,
     *,
+    uid: str,
     stream_id: str,
     answered: Answered,
+    attempts: Sequence[AttemptRow],
 ) -> None:
-    """Add the answer to the record that `open_turn` made; once, so that it may be called again."""
+    """Add the answer to the record that `open_turn` made, and what vendors were asked; again without effect."""
     messages: Sequence[dict[str, Any]] = [answered.message] if answered.message else []
     await conn.execute(
         _CLOSE,
@@ -161,4 +164,6 @@ async def close_turn(
         answered.input_token,
         answered.output_token,
         answered.tokens_estimated,
+        uid,
+        told(attempts),
     )

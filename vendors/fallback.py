@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
 import structlog
@@ -14,7 +15,8 @@ from streams.tasks import background
 from streams.wire.errors import ServiceError
 from vendors.errors import Empty, TimedOut
 from vendors.gate import Gate, GatePolicy, Hedge
-from vendors.meter import Meter
+from vendors.meter import FREE, Meter, UnitPrice
+from vendors.protocols import Usage
 
 log = structlog.get_logger()
 ATTEMPTS = Counter("parley_vendor_attempts", "Attempts by outcome", ["stage", "vendor", "outcome"])
@@ -46,6 +48,7 @@ class Attempt(Generic[Item]):
     hedge: Hedge | None = None
     gate: Gate = field(default_factory=lambda: Gate("none", GatePolicy()))
     meter: Callable[[], Meter] = Meter
+    price: UnitPrice = FREE
 
 
 @dataclass(slots=True)
@@ -56,10 +59,21 @@ class Account:
     stage: Stage
     vendor: str
     meter: Meter
+    price: UnitPrice
+    accepted: bool = False
+    """Whether the vendor took the call: one that it refused used nothing."""
     outcome: Outcome = "canceled"
     error: ServiceError | None = None
     first_output_ms: int | None = None
     elapsed_ms: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        return self.meter.usage if self.accepted else Usage(0, 0)
+
+    @property
+    def cost(self) -> Decimal:
+        return self.price.input * self.usage.input_token + self.price.output * self.usage.output_token
 
     def told(self) -> dict[str, Any]:
         """As `attempts` of an error tell it."""
@@ -131,7 +145,7 @@ class _Try(Generic[Item]):
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
         self._meter = attempt.meter()
-        self._account = Account(attempt.strategy, attempt.stage, attempt.vendor, self._meter)
+        self._account = Account(attempt.strategy, attempt.stage, attempt.vendor, self._meter, attempt.price)
         self.accounts = accounts
         self._over = False
         self._held: list[Item] = []
@@ -160,6 +174,7 @@ class _Try(Generic[Item]):
             async with asyncio.timeout(attempt.first_output_s):
                 await stack.enter_async_context(attempt.gate.call(attempt.vendor))
                 items = await stack.enter_async_context(attempt.open())
+                self._account.accepted = True
                 async for item in items:
                     self._take(item)
                     self._held.append(item)

@@ -1,5 +1,7 @@
 """What an attempt used: as the vendor says, else estimated from what went by."""
 
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 from vendors.protocols import TextDelta, Usage
@@ -10,6 +12,17 @@ BYTES_PER_TOKEN = 4
 def estimated_tokens(text: str) -> int:
     """UTF-8 bytes / 4: for want of the vendor's own count."""
     return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPrice:
+    """Of one unit in, and one out."""
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+
+
+FREE = UnitPrice()
 
 
 class Meter:

@@ -1,0 +1,59 @@
+"""What was asked of vendors, one row per attempt: what became of it, what it used and cost."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+
+from storage.postgres import Connection
+from streams.wire.codec import dumps
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """Units are those of the stage: tokens, code points, seconds. `price` is in the app's currency."""
+
+    number: int
+    stage: str
+    strategy: str
+    vendor: str
+    outcome: str
+    message: str
+    first_output_ms: int | None
+    elapsed_ms: int
+    input_unit: int
+    output_unit: int
+    price: Decimal
+    usage_source: str
+
+
+_COLUMNS = (
+    "number, stage, strategy, vendor, outcome, message, first_output_ms, elapsed_ms, input_unit, output_unit,"
+    " price, usage_source"
+)
+_RECORD = (
+    "number integer, stage text, strategy text, vendor text, outcome text, message text, first_output_ms integer,"
+    " elapsed_ms integer, input_unit bigint, output_unit bigint, price numeric, usage_source text"
+)
+
+
+def adding(app_id: str, stream_id: str, uid: str, rows: str) -> str:
+    """The statement that adds rows, with the placeholders of its four values."""
+    return (
+        f"insert into attempts (app_id, stream_id, uid, {_COLUMNS})"  # noqa: S608 - names of ours
+        f" select {app_id}, {stream_id}, {uid}, {_COLUMNS}"
+        f" from jsonb_to_recordset({rows}::jsonb) as attempt ({_RECORD})"
+        " on conflict do nothing"
+    )
+
+
+_ADD = adding("$1", "$2", "$3", "$4")
+
+
+async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
+    """Store the attempts of a stream; once, so that it may be called again."""
+    await conn.execute(_ADD, app_id, stream_id, uid, told(rows))
+
+
+def told(rows: Sequence[AttemptRow]) -> str:
+    """Rows as the statement takes them."""
+    return dumps([{**asdict(row), "price": str(row.price)} for row in rows]).decode()
