@@ -3,8 +3,9 @@
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.ai.conversation import converse
+from app.ai.conversations import ConversationList, ListQuery, delete_conversation, list_conversations
 from app.ai.history import History, HistoryQuery, history
-from app.ai.reference import CONVERSE, HISTORY, SPEAK
+from app.ai.reference import CONVERSE, DELETE_CONVERSATION, HISTORY, SPEAK
 from app.ai.speech import TtsRequest, tts
 from app.caller import Access
 from app.dev.docs import docs_routes
@@ -33,6 +34,23 @@ AI_ROUTES = [
         statuses={"backend unavailable": 502},
         tag="ai",
         notes=HISTORY,
+    ),
+    Endpoint(
+        "GET",
+        "/bp/ai/conversations",
+        list_conversations,
+        s2s="/bp/server/user/{user_id}/ai/conversations",
+        query=ListQuery,
+        reply=ConversationList,
+        tag="ai",
+    ),
+    Endpoint(
+        "DELETE",
+        "/bp/ai/conversation/{conversation_id}",
+        delete_conversation,
+        s2s="/bp/server/user/{user_id}/ai/conversation/{conversation_id}",
+        tag="ai",
+        notes=DELETE_CONVERSATION,
     ),
     Endpoint(
         "POST",

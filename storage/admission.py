@@ -39,3 +39,10 @@ async def release(valkey: Valkey, place: Place) -> None:
     """Give `place` back; without effect when it is void already."""
     with map_errors():
         await valkey.script("release")(keys=place.keys(valkey), args=[place.stream_id])
+
+
+async def turn_is_taken(valkey: Valkey, app_id: str, user_id: str, conversation_id: str) -> bool:
+    """Whether a turn of the conversation is under way."""
+    key = Place(app_id, user_id, "", conversation_id).keys(valkey)[1]
+    with map_errors():
+        return bool(await valkey.client.exists(key))

@@ -70,6 +70,48 @@ async def find(conn: Connection, app_id: str, uid: str, conversation_id: str) ->
     return Conversation(**row) if row else None
 
 
+_OVERVIEW = """
+select c.conversation_id, last_record_id, record_count, record_token, c.created_at, c.updated_at,
+       coalesce(newest.status = 'running', false) as running,
+       coalesce(left(oldest.content -> 0 -> 'content' -> 0 ->> 'text', 80), '') as first_words
+from conversations c
+left join conversation_records newest on newest.app_id = c.app_id
+    and newest.conversation_id = c.conversation_id and newest.record_id = c.last_record_id
+left join conversation_records oldest on oldest.app_id = c.app_id
+    and oldest.conversation_id = c.conversation_id and oldest.record_id = 1
+where c.app_id = $1 and c.uid = $2
+order by c.updated_at desc, c.conversation_id desc offset $3 limit $4
+"""
+
+
+async def overview(
+    conn: Connection, app_id: str, uid: str, *, skip: int, size: int
+) -> list[tuple[Conversation, str]]:
+    """The user's conversations with their first words, the one that was talked in last first."""
+    rows = [dict(row) for row in await conn.fetch(_OVERVIEW, app_id, uid, skip, size)]
+    return [
+        (Conversation(**row), first_words) for row in rows if (first_words := row.pop("first_words")) is not None
+    ]
+
+
+_DELETE = """
+with gone as (
+    delete from conversations where app_id = $1 and conversation_id = $2 and uid = $3 returning true
+)
+select array(
+    select key #>> '{}' from conversation_records,
+        jsonb_path_query(content, '$[*].content[*].*.key') as key
+    where app_id = $1 and conversation_id = $2
+) from gone
+"""
+
+
+async def delete(conn: Connection, app_id: str, uid: str, conversation_id: str) -> list[str] | None:
+    """Delete a conversation with its records; the keys of its objects, or nothing where there is none."""
+    keys: list[str] | None = await conn.fetchval(_DELETE, app_id, conversation_id, uid)
+    return keys
+
+
 _PAGE = """
 select record_id, status, strategy, content, created_at, updated_at from conversation_records
 where app_id = $1 and conversation_id = $2 and record_id <= $3 order by record_id desc limit $4

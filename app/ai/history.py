@@ -77,13 +77,13 @@ async def history(call: Call, query: HistoryQuery) -> History:
     return History(
         asset=[],
         data=HistoryData(
-            conversation=_conversation(conversation),
+            conversation=conversation_view(conversation),
             conversation_records=[_record(query.conversation_id, record, url) for record in records],
         ),
     )
 
 
-def _conversation(conversation: Conversation) -> ConversationView:
+def conversation_view(conversation: Conversation) -> ConversationView:
     return ConversationView(
         conversation_id=conversation.conversation_id,
         status="running" if conversation.running else "normal",

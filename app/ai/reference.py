@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from actors.receipt import Receipt, Stage
 from app.ai.conversation import ConverseParams
-from app.notes import Notes, Stream
+from app.notes import Answer, Notes, Stream
 from app.openapi.events import Digest, UnitPrice
 from streams.events import (
     AssistantOutputAudio,
@@ -208,4 +208,12 @@ HISTORY = Notes(
         ItemNotFound("conversation_id names no conversation of this user"),
         ItemNotFound("record_id names no record of this conversation"),
     )
+)
+
+DELETE_CONVERSATION = Notes(
+    errors=(
+        ItemNotFound("conversation_id names no conversation of this user"),
+        InvalidOperation("a turn of this conversation is running"),
+    ),
+    answers={200: Answer("It is gone: `{}`.", "application/json")},
 )

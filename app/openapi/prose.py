@@ -101,6 +101,7 @@ HEADERS: dict[str, Any] = {
 PATH_PARAMETERS = {
     "user_id": "The user on whose behalf the call is made.",
     "key": "What a signed link names.",
+    "conversation_id": "A conversation of the user.",
     "app": "An app of this server.",
     "kind": "A kind of config.",
     "name": "A config's name; `default` where an app has one of the kind.",

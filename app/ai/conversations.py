@@ -1,0 +1,59 @@
+"""A user's conversations: the list of them, and the end of one."""
+
+from aiohttp import web
+from pydantic import Field
+
+from app.ai.history import ConversationView, conversation_view
+from app.endpoint import Call, json_response
+from storage import conversations
+from storage.admission import turn_is_taken
+from streams.wire.errors import InvalidOperation, ItemNotFound
+from streams.wire.ids import is_id
+from streams.wire.model import Model, QueryInt
+
+
+class ListQuery(Model):
+    skip: QueryInt = Field(default=0, alias="from", ge=0, le=1_000_000)
+    """How many of the newest to leave out."""
+    size: QueryInt = Field(default=10, ge=1, le=100)
+
+
+class ListedConversation(ConversationView):
+    first_words: str
+    """How the user began, at most 80 characters."""
+
+
+class ConversationList(Model):
+    conversations: list[ListedConversation]
+
+
+async def list_conversations(call: Call, query: ListQuery) -> ConversationList:
+    """List the user's conversations.
+
+    The one that was talked in last comes first.
+    """
+    async with call.services.database.connection() as conn:
+        found = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
+    return ConversationList(
+        conversations=[
+            ListedConversation(**conversation_view(one).model_dump(), first_words=first_words)
+            for one, first_words in found
+        ]
+    )
+
+
+async def delete_conversation(call: Call) -> web.Response:
+    """Delete a conversation.
+
+    Its records and their audio are gone with it. While a turn is under way it cannot be deleted.
+    """
+    conversation_id = call.path["conversation_id"]
+    if is_id(conversation_id):
+        if await turn_is_taken(call.services.valkey, call.app_id, call.caller.user, conversation_id):
+            raise InvalidOperation("a turn of this conversation is running")
+        async with call.services.database.connection() as conn:
+            keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
+        if keys is not None:
+            await call.services.objects.delete(keys)
+            return json_response({})
+    raise ItemNotFound("conversation_id names no conversation of this user")

@@ -1,0 +1,75 @@
+"""A user's conversations: listed newest first, deleted with all that belongs to them."""
+
+import pytest
+
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import events
+from tests.vendor import Vendor
+
+
+async def listed(talk: Talk, **query: str) -> list[dict]:
+    async with talk.get("/bp/ai/conversations", params=query) as response:
+        answer = await response.json()
+        assert response.status == 200, answer
+        return answer["conversations"]
+
+
+async def delete(talk: Talk, conversation_id: str) -> tuple[int, str]:
+    headers = {"X-Service-Session-Token": talk.token}
+    url = f"{talk.server.url}/bp/ai/conversation/{conversation_id}"
+    async with talk.server.http.delete(url, headers=headers) as response:
+        return response.status, await response.text()
+
+
+async def test_conversations_are_listed_with_their_first_words(talk: Talk, strategy, server: Server) -> None:
+    await strategy("one", "say:Fine")
+    ids = []
+    for words in ("first " * 30, "second", "third"):
+        talk.conversation_id = ""
+        await talk.turn(words, "one")
+        ids.append(talk.conversation_id)
+    talk.conversation_id = ids[0]
+    await talk.turn("again", "one")
+    found = await listed(talk)
+    assert [one["conversation_id"] for one in found] == [ids[0], ids[2], ids[1]]
+    assert found[0]["first_words"] == ("first " * 30)[:80]
+    assert (found[0]["record_count"], found[0]["status"]) == (2, "normal")
+    assert [one["first_words"] for one in await listed(talk, **{"from": "1", "size": "1"})] == ["third"]
+    uid, token = await server.login()
+    assert await listed(Talk(server, uid, token)) == []
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_a_deleted_conversation_is_gone_with_its_audio(talk: Talk) -> None:
+    await talk.turn("Hello", "scripted")
+    record = (await talk.history())["conversation_records"][0]
+    url = next(item["audio_url"]["url"] for item in record["content"][1]["content"] if item["type"] == "audio_url")
+    async with talk.server.http.get(url) as response:
+        assert response.status == 200
+    assert await delete(talk, talk.conversation_id) == (200, "{}")
+    async with talk.server.http.get(url) as response:
+        assert response.status == 404
+    assert (await delete(talk, talk.conversation_id))[0] == 404
+    async with talk.get("/bp/ai/conversation/query", params={"conversation_id": talk.conversation_id}) as response:
+        assert response.status == 404
+    assert await listed(talk) == []
+
+
+async def test_only_its_user_deletes_a_conversation_and_not_while_it_runs(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    uid, token = await server.login()
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        reader = events(response)
+        while (await anext(reader)).name != "assistant_output_chunk":
+            pass
+        assert (await delete(talk, talk.conversation_id))[0] == 409
+        assert (await delete(Talk(server, uid, token), talk.conversation_id))[0] == 404
+        vendor.release.set()
+        assert [event async for event in reader][-1].name == "end"
+    assert (await delete(Talk(server, uid, token), talk.conversation_id))[0] == 404
+    assert (await delete(talk, talk.conversation_id))[0] == 200
+    assert (await delete(talk, "nothing"))[0] == 404
