@@ -1,12 +1,13 @@
 """A turn of a conversation: what the user said, the answer as it is written and spoken, the record (§4.17)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from actors import prompt
+from actors.answer import Answer
 from actors.context import Stop, StreamContext
 from actors.listener import PCM_RATE, Heard, hear, read_text
 from actors.records import audio_item, close_turn, keep_attempts, open_turn, source, text_item, unit_price
@@ -16,13 +17,13 @@ from storage import conversations
 from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
 from streams.audio import wav_header
-from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, UserInput
-from streams.paragraphs import Close, Paragraphs, Piece
+from streams.events import UserInput
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from vendors.fallback import Attempt, failed_attempt, first_success
+from vendors.errors import VendorError
+from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
 from vendors.meter import Meter, estimated_tokens
-from vendors.protocols import ChatItem, Finish, TextDelta
+from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
 
@@ -53,7 +54,7 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
             await keep_attempts(ctx)
             raise
         await ctx.emit(UserInput(heard.text))
-        return await Turn(ctx, plan, heard).play(await history)
+        return await Turn(ctx, plan, heard, await history).play()
 
 
 async def _hear(ctx: StreamContext, plan: TurnPlan) -> Heard:
@@ -72,31 +73,29 @@ async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
 
 
 class Turn:
-    """The answer of one turn: what was said of it so far, and how it is kept however it ends."""
+    """One turn: who is asked for the answer, and how it is kept however it ends."""
 
-    def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: Heard) -> None:
+    def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: Heard, history: Sequence[Record]) -> None:
         self._ctx = ctx
         self._plan = plan
         self._heard = heard
+        self._history = history
+        self._answer = Answer(ctx)
         self._record_id: int | None = None
-        self._strategy: Strategy | None = None
-        self._speaker: Speaker | None = None
-        self._segments: list[Close] = []
-        self._paragraphs = Paragraphs("\n\n")
-        self._finish_reason = "stop"
+        self._canceled = False
+        self._speaking: asyncio.Task[None] | None = None
 
-    async def play(self, history: Sequence[Record]) -> dict[str, Any]:
+    async def play(self) -> dict[str, Any]:
         async with background(self._open()) as opening:
             try:
-                await self._answer(history, opening)
+                await self._answered(opening)
             except asyncio.CancelledError:
-                canceled = self._ctx.stop is Stop.CANCELED
-                await self._keep("interrupted" if canceled else "incomplete", opening)
-                if not canceled:
+                self._canceled = self._ctx.stop is Stop.CANCELED
+                await self._keep("interrupted" if self._canceled else "incomplete", opening)
+                if not self._canceled:
                     raise
-                self._finish_reason = "canceled"
             except ServiceError as error:
-                await self._keep("incomplete" if self._said() else "failed", opening)
+                await self._keep("failed" if self._answer.empty else "incomplete", opening)
                 raise self._told(error) from error
             else:
                 await self._keep("complete", opening)
@@ -123,66 +122,85 @@ class Turn:
     def _folder(self) -> str:
         return f"conversation/{self._plan.conversation_id}/{self._ctx.stream_id}"
 
-    async def _answer(self, history: Sequence[Record], opening: asyncio.Task[int]) -> None:
-        attempts = [self._attempt(strategy, history) for strategy in self._plan.strategies]
-        async with AsyncExitStack() as stack:
-            with self._ctx.receipt.waiting():
-                attempt, items = await _unless_failed(
-                    opening, stack.enter_async_context(first_success(attempts, self._ctx.attempts))
-                )
-            self._ctx.receipt.mark("first_token")
-            await opening
-            self._strategy = self._winner(attempt)
-            self._paragraphs = Paragraphs(self._strategy.config.paragraph_delimiter)
-            speaker = self._speaker = self._open_speaker(self._strategy)
-            speaking = await stack.enter_async_context(background(speaker.run())) if speaker else None
-            await self._write(items)
-            if speaker is not None and speaking is not None:
-                speaker.finish()
+    async def _answered(self, opening: asyncio.Task[int]) -> None:
+        """Ask the strategies; where one breaks off in the middle, those that may rescue the answer."""
+        left: Sequence[Strategy | Broken] = self._plan.strategies
+        prefill, broke = "", None
+        async with AsyncExitStack() as voice:
+            while True:
+                try:
+                    speaking = await self._written(left, prefill, opening, voice)
+                    break
+                except AllStrategiesFailed:
+                    if broke is None:
+                        raise
+                    raise broke from None  # nobody could rescue it: the client is told of the break
+                except VendorError as error:
+                    broke = error
+                    left, prefill = self._rescuers(error)
+                    if not prefill:
+                        await voice.aclose()
+                        await self._answer.restart()
+            if speaking is not None and self._answer.speaker is not None:
+                self._answer.speaker.finish()
                 await speaking
 
-    async def _write(self, items: AsyncIterator[ChatItem]) -> None:
-        async for item in items:
-            match item:
-                case TextDelta(text):
-                    for piece in self._paragraphs.feed(text.replace("\0", "")):
-                        await self._give(piece)
-                case Finish(reason):
-                    self._finish_reason = reason
-        for piece in self._paragraphs.finish():
-            await self._give(piece)
+    async def _written(
+        self,
+        strategies: Sequence[Strategy | Broken],
+        prefill: str,
+        opening: asyncio.Task[int],
+        voice: AsyncExitStack,
+    ) -> asyncio.Task[None] | None:
+        """Have one of `strategies` write the answer, or go on with `prefill`; the task that speaks it."""
+        attempts = [self._attempt(strategy, prefill) for strategy in strategies]
+        async with AsyncExitStack() as stack:
+            with self._ctx.receipt.waiting():
+                asking = stack.enter_async_context(first_success(attempts, self._ctx.attempts))
+                attempt, items = await _unless_failed(opening, asking)
+            self._ctx.receipt.mark("first_token")
+            await opening
+            winner = self._winner(attempt)
+            begins = self._answer.strategy is None
+            self._answer.written_by(winner)
+            if begins:
+                self._speaking = await self._begin_to_speak(winner, voice)
+            await self._answer.write(items)
+        return self._speaking
 
-    async def _give(self, piece: Piece | Close) -> None:
-        if isinstance(piece, Piece):
-            self._ctx.receipt.first_output()
-            self._ctx.receipt.mark("first_text")
-            await self._ctx.emit(AssistantOutputChunk(piece.index, piece.text))
-            if self._speaker is not None:
-                self._speaker.feed(piece.index, piece.text)
-        else:
-            self._segments.append(piece)
-            await self._ctx.emit(AssistantOutputContentSegment(piece.index, piece.text))
-            if self._speaker is not None:
-                self._speaker.close(piece.index)
+    def _rescuers(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
+        """Who may rescue an answer that broke off, and what they go on with; raises `error` where nobody may."""
+        broken = self._answer.strategy
+        assert broken is not None, "before its first output an attempt only fails"
+        on_break = broken.config.on_break
+        names = [strategy.name for strategy in self._plan.strategies]
+        left = self._plan.strategies[names.index(broken.name) + 1 :]
+        if on_break == "continue":
+            left = [s for s in left if isinstance(s, Strategy) and s.model.takes_prefill]
+        if on_break == "fail" or not left:
+            raise error
+        return left, self._answer.received if on_break == "continue" else ""
 
-    def _attempt(self, strategy: Strategy | Broken, history: Sequence[Record]) -> Attempt[ChatItem]:
+    def _attempt(self, strategy: Strategy | Broken, prefill: str) -> Attempt[ChatItem]:
         if isinstance(strategy, Broken):
             return failed_attempt(strategy.name, "llm", strategy.fault)
         chat = strategy.config.chat
         messages = prompt.build(
             chat.system_prompt,
             self._plan.params,
-            history,
+            self._history,
             self._heard.text,
             context_tokens=chat.context_tokens,
         )
+        if prefill:
+            messages.append(ChatMessage("assistant", prefill))
         asked = sum(estimated_tokens(message.content) for message in messages)
         return Attempt(
             strategy=strategy.name,
             stage="llm",
             vendor=strategy.platform,
             open=lambda: strategy.model.reply(messages),
-            is_output=lambda item: isinstance(item, TextDelta) and bool(item.text),
+            is_output=_says_something,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
             hedge=hedge_of(chat),
@@ -198,20 +216,24 @@ class Turn:
             if isinstance(strategy, Strategy) and strategy.name == attempt.strategy
         )
 
-    def _open_speaker(self, winner: Strategy) -> Speaker | None:
+    async def _begin_to_speak(self, winner: Strategy, voice: AsyncExitStack) -> asyncio.Task[None] | None:
         """The winning strategy's voice, then those of the others; none where the winner has none."""
+        before = self._answer.speaker
         if winner.config.speech is None:
             return None
         others = [s for s in self._plan.strategies if isinstance(s, Strategy) and s is not winner]
         names = [s.config.speech for s in (winner, *others) if s.config.speech is not None]
-        return Speaker(
+        candidates = [(name, self._voice(name)) for name in dict.fromkeys(names)]
+        speaker = self._answer.speaker = Speaker(
             self._ctx,
-            [(name, self._voice(name)) for name in dict.fromkeys(names)],
+            [before.chosen] if before is not None and before.chosen is not None else candidates,
             folder=self._folder,
             language=self._plan.target_language_code,
             merge_characters=winner.config.sentence_characters,
             at_once=winner.config.voices_at_once,
+            first=before is None or not before.heard,
         )
+        return await voice.enter_async_context(background(speaker.run()))
 
     def _voice(self, name: str) -> Voice | ServiceError:
         wish = SpeechWish(voice=self._plan.voice) if self._plan.voice else NO_WISH
@@ -223,9 +245,6 @@ class Turn:
         except ServiceError as error:
             return error
 
-    def _said(self) -> str:
-        return "".join(segment.text for segment in self._segments) + self._paragraphs.open_text
-
     async def _keep(self, status: RecordStatus, opening: asyncio.Task[int]) -> None:
         """Store the answer as far as it was given; nothing where the record itself could not be."""
         try:
@@ -236,34 +255,17 @@ class Turn:
         meter = self._meter()
         answered = Answered(
             status=status,
-            strategy=self._strategy.name if self._strategy else "",
-            message={"role": "assistant", "content": self._content()} if self._said() else None,
+            strategy=self._answer.strategy.name if self._answer.strategy else "",
+            message=self._answer.message(),
             input_token=meter.usage.input_token,
             output_token=meter.usage.output_token,
             tokens_estimated=meter.source == "estimated",
         )
         await close_turn(self._ctx, self._plan.conversation_id, self._record_id, answered)
 
-    def _content(self) -> list[dict[str, Any]]:
-        assert self._strategy is not None, "what was said, somebody said"
-        origin = source(self._strategy.platform, self._strategy.config.chat.model)
-        delimiter = self._strategy.config.paragraph_delimiter
-        texts = [(segment.index, segment.text) for segment in self._segments]
-        if self._paragraphs.open_text:
-            texts.append((self._paragraphs.open_index, self._paragraphs.open_text))
-        items: list[dict[str, Any]] = []
-        for index, text in texts:
-            last = index == texts[-1][0]
-            items.append(text_item(text, origin, delimiter="" if last else delimiter))
-            if self._speaker and self._speaker.chosen and (kept := self._speaker.stored.get(index)):
-                voice = self._speaker.chosen[1]
-                spoken_by = source(voice.platform, voice.config.model)
-                items.append(audio_item(kept.audio_key, spoken_by, viseme_key=kept.viseme_key))
-        return items
-
     def _meter(self) -> Meter:
         """Of the attempt whose words the user got; nothing was used where there is none."""
-        winner = self._strategy.name if self._strategy else None
+        winner = self._answer.strategy.name if self._answer.strategy else None
         asked = [account for account in self._ctx.attempts if account.stage == "llm"]
         return next((account.meter for account in reversed(asked) if account.strategy == winner), Meter())
 
@@ -273,17 +275,21 @@ class Turn:
         return error
 
     def _end(self) -> dict[str, Any]:
-        price = self._strategy.config.chat.price if self._strategy else None
+        strategy, speaker = self._answer.strategy, self._answer.speaker
         told: dict[str, Any] = {
             "conversation_id": self._plan.conversation_id,
             "record_id": self._record_id,
-            "strategy": self._strategy.name if self._strategy else None,
-            "finish_reason": self._finish_reason,
-            "unit_price": unit_price(price, self._meter().usage) if price else None,
+            "strategy": strategy.name if strategy else None,
+            "finish_reason": "canceled" if self._canceled else self._answer.finish_reason,
+            "unit_price": unit_price(strategy.config.chat.price, self._meter().usage) if strategy else None,
         }
-        if self._speaker is not None and self._speaker.failure is not None:
-            told["speech"] = self._speaker.failure
+        if speaker is not None and speaker.failure is not None:
+            told["speech"] = speaker.failure
         return told
+
+
+def _says_something(item: ChatItem) -> bool:
+    return isinstance(item, TextDelta) and bool(item.text.replace("\0", "").strip())
 
 
 async def _unless_failed(opening: asyncio.Task[int], asking: Coroutine[Any, Any, Item]) -> Item:

@@ -54,7 +54,8 @@ class _ParagraphEnd:
 class Speaker:
     """One voice for one answer, chosen by its first sentence. It fails alone: the text goes on without it.
 
-    `feed`, `close` and `finish` never wait; `run` does the work and ends once all is spoken and stored.
+    `feed`, `close` and `finish` never wait; `run` does the work and ends once all is spoken and stored. `first`:
+    the stream has had no audio yet.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Speaker:
         language: str,
         merge_characters: int,
         at_once: int,
+        first: bool = True,
     ) -> None:
         self.failure: dict[str, Any] | None = None
         self.stored: dict[int, Kept] = {}
@@ -85,6 +87,12 @@ class Speaker:
         self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_PARAGRAPHS_TO_STORE)
         self._file = SpokenFile()
         self._announced = -1
+        self._first = first
+
+    @property
+    def heard(self) -> bool:
+        """Whether any audio went out."""
+        return self._announced >= 0
 
     def feed(self, index: int, text: str) -> None:
         """Take a piece of paragraph `index`."""
@@ -224,7 +232,7 @@ class Speaker:
             await self._ctx.emit(AssistantOutputViseme(index, shapes))
         if not audio:
             return
-        if self._announced < 0:
+        if self._announced < 0 and self._first:
             await self._ctx.emit(FirstSentenceEnabled())
             self._ctx.receipt.mark("first_audio")
         if self._announced == index or self._file.format is None:

@@ -74,6 +74,17 @@ class AssistantOutputContentSegment(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class AssistantOutputRestart(Event):
+    """The answer was cut and is written anew: all with an index from `from_index` on is void."""
+
+    name = "assistant_output_restart"
+    from_index: int
+
+    def content(self) -> dict[str, Any]:
+        return {"from_index": self.from_index}
+
+
+@dataclass(frozen=True, slots=True)
 class FirstSentenceEnabled(Event):
     """Once, directly before the first audio of a conversation."""
 

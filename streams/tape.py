@@ -1,7 +1,7 @@
 """A stream's input: written once as it arrives, read from its start by every attempt."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 
 class Tape:
@@ -35,7 +35,7 @@ class Tape:
             self._error = error
             self.end()
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes]:
         """Every byte from the first, in pieces as they are there."""
         position = 0
         while True:

@@ -21,8 +21,8 @@ TASK_MAKERS = {
     "app/processes.py",  # the parent of the serving processes: one task group, no streams
 }
 JSON_MAKERS = {"streams/wire/codec.py"}
-OTHER_PROTOCOLS = "vendors/local/"
-"""The engines' own process answers in the words of OpenAI's protocol."""
+OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
+"""Processes of their own, that answer in the words of vendors."""
 ERROR_WORDS = {"error_type", "missing_user"}
 """Names of arguments, fields and class attributes that hold a word of §7."""
 

@@ -47,6 +47,13 @@ class RecognitionSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class AssessmentSpec:
+    model: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    connect_s: float = 5
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechSpec:
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)

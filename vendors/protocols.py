@@ -4,10 +4,10 @@ Whatever streams is **an async context manager that gives an async iterator**: e
 request and holds until the vendor accepted it, leaving it closes the connection, whoever leaves and why.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant"]
 
@@ -31,17 +31,24 @@ class Usage:
     output_token: int
 
 
+FinishReason = Literal["stop", "length", "content_filter"]
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """Why the model stopped."""
 
-    reason: Literal["stop", "length", "content_filter"]
+    reason: FinishReason
 
 
 ChatItem = TextDelta | Usage | Finish
 
 
 class ChatModel(Protocol):
+    """`takes_prefill`: a last message of the assistant is gone on with, not answered."""
+
+    takes_prefill: bool
+
     def reply(self, messages: Sequence[ChatMessage]) -> AbstractAsyncContextManager[AsyncIterator[ChatItem]]: ...
 
 
@@ -56,7 +63,7 @@ class AudioFormat:
 class AudioInput(Protocol):
     """The input of a stream: read from its start by every attempt, then live, until its end."""
 
-    def read(self) -> AsyncIterator[bytes]: ...
+    def read(self) -> AsyncGenerator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,40 @@ class Recognizer(Protocol):
     def transcribe(
         self, audio: AudioInput, audio_format: AudioFormat
     ) -> AbstractAsyncContextManager[AsyncIterator[Transcript]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AssessmentRequest:
+    """What the speaker was to say, and how to grade it (§4.18)."""
+
+    reference_text: str
+    language: str = "en-US"
+    grading_system: Literal["FivePoint", "HundredMark"] = "HundredMark"
+    granularity: Literal["Phoneme", "Word", "FullText"] = "Phoneme"
+    enable_miscue: bool = False
+    enable_prosody_assessment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Closes the assessment. `raw` is one result in the vendor's form, however many segments the vendor made.
+
+    An empty `text`: nothing was understood.
+    """
+
+    text: str
+    raw: Mapping[str, Any]
+
+
+AssessmentItem = Transcript | Assessment
+
+
+class Assessor(Protocol):
+    """Hears PCM, 16-bit mono at 16 kHz. Transcripts, if any, are partial."""
+
+    def assess(
+        self, audio: AudioInput, request: AssessmentRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[AssessmentItem]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -67,7 +68,8 @@ class VendorHttp:
 
         Its handshake counts as connecting and is tried once more like any call.
         """
-        socket = Socket(call.vendor, await self._tried(call, lambda call: self._dial(call, max_message_bytes)))
+        dial = partial(self._dial, max_message_bytes=max_message_bytes)
+        socket = Socket(call.vendor, await self._tried(call, dial))
         try:
             yield socket
         finally:
@@ -105,7 +107,7 @@ class VendorHttp:
             response.close()
         raise refusal(call.vendor, response.status, raw, response.headers)
 
-    async def _dial(self, call: Outgoing, max_message_bytes: int) -> aiohttp.ClientWebSocketResponse:
+    async def _dial(self, call: Outgoing, *, max_message_bytes: int) -> aiohttp.ClientWebSocketResponse:
         try:
             with map_errors(call.vendor):
                 async with asyncio.timeout(call.connect_s):
@@ -215,7 +217,8 @@ async def _error_body(response: aiohttp.ClientResponse) -> bytes:
 
 def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
     """The error of an answer that is none: with the vendor's own words where they are short and plain."""
-    message, code = _words(raw)
+    error = _error(raw)
+    message, code = _words(error)
     if code == "engine_missing":  # an engine of this machine that nobody installed: the operator's to mend
         return ConfigInvalid(f"{vendor}: {message}")
     told = f"answered {status}" + (f": {message}" if message else "")
@@ -224,34 +227,54 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         vendor,
         told,
         retryable=status in RETRYABLE_STATUS and not quota,
-        retry_after_s=_retry_after_s(headers),
+        retry_after_s=_retry_after_s(headers, error),
         status=status,
         extra={"code": code} if code else None,
     )
 
 
-def _words(raw: bytes) -> tuple[str, str]:
+def _error(raw: bytes) -> Mapping[str, Any]:
+    """What the body of an error tells: of its `error` or `detail`, a list's first, or else of all of it."""
     try:
-        value = loads(raw)
+        value = _first(loads(raw))
     except ValueError:
-        return "", ""
-    error = value.get("error", value) if isinstance(value, dict) else {}
-    if not isinstance(error, dict):
-        return str(error)[:200], ""
-    message, code = error.get("message") or "", error.get("code") or error.get("type") or ""
-    return " ".join(str(message).split())[:200], str(code)[:64]
+        return {}
+    if isinstance(value, dict):
+        value = _first(value.get("error") or value.get("detail") or value)
+    elif not isinstance(value, str):
+        value = {}
+    return value if isinstance(value, dict) else {"message": value}
 
 
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _words(error: Mapping[str, Any]) -> tuple[str, str]:
+    message = error.get("message") or error.get("msg") or ""
+    codes = [code for name in ("code", "status", "type") if (code := error.get(name))]
+    named = [code for code in codes if isinstance(code, str)]
+    return " ".join(str(message).split())[:200], str(next(iter(named or codes), ""))[:64]
+
+
+def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, Any]) -> float | None:
     if milliseconds := headers.get("retry-after-ms"):
         return _seconds(milliseconds, per=1000)
     given = headers.get("Retry-After")
     if given is None:
-        return None
+        return _retry_delay_s(error.get("details"))
     try:
         return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
     except ValueError:
         return _seconds(given)
+
+
+def _retry_delay_s(details: Any) -> float | None:
+    """The `RetryInfo` of Google's errors: `3s`."""
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and isinstance(delay := detail.get("retryDelay"), str):
+            return _seconds(delay.removesuffix("s"))
+    return None
 
 
 def _seconds(given: str, *, per: int = 1) -> float | None:

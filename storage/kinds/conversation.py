@@ -1,5 +1,7 @@
 """Kind `conversation`: ears, a language model and a voice under one name."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from storage.kinds.base import ConfigKind
@@ -25,6 +27,9 @@ class Conversation(Model):
     paragraph_delimiter: str = Field(default="\n\n", min_length=1, max_length=16)
     sentence_characters: int = Field(default=200, ge=20, le=2000)
     """Short sentences after the first are spoken together up to this length."""
+    on_break: Literal["fail", "restart", "continue"] = "fail"
+    """When the model breaks off in the middle: end with an error; have the next strategy write the answer anew;
+    or have it go on with what was said, where its model takes such a beginning."""
     voices_at_once: int = Field(default=2, ge=1, le=8)
 
 

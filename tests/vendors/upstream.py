@@ -18,6 +18,7 @@ class Seen:
     headers: Mapping[str, str]
     body: bytes
     peer: tuple[str, int]
+    query: Mapping[str, str]
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Upstream:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         peer = request.transport.get_extra_info("peername")
-        self.seen.append(Seen(request.path, request.headers, body, peer))
+        self.seen.append(Seen(request.path, request.headers, body, peer, request.query))
         answer = self.answers[min(len(self.seen), len(self.answers)) - 1]
         try:
             return await answer(request)

@@ -32,6 +32,7 @@ class OpenAIChat:
     """One model of one account."""
 
     Options = Options
+    takes_prefill = False
 
     def __init__(self, http: VendorHttp, account: Account, spec: ChatSpec) -> None:
         options = Options.of(spec.options)

@@ -83,7 +83,11 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
     await configs.put("default", "vendor_accounts", "test", account, author="test")
 
     async def make(name: str, model: str, **fields: Any) -> None:
-        top = {key: fields.pop(key) for key in ("speech", "recognition", "paragraph_delimiter") if key in fields}
+        top = {
+            key: fields.pop(key)
+            for key in ("speech", "recognition", "paragraph_delimiter", "on_break")
+            if key in fields
+        }
         value = {"chat": {"account": "test", "model": model} | fields, **top}
         await configs.put("default", "conversation", name, value, author="test")
 

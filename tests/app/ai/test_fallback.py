@@ -107,3 +107,53 @@ async def test_an_account_that_keeps_failing_is_not_asked_for_a_while(
     for _ in range(4):
         assert (await talk.turn("Hello", "bad", "good"))[-1].content["strategy"] == "good"
     assert [call["model"] for call in vendor.calls].count("refuse:401") == 2
+
+
+async def test_a_cut_answer_is_written_anew_by_the_next_strategy_where_that_is_wanted(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("half", "cut:One.||Half an", on_break="restart", paragraph_delimiter="||")
+    await strategy("good", "say:Here I am")
+    seen = await talk.turn("Hello", "half", "good")
+    names = [event.name for event in seen]
+    restart = names.index("assistant_output_restart")
+    assert seen[restart].content == {"from_index": 0}
+    assert named(seen[:restart], "assistant_output_content_segment") == [{"index": 0, "text": "One."}]
+    assert "".join(c["text"] for c in named(seen[restart:], "assistant_output_chunk")) == "Here I am"
+    end = seen[-1].content
+    assert (end["strategy"], end["finish_reason"]) == ("good", "stop")
+    every = "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
+    assert end["digest"]["chars"] == len(every)
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "complete"
+    assert [item["text"] for item in record["content"][1]["content"]] == ["Here I am"]
+
+
+async def test_the_break_is_told_when_nobody_can_rescue_the_answer(talk: Talk, strategy) -> None:
+    await strategy("half", "cut:Half an", on_break="restart")
+    await strategy("bad", "refuse:503")
+    seen = await talk.turn("Hello", "half", "bad")
+    assert seen[-1].content["error"]["error_type"] == "backend_unavailable"
+    assert (await talk.history())["conversation_records"][0]["status"] == "failed"
+
+
+async def test_an_answer_is_not_gone_on_with_by_a_model_that_takes_no_beginning(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("half", "cut:Half an", on_break="continue")
+    await strategy("good", "say:Here I am")
+    seen = await talk.turn("Hello", "half", "good")
+    assert seen[-1].name == "error"
+    assert [call["model"] for call in vendor.calls] == ["cut:Half an"]
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_an_answer_written_anew_is_spoken_anew_by_the_same_voice(talk: Talk, strategy) -> None:
+    await strategy("half", "cut:One sentence. Two sentences. And then", on_break="restart", speech="local")
+    await strategy("good", "say:Here I am. All is well.", speech="local")
+    seen = await talk.turn("Hello", "half", "good")
+    assert seen[-1].name == "end"
+    assert len(named(seen, "assistant_output_audio_first_sentence_enabled")) == 1
+    restart = [event.name for event in seen].index("assistant_output_restart")
+    assert named(seen[restart:], "assistant_output_audio_chunk")[0]["mime_type"] == "audio/mpeg"
+    assert [audio["index"] for audio in named(seen[restart:], "assistant_output_audio")] == [0]

@@ -1,0 +1,91 @@
+"""What was said of an answer so far: given out as events, to the voice, and at the end to the record."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from actors.context import StreamContext
+from actors.records import audio_item, source, text_item
+from actors.speaker import Speaker
+from actors.strategies import Strategy
+from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, AssistantOutputRestart
+from streams.paragraphs import Close, Paragraphs, Piece
+from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
+
+
+class Answer:
+    """One answer, whoever writes it: `strategy` is whose words came last."""
+
+    def __init__(self, ctx: StreamContext) -> None:
+        self.strategy: Strategy | None = None
+        self.speaker: Speaker | None = None
+        self.finish_reason: FinishReason = "stop"
+        self.received = ""
+        """All that the models wrote since the last restart, delimiters too."""
+        self._ctx = ctx
+        self._segments: list[Close] = []
+        self._paragraphs = Paragraphs("\n\n")
+
+    @property
+    def empty(self) -> bool:
+        return not self._segments and not self._paragraphs.open_text
+
+    def written_by(self, strategy: Strategy) -> None:
+        """`strategy` begins the answer, or goes on with what another began."""
+        if self.strategy is None:
+            self._paragraphs = Paragraphs(strategy.config.paragraph_delimiter)
+        self.strategy = strategy
+
+    async def restart(self) -> None:
+        """What was said is void: the answer begins anew."""
+        self.strategy, self.received = None, ""
+        self._segments, self._paragraphs = [], Paragraphs("\n\n")
+        await self._ctx.emit(AssistantOutputRestart(0))
+
+    async def write(self, items: AsyncIterator[ChatItem]) -> None:
+        """Take a whole reply as it comes."""
+        async for item in items:
+            match item:
+                case TextDelta(text):
+                    text = text.replace("\0", "")
+                    self.received += text
+                    for piece in self._paragraphs.feed(text):
+                        await self._give(piece)
+                case Finish(reason):
+                    self.finish_reason = reason
+        for piece in self._paragraphs.finish():
+            await self._give(piece)
+
+    async def _give(self, piece: Piece | Close) -> None:
+        if isinstance(piece, Piece):
+            self._ctx.receipt.first_output()
+            self._ctx.receipt.mark("first_text")
+            await self._ctx.emit(AssistantOutputChunk(piece.index, piece.text))
+            if self.speaker is not None:
+                self.speaker.feed(piece.index, piece.text)
+        else:
+            self._segments.append(piece)
+            await self._ctx.emit(AssistantOutputContentSegment(piece.index, piece.text))
+            if self.speaker is not None:
+                self.speaker.close(piece.index)
+
+    def message(self) -> dict[str, Any] | None:
+        """As the record keeps it: text and audio paragraph by paragraph; nothing where nothing was said."""
+        if self.strategy is None or self.empty:
+            return None
+        origin = source(self.strategy.platform, self.strategy.config.chat.model)
+        delimiter = self.strategy.config.paragraph_delimiter
+        texts = [(segment.index, segment.text) for segment in self._segments]
+        if self._paragraphs.open_text:
+            texts.append((self._paragraphs.open_index, self._paragraphs.open_text))
+        items: list[dict[str, Any]] = []
+        for index, text in texts:
+            items.append(text_item(text, origin, delimiter=delimiter if index != texts[-1][0] else ""))
+            items += self._audio(index)
+        return {"role": "assistant", "content": items}
+
+    def _audio(self, index: int) -> list[dict[str, Any]]:
+        if self.speaker is None or self.speaker.chosen is None or index not in self.speaker.stored:
+            return []
+        voice, kept = self.speaker.chosen[1], self.speaker.stored[index]
+        spoken_by = source(voice.platform, voice.config.model)
+        return [audio_item(kept.audio_key, spoken_by, viseme_key=kept.viseme_key)]
