@@ -75,12 +75,14 @@ class Actor:
         await self.log.append(encode(event, self.log.last_id + 1, now_ms()))
 
     async def _played(self) -> None:
+        outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
             outcome = await self._outcome()
+            self.ctx.settled = True
             await self._release()
+        finally:
             self.ctx.receipt.mark("total")
             self.log.finish(encode(self._last_event(outcome), self.log.last_id + 1, now_ms()))
-        finally:
             self._mailbox.tell(Played())
 
     async def _outcome(self) -> dict[str, Any] | ServiceError:
@@ -97,6 +99,7 @@ class Actor:
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
         if isinstance(outcome, ServiceError):
             self._report(outcome.error_type, message=str(outcome))
+            outcome.extra.update(self.ctx.about)
             return Failed(error_content(outcome))
         self._report("canceled" if outcome.get("finish_reason") == "canceled" else "end")
         receipt = self.ctx.receipt
@@ -137,7 +140,7 @@ class Actor:
                         self._stop(play, Stop.DEADLINE if deadline else Stop.ABANDONED)
 
     def _stop(self, play: asyncio.Task[None], why: Stop) -> None:
-        if self.ctx.stop is None:  # a play that is cleaning up is not disturbed
+        if self.ctx.stop is None and not self.ctx.settled:  # a play that is cleaning up is not disturbed
             self.ctx.stop = why
             play.cancel()
 

@@ -19,6 +19,7 @@ class Answer:
         self.strategy: Strategy | None = None
         self.speaker: Speaker | None = None
         self.finish_reason: FinishReason = "stop"
+        self._size = 0
         self.received = ""
         """All that the models wrote since the last restart, delimiters too."""
         self._ctx = ctx
@@ -48,8 +49,12 @@ class Answer:
                 case TextDelta(text):
                     text = text.replace("\0", "")
                     self.received += text
+                    self._size += len(text.encode())
                     for piece in self._paragraphs.feed(text):
                         await self._give(piece)
+                    if self._size > self._ctx.answer_bytes:
+                        self.finish_reason = "length"
+                        break
                 case Finish(reason):
                     self.finish_reason = reason
         for piece in self._paragraphs.finish():

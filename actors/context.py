@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from actors.receipt import Receipt
 from actors.strategies import Strategies
 from storage.objects import ObjectStore
 from storage.postgres import Database
+from storage.redis import Valkey
 from streams.events import AssistantOutputChunk, Event
 from streams.tape import Tape
 from vendors.fallback import Account
@@ -28,6 +30,7 @@ class Resources:
     database: Database
     objects: ObjectStore
     strategies: Strategies
+    valkey: Valkey
 
 
 class Stop(Enum):
@@ -52,6 +55,8 @@ class StreamContext:
         resources: Resources,
         receipt: Receipt,
         emit: Callable[[Event], Awaitable[None]],
+        longest_s: float,
+        answer_bytes: int,
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
@@ -59,7 +64,14 @@ class StreamContext:
         self.resources = resources
         self.receipt = receipt
         self.input = Tape()
+        self.longest_s = longest_s
+        """No stream of the app lasts longer."""
+        self.answer_bytes = answer_bytes
         self.stop: Stop | None = None
+        self.settled = False
+        """Whether the play has all that it will say, and only keeps it: it is stopped no more."""
+        self.about: dict[str, Any] = {}
+        """What the last event tells where it is an `error`."""
         self.attempts: list[Account] = []
         """What vendors were asked for this stream, in the order of asking."""
         self._emit = emit

@@ -94,10 +94,12 @@ class Turn:
                 await self._keep("interrupted" if self._canceled else "incomplete", opening)
                 if not self._canceled:
                     raise
-            except ServiceError as error:
+            except ServiceError:
+                self._ctx.settled = True
                 await self._keep("failed" if self._answer.empty else "incomplete", opening)
-                raise self._told(error) from error
+                raise
             else:
+                self._ctx.settled = True
                 await self._keep("complete", opening)
         return self._end()
 
@@ -252,6 +254,7 @@ class Turn:
         except ServiceError:
             await keep_attempts(self._ctx)
             return
+        self._ctx.about["record_id"] = self._record_id
         meter = self._meter()
         answered = Answered(
             status=status,
@@ -268,11 +271,6 @@ class Turn:
         winner = self._answer.strategy.name if self._answer.strategy else None
         asked = [account for account in self._ctx.attempts if account.stage == "llm"]
         return next((account.meter for account in reversed(asked) if account.strategy == winner), Meter())
-
-    def _told(self, error: ServiceError) -> ServiceError:
-        if self._record_id is not None:
-            error.extra["record_id"] = self._record_id
-        return error
 
     def _end(self) -> dict[str, Any]:
         strategy, speaker = self._answer.strategy, self._answer.speaker

@@ -23,14 +23,14 @@ class Receipt:
         "_waiting_since",
     )
 
-    def __init__(self, arrived: float) -> None:
+    def __init__(self, arrived: float, *, waited_s: float = 0) -> None:
         self._arrived = arrived
         self._marks: dict[str, int] = {}
         self._sha = hashlib.sha256()
         self._chars = 0
         self._waiting = 0
         self._waiting_since = 0.0
-        self._waited_s = 0.0
+        self._waited_s = waited_s
         self._overhead_ms: int | None = None
 
     def mark(self, stage: Stage) -> None:

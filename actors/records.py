@@ -9,15 +9,16 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from actors.context import StreamContext
 from storage import attempts, conversations
 from storage.attempts import AttemptRow
-from storage.conversations import Answered
+from storage.conversations import Answered, ClosedTurn
 from storage.kinds.strategies import Price
-from streams.wire.errors import StoreError
+from storage.parked import park
+from streams.wire.errors import StoreAway, StoreError
 from vendors.fallback import Account
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
 
-_CLOSE_WITHIN_S = 20
+_CLOSE_WITHIN_S = 5
 
 
 def source(platform: str, model: str = "") -> dict[str, Any]:
@@ -46,7 +47,7 @@ async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str,
             conversation_id,
             stream_id=ctx.stream_id,
             message=message,
-            sole=True,
+            longest_s=ctx.longest_s,
         )
 
 
@@ -82,26 +83,40 @@ def _rows(accounts: Sequence[Account]) -> list[AttemptRow]:
 
 
 async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
-    """Store how the turn ended, again and again for a while when the database is away."""
+    """Store how the turn ended; while the database is away again and again, then where it is written from later."""
+    turn = ClosedTurn(
+        ctx.owner.app_id,
+        ctx.owner.user_id,
+        conversation_id,
+        record_id,
+        ctx.stream_id,
+        answered,
+        attempts.told(_rows(ctx.attempts)),
+    )
+    try:
+        written = await _tried_for_a_while(ctx, turn)
+    except StoreAway:
+        await park(ctx.resources.valkey, turn)
+        log.warning("turn.parked", stream_id=ctx.stream_id)
+        return
+    if not written:
+        log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
+
+
+async def _tried_for_a_while(ctx: StreamContext, turn: ClosedTurn) -> bool:
     tries = AsyncRetrying(
-        retry=retry_if_exception_type(StoreError),
+        retry=retry_if_exception_type(StoreAway),
         stop=stop_after_delay(_CLOSE_WITHIN_S),
-        wait=wait_exponential_jitter(multiplier=0.1, max=2),
+        wait=wait_exponential_jitter(multiplier=0.1, max=1),
         reraise=True,
     )
-    async for once in tries:
-        with once:
-            async with ctx.resources.database.connection() as conn:
-                await conversations.close_turn(
-                    conn,
-                    ctx.owner.app_id,
-                    conversation_id,
-                    record_id,
-                    uid=ctx.owner.user_id,
-                    stream_id=ctx.stream_id,
-                    answered=answered,
-                    attempts=_rows(ctx.attempts),
-                )
+    written: bool = await tries(_written, ctx, turn)
+    return written
+
+
+async def _written(ctx: StreamContext, turn: ClosedTurn) -> bool:
+    async with ctx.resources.database.connection() as conn:
+        return await conversations.close_turn(conn, turn)
 
 
 def unit_price(price: Price, usage: Usage) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Owns every actor's task: admits, finds, drains."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,8 +9,9 @@ import structlog
 from prometheus_client import Gauge
 
 from actors.actor import Actor
+from actors.context import Owner
 from actors.mailbox import Drain
-from streams.wire.errors import Unavailable
+from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
 LIVE = Gauge("parley_streams_live", "Streams whose actor is running", ["kind"])
@@ -21,6 +23,8 @@ class Supervisor:
     """The actors of this process. One that crashes has ended its own stream and nobody else's."""
 
     def __init__(self) -> None:
+        self._by_owner: Counter[Owner] = Counter()
+        self._by_app: Counter[str] = Counter()
         self._tasks: dict[str, tuple[Actor, asyncio.Task[None]]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -28,6 +32,13 @@ class Supervisor:
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def check_owner(self, owner: Owner, *, per_user: int, per_app: int) -> None:
+        """Refuse an owner or an app that has its fill of streams in this process."""
+        if self._by_owner[owner] >= per_user:
+            raise RateLimited(f"at most {per_user} streams at once", retry_after_s=1)
+        if self._by_app[owner.app_id] >= per_app:
+            raise RateLimited(f"at most {per_app} streams of the app at once", retry_after_s=1)
 
     def check_open(self, *, limit: int) -> None:
         """Refuse while the process is going or full."""
@@ -41,6 +52,8 @@ class Supervisor:
         task = asyncio.create_task(actor.run(), name=f"stream {actor.stream_id}")  # noqa: TID251 - awaited in drain()
         self._tasks[actor.stream_id] = (actor, task)
         self._idle.clear()
+        self._by_owner[actor.ctx.owner] += 1
+        self._by_app[actor.ctx.owner.app_id] += 1
         LIVE.labels(actor.kind).inc()
         task.add_done_callback(lambda done: self._ended(actor, done))
 
@@ -50,6 +63,11 @@ class Supervisor:
 
     def _ended(self, actor: Actor, task: asyncio.Task[None]) -> None:
         del self._tasks[actor.stream_id]
+        owner = actor.ctx.owner
+        self._by_owner[owner] -= 1
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]
+        self._by_app[owner.app_id] -= 1
         LIVE.labels(actor.kind).dec()
         if not self._tasks:
             self._idle.set()

@@ -1,5 +1,6 @@
 """A row of the route table, what its handler gets, and the path from one to the other."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from app import auth, limits
 from app.caller import Access, Caller
 from app.notes import NO_NOTES, Notes
 from app.services import SERVICES, Services
-from app.state import APP_ID, REQUEST_ID, USER_ID
+from app.state import APP_ID, REQUEST_ID, USER_ID, WAITED
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS, Limits
 from streams.wire.codec import dumps, loads_request
@@ -98,7 +99,9 @@ def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamRes
         call = await _identified(row, request, services)
         arguments: list[Any] = []
         if not row.stream:
+            began = time.monotonic()
             raw = await read_body(call)
+            request[WAITED] = time.monotonic() - began
             value = loads_request(raw) if row.body is not None and raw.strip() else {}
             await check_sign(call, raw)
             if row.body is not None:

@@ -10,10 +10,12 @@ from actors.context import Resources
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, open_supervisor
 from app.settings import Settings
+from storage.admission import Places, open_places
 from storage.configs import ConfigStore, open_configs
 from storage.kinds.vendor_accounts import VendorAccount
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
+from storage.parked import open_parking
 from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
 from storage.secrets import Keyring
@@ -37,11 +39,12 @@ class Services:
     strategies: Strategies
     supervisor: Supervisor
     sessions: SessionCopies
+    places: Places
 
     @property
     def resources(self) -> Resources:
         """What plays may use of it."""
-        return Resources(self.database, self.objects, self.strategies)
+        return Resources(self.database, self.objects, self.strategies, self.valkey)
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What readiness asks, by name."""
@@ -80,6 +83,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         http = await stack.enter_async_context(open_vendor_http())
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
+        await stack.enter_async_context(open_parking(database, valkey))
+        places = await stack.enter_async_context(open_places(valkey))
         supervisor = await stack.enter_async_context(open_supervisor())
         yield Services(
             settings=settings,
@@ -92,4 +97,5 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             strategies=Strategies(configs, http, engines, local_url=settings.local_url),
             supervisor=supervisor,
             sessions=SessionCopies(valkey),
+            places=places,
         )

@@ -1,9 +1,19 @@
 """Places of streams: how many a user has at once, and whose turn it is in a conversation."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from storage.redis import Valkey, map_errors
-from streams.wire.errors import InvalidOperation, RateLimited
+from streams.tasks import background, stopping
+from streams.wire.errors import InvalidOperation, RateLimited, StoreError
+
+log = structlog.get_logger()
+
+_TRY_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,50 @@ async def release(valkey: Valkey, place: Place) -> None:
     """Give `place` back; without effect when it is void already."""
     with map_errors():
         await valkey.script("release")(keys=place.keys(valkey), args=[place.stream_id])
+
+
+class Places:
+    """Takes places and gives them back, also those that Valkey could not be told of at once."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+        self._owed: dict[str, Place] = {}
+        self._more = asyncio.Event()
+
+    async def take(self, place: Place, *, limit: int, lifetime_s: float) -> bool:
+        """Whether `place` is held for sure; not while Valkey is away. It is to be given back in either case."""
+        try:
+            await admit(self._valkey, place, limit=limit, lifetime_s=lifetime_s)
+        except StoreError as error:
+            log.warning("place.unsure", stream_id=place.stream_id, error=str(error))
+            return False
+        return True
+
+    async def give_back(self, place: Place) -> None:
+        try:
+            await release(self._valkey, place)
+        except StoreError:
+            self._owed[place.stream_id] = place
+            self._more.set()
+
+    async def keep_giving_back(self) -> None:
+        while not stopping():
+            await self._more.wait()
+            try:
+                while self._owed:
+                    stream_id, place = next(iter(self._owed.items()))
+                    await release(self._valkey, place)
+                    self._owed.pop(stream_id, None)
+                self._more.clear()
+            except StoreError:
+                await asyncio.sleep(_TRY_AGAIN_S)
+
+
+@asynccontextmanager
+async def open_places(valkey: Valkey) -> AsyncIterator[Places]:
+    places = Places(valkey)
+    async with background(places.keep_giving_back()):
+        yield places
 
 
 async def turn_is_taken(valkey: Valkey, app_id: str, user_id: str, conversation_id: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from typing import Any
 
 from storage.postgres import Connection
 from streams.wire.codec import dumps
@@ -51,9 +52,9 @@ _ADD = adding("$1", "$2", "$3", "$4")
 
 async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
     """Store the attempts of a stream; once, so that it may be called again."""
-    await conn.execute(_ADD, app_id, stream_id, uid, told(rows))
+    await conn.execute(_ADD, app_id, stream_id, uid, dumps(told(rows)).decode())
 
 
-def told(rows: Sequence[AttemptRow]) -> str:
-    """Rows as the statement takes them."""
-    return dumps([{**asdict(row), "price": str(row.price)} for row in rows]).decode()
+def told(rows: Sequence[AttemptRow]) -> list[dict[str, Any]]:
+    """Rows as JSON has them."""
+    return [{**asdict(row), "price": str(row.price)} for row in rows]

@@ -7,6 +7,7 @@ from contextlib import suppress
 import structlog
 
 from storage.redis import Valkey, map_errors
+from streams.tasks import stopping
 from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
@@ -27,13 +28,13 @@ async def announce(valkey: Valkey) -> None:
 async def listen(valkey: Valkey, woken: asyncio.Event) -> None:
     """Set `woken` at each announcement, until it is cancelled."""
     reachable = True
-    while not _stopping():
+    while not stopping():
         try:
             with map_errors():
                 async with valkey.client.pubsub(ignore_subscribe_messages=True) as pubsub:
                     await pubsub.subscribe(valkey.channel(_CHANNEL))
                     reachable = True
-                    if _stopping():
+                    if stopping():
                         return
                     async for _ in pubsub.listen():
                         woken.set()
@@ -47,7 +48,7 @@ async def listen(valkey: Valkey, woken: asyncio.Event) -> None:
 async def follow(refresh: Callable[[], Awaitable[None]], woken: asyncio.Event) -> None:
     """Refresh until cancelled: at once when woken, else at every poll."""
     reachable = True
-    while not _stopping():
+    while not stopping():
         with suppress(TimeoutError):
             async with asyncio.timeout(_POLL_S):
                 await woken.wait()
@@ -61,13 +62,3 @@ async def follow(refresh: Callable[[], Awaitable[None]], woken: asyncio.Event) -
             reachable = False
         except Exception:  # a bug met once must not leave this process with old configs for ever
             log.exception("configs.refresh_failed")
-
-
-def _stopping() -> bool:
-    """Whether this task was cancelled and has not noticed.
-
-    The client sends through `asyncio.wait_for`, which in Python 3.11 drops a cancellation that comes just as
-    it ends.
-    """
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

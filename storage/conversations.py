@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import asyncpg
 
-from storage.attempts import AttemptRow, adding, told
+from storage.attempts import adding
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidOperation, ItemNotFound
@@ -48,6 +48,24 @@ class Answered:
     input_token: int
     output_token: int
     tokens_estimated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedTurn:
+    """The end of a turn, ready to be written: now, or later from where it is parked."""
+
+    app_id: str
+    uid: str
+    conversation_id: str
+    record_id: int
+    stream_id: str
+    answered: Answered
+    attempts: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> Self:
+        """From its `asdict`."""
+        return cls(**{**value, "answered": Answered(**value["answered"])})
 
 
 _EXISTS = "select true from conversations where app_id = $1 and conversation_id = $2 and uid = $3"
@@ -135,7 +153,8 @@ with turn as (
     returning last_record_id
 ), left_running as (
     update conversation_records set status = 'incomplete', updated_at = now()
-    where $6 and app_id = $1 and conversation_id = $2 and status = 'running' returning 1
+    where app_id = $1 and conversation_id = $2 and status = 'running'
+    and created_at <= now() - make_interval(secs => $6) returning 1
 )
 insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id)
 select $1, $2, turn.last_record_id, 'running', $4, $5
@@ -152,20 +171,39 @@ async def open_turn(
     *,
     stream_id: str,
     message: dict[str, Any],
-    sole: bool,
+    longest_s: float,
 ) -> int:
     """Store the user's message as the next record, `running`, and make a new conversation: one statement.
 
-    `sole`: the caller holds the turn, so that a record left `running` is a dead one's and becomes `incomplete`.
+    A record that has been `running` for longer than any stream can is a dead one's and becomes `incomplete`; a
+    younger one keeps its turn.
     """
     content = dumps([message]).decode()
     try:
-        record_id: int | None = await conn.fetchval(_OPEN, app_id, conversation_id, uid, content, stream_id, sole)
+        record_id: int | None = await conn.fetchval(
+            _OPEN, app_id, conversation_id, uid, content, stream_id, longest_s
+        )
     except asyncpg.UniqueViolationError:
-        raise InvalidOperation("another turn of this conversation is running") from None
+        raise turn_under_way() from None
     if record_id is None:
         raise ItemNotFound("conversation_id names no conversation of this user")
     return record_id
+
+
+def turn_under_way() -> InvalidOperation:
+    return InvalidOperation("another turn of this conversation is running")
+
+
+_RUNS = """
+select exists (select from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running'
+               and created_at > now() - make_interval(secs => $3))
+"""
+
+
+async def turn_runs(conn: Connection, app_id: str, conversation_id: str, *, longest_s: float) -> bool:
+    """Whether a turn is under way, by its row."""
+    runs: bool = await conn.fetchval(_RUNS, app_id, conversation_id, longest_s)
+    return runs
 
 
 _CLOSE = f"""
@@ -177,35 +215,30 @@ with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
     returning input_token + output_token as tokens
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = now()
-from closed where app_id = $1 and conversation_id = $2
+from closed where app_id = $1 and conversation_id = $2 returning true
 """  # noqa: S608 - a statement of ours
 
 
-async def close_turn(
-    conn: Connection,
-    app_id: str,
-    conversation_id: str,
-    record_id: int,
-    *,
-    uid: str,
-    stream_id: str,
-    answered: Answered,
-    attempts: Sequence[AttemptRow],
-) -> None:
-    """Add the answer to the record that `open_turn` made, and what vendors were asked; again without effect."""
+async def close_turn(conn: Connection, turn: ClosedTurn) -> bool:
+    """Add the answer to the record that `open_turn` made, and what vendors were asked; again without effect.
+
+    Whether the record was still open.
+    """
+    answered = turn.answered
     messages: Sequence[dict[str, Any]] = [answered.message] if answered.message else []
-    await conn.execute(
+    closed = await conn.fetchval(
         _CLOSE,
-        app_id,
-        conversation_id,
-        record_id,
-        stream_id,
+        turn.app_id,
+        turn.conversation_id,
+        turn.record_id,
+        turn.stream_id,
         answered.status,
         answered.strategy,
         dumps(messages).decode(),
         answered.input_token,
         answered.output_token,
         answered.tokens_estimated,
-        uid,
-        told(attempts),
+        turn.uid,
+        dumps(turn.attempts).decode(),
     )
+    return closed is not None

@@ -26,6 +26,15 @@ async def background(coro: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task
         task.result()
 
 
+def stopping() -> bool:
+    """Whether the running task was told to end: what a loop asks before it goes on.
+
+    On Python 3.11 `asyncio.wait_for`, and what is built on it, can lose a cancellation that comes just as it ends.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def _stopped(task: asyncio.Task[Any]) -> None:
     task.cancel()
     interrupted: asyncio.CancelledError | None = None

@@ -1,5 +1,6 @@
 """Converse: parameters first, then text or audio as it comes (§4.17)."""
 
+import time
 from functools import partial
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from actors.conversation import converse as play_turn
 from actors.mailbox import Cancel
 from app.ai.streams import open_actor, serve
 from app.endpoint import Call, check_encoding, check_sign, check_user
+from app.state import WAITED
 from storage import conversations
 from storage.kinds.limits import Limits
 from streams.body import ChunkReader, InputLimits
@@ -54,7 +56,9 @@ async def converse(call: Call) -> web.StreamResponse:
     """
     check_encoding(call.request)
     reader = _reader(call)
+    began = time.monotonic()
     raw = await reader.first_json()
+    call.request[WAITED] = time.monotonic() - began
     value = loads_request(raw)
     await check_sign(call, raw)
     params = ConverseParams.of(value)

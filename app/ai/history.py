@@ -1,9 +1,9 @@
 """What was said in a conversation (§2.12, 4.17)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from app.endpoint import Call
 from storage import conversations
@@ -14,13 +14,31 @@ from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
 
 
+_LAST_ID = 2**31 - 1
+
+
+def _any_length(value: Any) -> Any:
+    """However many digits it has: what is beyond every id means the last."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        digits = value.lstrip("0") or "0"
+        return digits if len(digits) <= len(str(_LAST_ID)) else _LAST_ID
+    return value
+
+
 class HistoryQuery(Model):
     conversation_id: str = Field(min_length=1, max_length=64)
-    newest: QueryInt = Field(default=-1, alias="from")
+    newest: Annotated[QueryInt, BeforeValidator(_any_length)] = Field(default=-1, alias="from")
     """Id of the newest record to return; -1 for the last."""
     size: QueryInt = Field(default=10, ge=1, le=100)
     record_id: QueryInt | None = None
     """That record alone; then `from` and `size` mean nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_record(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "record_id" in value:
+            return {name: given for name, given in value.items() if name not in {"from", "size"}}
+        return value
 
 
 class ConversationView(Model):
@@ -69,7 +87,7 @@ async def history(call: Call, query: HistoryQuery) -> History:
         )
         if conversation is None:
             raise ItemNotFound("conversation_id names no conversation of this user")
-        last = conversation.last_record_id if newest == -1 else min(newest, 2**31 - 1)
+        last = conversation.last_record_id if newest == -1 else min(newest, _LAST_ID)
         records = await conversations.page(conn, call.app_id, query.conversation_id, newest=last, size=size)
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
         raise ItemNotFound("record_id names no record of this conversation")

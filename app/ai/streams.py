@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-import structlog
 from aiohttp import web
 
 from actors.actor import Actor, Play
@@ -14,39 +13,44 @@ from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
 from app.endpoint import Call
 from app.services import Services
-from app.state import ARRIVED
-from storage.admission import Place, admit, release
+from app.state import ARRIVED, WAITED
+from storage import conversations
+from storage.admission import Place
 from streams.events import Event
 from streams.log import EventLog
 from streams.sse import EventStream
 from streams.tasks import background
-from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 
-log = structlog.get_logger()
-
-_LIFETIME_MARGIN_S = 60
+_MARGIN_S = 60
 
 
 async def open_actor(call: Call, play: Play, *, kind: str, conversation_id: str | None = None) -> Actor:
     """Admit a stream and run it: `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place."""
     services, limits = call.services, call.app_limits
-    place = Place(call.app_id, call.caller.user, new_id(), conversation_id)
-    held = await _admitted(services, place, limit=limits.streams_per_user, lifetime_s=limits.stream_s)
+    owner = Owner(call.app_id, call.caller.user)
+    place = Place(owner.app_id, owner.user_id, new_id(), conversation_id)
+    longest_s = limits.stream_s + _MARGIN_S
     try:
+        held = await services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
+        if not held and conversation_id is not None:
+            await _check_turn(services, owner, conversation_id, longest_s=longest_s)
+        services.supervisor.check_owner(owner, per_user=limits.streams_per_user, per_app=limits.streams_per_app)
         services.supervisor.check_open(limit=limits.streams_per_process)
     except BaseException:
-        await held()
+        await services.places.give_back(place)
         raise
 
     def context(emit: Callable[[Event], Awaitable[None]]) -> StreamContext:
         return StreamContext(
             place.stream_id,
-            Owner(call.app_id, call.caller.user),
+            owner,
             request_id=call.request_id,
             resources=services.resources,
-            receipt=Receipt(call.request[ARRIVED]),
+            receipt=Receipt(call.request[ARRIVED], waited_s=call.request.get(WAITED, 0.0)),
             emit=emit,
+            longest_s=longest_s,
+            answer_bytes=limits.answer_bytes,
         )
 
     actor = Actor(
@@ -54,7 +58,7 @@ async def open_actor(call: Call, play: Play, *, kind: str, conversation_id: str 
         play,
         kind=kind,
         log=EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes),
-        release=held,
+        release=partial(services.places.give_back, place),
         stream_s=limits.stream_s,
         resume_grace_s=limits.resume_grace_s,
     )
@@ -62,27 +66,11 @@ async def open_actor(call: Call, play: Play, *, kind: str, conversation_id: str 
     return actor
 
 
-async def _admitted(
-    services: Services, place: Place, *, limit: int, lifetime_s: float
-) -> Callable[[], Awaitable[None]]:
-    """Take a place; what gives it back. Streams go on while Valkey is away: the turn's row guards the turn."""
-    try:
-        await admit(services.valkey, place, limit=limit, lifetime_s=lifetime_s + _LIFETIME_MARGIN_S)
-    except StoreError as error:
-        log.warning("admission.skipped", stream_id=place.stream_id, error=str(error))
-        return _nothing_held
-    return partial(_given_back, services, place)
-
-
-async def _given_back(services: Services, place: Place) -> None:
-    try:
-        await release(services.valkey, place)
-    except StoreError as error:
-        log.warning("release.failed", stream_id=place.stream_id, error=str(error))
-
-
-async def _nothing_held() -> None:
-    return None
+async def _check_turn(services: Services, owner: Owner, conversation_id: str, *, longest_s: float) -> None:
+    """While Valkey is away the row of a running turn guards it."""
+    async with services.database.connection() as conn:
+        if await conversations.turn_runs(conn, owner.app_id, conversation_id, longest_s=longest_s):
+            raise conversations.turn_under_way()
 
 
 async def serve(

@@ -16,8 +16,6 @@ class Rate(Model):
 def _rates() -> dict[str, Rate]:
     return {
         "signup": Rate(count=20, per_s=3600),
-        "login_failures_account": Rate(count=10, per_s=900),
-        "login_failures_address": Rate(count=100, per_s=900),
         "server": Rate(count=200, per_s=2),
     }
 
@@ -37,6 +35,8 @@ class Limits(Model):
     streams_per_app: int = Field(default=100_000, ge=1)
     streams_per_user: int = Field(default=4, ge=1)
     stream_s: float = Field(default=600, gt=0)
+    answer_bytes: int = Field(default=1024 * 1024, ge=1024)
+    """Of one answer's text: a longer one ends there, with finish reason `length`."""
     resume_grace_s: float = Field(default=60, ge=0)
     log_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024)
     """Of the events that one stream keeps for readers who come back."""
