@@ -266,6 +266,8 @@ class Speaker:
         if self.failure is None:
             log.warning("speech.failed", stream_id=self._ctx.stream_id, index=index, error=str(error))
             told = error_content(error)
+            if len(attempts := told["extra"].get("attempts", ())) == 1:
+                told = attempts[0]  # the one voice's own reason says more
             self.failure = {"error_type": told["error_type"], "message": told["message"], "index": index}
         self._waiting.clear()
 

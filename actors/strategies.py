@@ -191,6 +191,7 @@ class Strategies:
         gate = self._gates.get((app_id, account))
         if gate is None or gate.policy != policy:
             gate = self._gates[app_id, account] = Gate(f"{app_id}/{account}", policy)
+        gate.secret = config.api_key.get_secret_value() if config.api_key else ""
         return gate
 
     def _account(self, app_id: str, call: VendorCall, capability: str) -> Account:
@@ -238,8 +239,9 @@ def _client(
 def _check_one_sound(found: Sequence[object]) -> None:
     broken = [strategy for strategy in found if isinstance(strategy, Broken)]
     existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
-    if existing and len(broken) == len(found):
-        raise existing[0].fault.with_traceback(None)  # it is kept: it must not gather frames
+    by_config = [strategy for strategy in existing if isinstance(strategy.fault, ConfigInvalid)]
+    if by_config and len(by_config) == len(existing) and len(broken) == len(found):
+        raise by_config[0].fault.with_traceback(None)  # it is kept: it must not gather frames
 
 
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:

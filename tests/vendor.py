@@ -13,12 +13,14 @@ from streams.wire.codec import dumps, loads
 @dataclass
 class Vendor:
     """Models: `say:TEXT` answers word by word; `refuse:STATUS`; `hang` (no headers), `silent` (headers alone);
-    `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `slow:TEXT` says TEXT
-    and then waits until `release` is set.
+    `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `many:COUNT` says so
+    many words; `echo` repeats the key; `slow:TEXT` says TEXT and then waits until `release` is set.
     """
 
     url: str = ""
     calls: list[dict] = field(default_factory=list)
+    request_ids: list[str] = field(default_factory=list)
+    prompt_tokens: object = 7
     closed: list[str] = field(default_factory=list)
     """Models whose caller closed the connection before the answer's end."""
     release: asyncio.Event = field(default_factory=asyncio.Event)
@@ -28,6 +30,7 @@ class Vendor:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = loads(await request.read())
         self.calls.append(body)
+        self.request_ids.append(request.headers.get("X-Request-Id", ""))
         model, _, text = body["model"].partition(":")
         try:
             return await self._play(request, model, text)
@@ -40,12 +43,17 @@ class Vendor:
         if model == "refuse":
             error = {"error": {"message": "no", "type": "server_error", "code": None}}
             return web.json_response(error, status=int(text))
+        if model == "echo":
+            given = request.headers["Authorization"]
+            return web.json_response({"error": {"message": f"wrong key {given} given"}}, status=401)
         self.begun.set()
         if model == "hang":
             await asyncio.Event().wait()
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         words = [] if model in {"silent", "empty"} else text.split(" ")
+        if model == "many":
+            words = ["word"] * int(text)
         for position, word in enumerate(words):
             await response.write(_delta({"content": word if position == 0 else f" {word}"}))
         if model == "silent":
@@ -59,7 +67,7 @@ class Vendor:
             await response.write(b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n')
             return response
         await response.write(_delta({}, finish_reason="stop"))
-        usage = {"prompt_tokens": 7, "completion_tokens": len(words)}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": len(words)}
         await response.write(b"data: %b\n\n" % dumps({"choices": [], "usage": usage}))
         await response.write(b"data: [DONE]\n\n")
         return response

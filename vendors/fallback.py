@@ -100,12 +100,12 @@ class AllStrategiesFailed(ServiceError):
     """No attempt had output; `extra.attempts` tells why, one by one."""
 
     error_type = "all_strategies_failed"
-    retryable = True
 
     def __init__(self, failures: Sequence[Account]) -> None:
         names = ", ".join(failure.strategy for failure in failures) or "none"
         attempts = [failure.told() for failure in failures]
         super().__init__(f"every strategy failed ({names})", extra={"attempts": attempts})
+        self.retryable = any(failure.error is not None and failure.error.retryable for failure in failures)
 
 
 @asynccontextmanager
@@ -181,7 +181,9 @@ class _Try(Generic[Item]):
                     if attempt.is_output(item):
                         return items
         except TimeoutError:
-            raise TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s") from None
+            raise TimedOut(
+                attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True
+            ) from None
         raise Empty(attempt.vendor, "answered with nothing")
 
     async def items(self) -> AsyncGenerator[Item]:
@@ -206,7 +208,9 @@ class _Try(Generic[Item]):
             async with asyncio.timeout(self.attempt.between_s):
                 item = await anext(self._rest)
         except TimeoutError:
-            raise TimedOut(self.attempt.vendor, f"was silent for {self.attempt.between_s:g} s") from None
+            raise TimedOut(
+                self.attempt.vendor, f"was silent for {self.attempt.between_s:g} s", retryable=True
+            ) from None
         self._take(item)
         return item
 
@@ -219,6 +223,7 @@ class _Try(Generic[Item]):
         self._meter.saw(item)
 
     def _failed(self, error: ServiceError) -> None:
+        error.redact(self.attempt.gate.secret)
         self._account.outcome, self._account.error = "failed", error
         self.attempt.gate.failed(error)
         self._ended()

@@ -40,6 +40,8 @@ class Gate:
 
     def __init__(self, account: str, policy: GatePolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self.policy = policy
+        self.secret = ""
+        """The account's key, to be kept out of words that the vendor says."""
         self._clock = clock
         self._breaker = Breaker(policy.breaker, clock)
         self._lane = Lane(policy.at_once, policy.waiting)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from vendors.protocols import TextDelta, Usage
 
@@ -25,6 +25,11 @@ class UnitPrice:
 FREE = UnitPrice()
 
 
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a vendor's number can be one of tokens, characters or seconds."""
+    return type(value) is int and 0 <= value < 1 << 31
+
+
 class Meter:
     """Watches the items of one attempt. `input_token` is what was asked, counted by us."""
 
@@ -36,7 +41,7 @@ class Meter:
     def saw(self, item: Any) -> None:
         if isinstance(item, TextDelta):
             self._bytes += len(item.text.encode())
-        elif isinstance(item, Usage):
+        elif isinstance(item, Usage) and is_count(item.input_token) and is_count(item.output_token):
             self._usage = item
 
     @property

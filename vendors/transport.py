@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
+from io import BytesIO
 from typing import Any, TypeVar
 
 import aiohttp
@@ -17,15 +18,16 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from streams.wire.codec import loads, now_ms
 from streams.wire.errors import ConfigInvalid, ServiceError
+from streams.wire.ids import REQUEST_ID
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable, VendorError
 
 MAX_RETRY_AFTER_S = 2.0
 RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
 _ERROR_BODY_BYTES = 16 * 1024
+_LARGE_BYTES = 1024 * 1024
 _ERROR_BODY_S = 2
 _REST_S = 0.25
 _CLOSE_S = 0.1
-_HEARTBEAT_S = 20
 
 Opened = TypeVar("Opened")
 
@@ -63,12 +65,15 @@ class VendorHttp:
             response.close()
 
     @asynccontextmanager
-    async def websocket(self, call: Outgoing, *, max_message_bytes: int = 1 << 20) -> AsyncIterator["Socket"]:
+    async def websocket(
+        self, call: Outgoing, *, heartbeat_s: float | None = None, max_message_bytes: int = 1 << 20
+    ) -> AsyncIterator["Socket"]:
         """A WebSocket that the vendor accepted (`method` and `body` mean nothing here), closed with the block.
 
-        Its handshake counts as connecting and is tried once more like any call.
+        Its handshake counts as connecting and is tried once more like any call. A heartbeat tells a dead line
+        from a silent one; not for what is read with pauses, for who does not read does not see the answer either.
         """
-        dial = partial(self._dial, max_message_bytes=max_message_bytes)
+        dial = partial(self._dial, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
         socket = Socket(call.vendor, await self._tried(call, dial))
         try:
             yield socket
@@ -92,8 +97,8 @@ class VendorHttp:
                 response = await self._session.request(
                     call.method,
                     call.url,
-                    data=call.body,
-                    headers=call.headers,
+                    data=_sendable(call.body),
+                    headers=_headers(call),
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=call.connect_s, connect=call.connect_s),
                 )
@@ -107,14 +112,16 @@ class VendorHttp:
             response.close()
         raise refusal(call.vendor, response.status, raw, response.headers)
 
-    async def _dial(self, call: Outgoing, *, max_message_bytes: int) -> aiohttp.ClientWebSocketResponse:
+    async def _dial(
+        self, call: Outgoing, *, heartbeat_s: float | None, max_message_bytes: int
+    ) -> aiohttp.ClientWebSocketResponse:
         try:
             with map_errors(call.vendor):
                 async with asyncio.timeout(call.connect_s):
                     return await self._socket_session.ws_connect(
                         call.url,
-                        headers=call.headers,
-                        heartbeat=_HEARTBEAT_S,
+                        headers=_headers(call),
+                        heartbeat=heartbeat_s,
                         max_msg_size=max_message_bytes,
                         timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
                     )
@@ -122,6 +129,12 @@ class VendorHttp:
             raise refusal(call.vendor, *error.args) from None
         except ValueError:
             raise ConfigInvalid(f"{call.vendor}: its key or another header holds what HTTP cannot send") from None
+
+
+def _headers(call: Outgoing) -> dict[str, str]:
+    """Those of the call, and the id of the request that it is made for."""
+    request_id = REQUEST_ID.get()
+    return {**call.headers, "X-Request-Id": request_id} if request_id else dict(call.headers)
 
 
 class Socket:
@@ -203,6 +216,11 @@ class Incoming:
             return loads(raw)
         except ValueError:
             raise Garbled(self.vendor, "answered with broken JSON") from None
+
+
+def _sendable(body: Any) -> Any:
+    """Large bytes as a file, which is sent piece by piece."""
+    return BytesIO(body) if isinstance(body, bytes) and len(body) > _LARGE_BYTES else body
 
 
 async def _error_body(response: aiohttp.ClientResponse) -> bytes:

@@ -4,21 +4,33 @@ from functools import partial
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
 from app.ai.streams import open_actor, serve
 from app.endpoint import Call
-from streams.wire.errors import InvalidParameter, TooLarge
+from streams.wire.errors import TooLarge
 from streams.wire.model import Model
 from vendors.catalog import SPEECH_PLATFORMS
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is required")
+    return text
+
+
+def _known(platform: str) -> str:
+    if platform not in SPEECH_PLATFORMS:
+        raise ValueError(f"must be one of {', '.join(SPEECH_PLATFORMS)}")
+    return platform
 
 
 class PlatformParams(Model):
     """What goes over the settings of strategies on one platform."""
 
-    platform: str
+    platform: Annotated[str, AfterValidator(_known)]
     voice: str | None = Field(default=None, max_length=256)
     prompt: str | None = Field(default=None, max_length=4096)
     speed: float | None = Field(default=None, ge=0.25, le=4.0)
@@ -27,7 +39,7 @@ class PlatformParams(Model):
 
 
 class TtsRequest(Model):
-    text: str
+    text: Annotated[str, AfterValidator(_not_blank)]
     strategies: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=16)
     """Names of speech strategies, tried in order."""
     platform_params: list[PlatformParams] | None = Field(default=None, max_length=32)
@@ -40,8 +52,6 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
     The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
     sent audio.
     """
-    if not body.text.strip():
-        raise InvalidParameter("text is required")
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
@@ -51,17 +61,13 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
 
 
 def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:
-    wishes: dict[str, SpeechWish] = {}
-    for position, given in enumerate(params):
-        if given.platform not in SPEECH_PLATFORMS:
-            raise InvalidParameter(
-                f"platform_params[{position}].platform must be one of {', '.join(SPEECH_PLATFORMS)}"
-            )
-        wishes[given.platform] = SpeechWish(
+    return {
+        given.platform: SpeechWish(
             voice=given.voice,
             prompt=given.prompt,
             speed=given.speed,
             language_code=given.language_code,
             need_viseme=given.need_viseme,
         )
-    return wishes
+        for given in params
+    }

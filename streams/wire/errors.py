@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+_SHORTEST_SECRET = 5
+
 
 class ServiceError(Exception):
     """A failure with its word on the wire. `str()` is the whole message, `<error_type>: <what>`.
@@ -31,6 +33,12 @@ class ServiceError(Exception):
         self.extra = dict(extra or {})
         self.retry_after_s = retry_after_s
         super().__init__(f"{self.error_type}: {what}")
+
+    def redact(self, secret: str) -> None:
+        """Take `secret`, and what no line of text holds, out of the words that came from outside."""
+        what = "".join(letter if letter.isprintable() else " " for letter in self.what)
+        self.what = what.replace(secret, "***") if len(secret) > _SHORTEST_SECRET else what
+        self.args = (f"{self.error_type}: {self.what}",)
 
 
 class InvalidParameter(ServiceError):

@@ -4,6 +4,10 @@ import hashlib
 import re
 import secrets
 import time
+from contextvars import ContextVar
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""Of the request that is being answered, as vendors are told it."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = re.compile(r"[0-9a-f]{32}")

@@ -13,7 +13,7 @@ SLACK_MS = 40
 async def test_stages_are_milliseconds_from_the_arrival_and_the_first_time_counts():
     receipt = Receipt(time.monotonic() - 2)
     receipt.mark("admission")
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.06)
     receipt.mark("admission")
     receipt.mark("input")
 
@@ -21,7 +21,7 @@ async def test_stages_are_milliseconds_from_the_arrival_and_the_first_time_count
 
     assert list(times) == ["admission", "input"]
     assert 2000 <= times["admission"] < 2000 + SLACK_MS
-    assert 2018 <= times["input"] < 2020 + SLACK_MS
+    assert 2058 <= times["input"] < 2060 + SLACK_MS
 
 
 def test_stage_that_was_not_reached_has_no_key():

@@ -65,6 +65,9 @@ def test_wav_is_streamed_with_an_open_header_and_kept_with_true_sizes():
     with wave.open(io.BytesIO(file.whole())) as kept:
         assert (kept.getframerate(), kept.getnchannels(), kept.getsampwidth()) == (16_000, 1, 2)
         assert kept.readframes(99_999) == first + second
+    whole = parse_wav(file.whole())
+    assert whole is not None
+    assert whole.data_bytes == len(first + second)
     assert file.mime_type == "audio/wav"
 
 

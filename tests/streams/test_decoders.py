@@ -106,6 +106,7 @@ def test_padding_may_stand_in_the_middle_or_be_missing(encoded: bytes, decoded: 
         (b"QUJD=", FOREIGN),
         (b"QUI==", FOREIGN),
         (b"QQ===", FOREIGN),
+        (b"QQ=QUJD=", FOREIGN),
         (b"QUJD!", FOREIGN),
         (b"QU\0JD", FOREIGN),
         (b"Q\xc3\xa9JD", FOREIGN),

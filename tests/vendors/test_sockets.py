@@ -181,6 +181,19 @@ async def test_page_instead_of_a_socket_is_refused(http: VendorHttp, upstream: U
             pass
 
 
+async def test_heartbeat_finds_a_line_dead(http: VendorHttp, upstream: Upstream):
+    async def numb(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(autoping=False)
+        await socket.prepare(request)
+        await hold(request)
+        return socket
+
+    upstream.will(numb)
+    with pytest.raises(TimedOut):
+        async with http.websocket(call(upstream), heartbeat_s=0.05) as socket:
+            await heard(socket)
+
+
 async def test_handshake_that_hangs_times_out(http: VendorHttp, upstream: Upstream):
     async def hang(request: web.Request) -> web.StreamResponse:
         await hold(request)

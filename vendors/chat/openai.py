@@ -10,6 +10,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.meter import is_count
 from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
 from vendors.sse import SseParser
 from vendors.transport import Incoming, Outgoing, VendorHttp
@@ -154,6 +155,4 @@ def _usage(chunk: dict[str, Any]) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(sent, int) or not isinstance(received, int):
-        return None
-    return Usage(sent, received)
+    return Usage(sent, received) if is_count(sent) and is_count(received) else None

@@ -157,3 +157,46 @@ async def test_an_answer_written_anew_is_spoken_anew_by_the_same_voice(talk: Tal
     restart = [event.name for event in seen].index("assistant_output_restart")
     assert named(seen[restart:], "assistant_output_audio_chunk")[0]["mime_type"] == "audio/mpeg"
     assert [audio["index"] for audio in named(seen[restart:], "assistant_output_audio")] == [0]
+
+
+async def test_a_vendors_words_never_show_our_key(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("bad", "echo")
+    seen = await talk.turn("Hello", "bad")
+    attempt = seen[-1].content["error"]["extra"]["attempts"][0]
+    assert attempt["message"] == "backend_unavailable: vendor_b_llm answered 401: wrong key Bearer *** given"
+
+
+async def test_vendors_are_told_the_id_of_the_request(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("one", "say:Fine")
+    talk.headers["X-Request-Id"] = "my-request-1"
+    await talk.turn("Hello", "one")
+    assert vendor.request_ids == ["my-request-1"]
+
+
+async def test_asking_again_is_not_advised_where_it_cannot_help(talk: Talk, strategy) -> None:
+    await strategy("bad", "refuse:401")
+    assert (await talk.turn("Hello", "bad"))[-1].content["error"]["extra"]["retryable"] is False
+    await strategy("shaky", "refuse:503")
+    assert (await talk.turn("Hello", "bad", "shaky"))[-1].content["error"]["extra"]["retryable"] is True
+
+
+@pytest.mark.parametrize("usage", [-5, 3_000_000_000, True, "7"])
+async def test_an_odd_count_of_tokens_is_not_believed(talk: Talk, strategy, vendor: Vendor, usage) -> None:
+    vendor.prompt_tokens = usage
+    await strategy("one", "say:Fine words")
+    end = (await talk.turn("Hello", "one"))[-1].content
+    assert (end["unit_price"]["input_token"], end["unit_price"]["output_token"]) == (2, 3)
+
+
+async def test_a_reply_of_nothing_but_blanks_falls_over(talk: Talk, strategy) -> None:
+    await strategy("blank", "say: \n \t ")
+    await strategy("good", "say:Here I am")
+    assert (await talk.turn("Hello", "blank", "good"))[-1].content["strategy"] == "good"
+
+
+async def test_an_answer_without_end_is_cut_at_its_limit(talk: Talk, strategy, server: Server) -> None:
+    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test")
+    await strategy("long", "many:20000")
+    seen = await talk.turn("Hello", "long")
+    assert seen[-1].content["finish_reason"] == "length"
+    assert seen[-1].content["digest"]["chars"] < 60_000

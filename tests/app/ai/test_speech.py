@@ -167,7 +167,7 @@ async def test_without_its_voice_an_answer_is_text_and_end_says_why(talk: Talk, 
     assert "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk")) == "One. Two. Three."
     assert not named(seen, "assistant_output_audio_chunk")
     speech = seen[-1].content["speech"]
-    assert (speech["error_type"], speech["index"]) == ("all_strategies_failed", 0)
+    assert (speech["error_type"], speech["index"]) == ("backend_unavailable", 0)
     assert (await talk.history())["conversation_records"][0]["status"] == "complete"
 
 
