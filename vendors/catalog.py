@@ -4,8 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.chat.anthropic import AnthropicChat
+from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
 from vendors.protocols import ChatModel, Recognizer, Synthesizer
+from vendors.speech.azure_stt import AzureRecognition
+from vendors.speech.azure_tts import AzureSpeech
+from vendors.speech.elevenlabs import ElevenLabsSpeech
+from vendors.speech.google_stt import GoogleRecognition
+from vendors.speech.google_tts import GoogleSpeech
 from vendors.speech.local import LocalSpeech
 from vendors.speech.openai import OpenAITranscription
 from vendors.transport import VendorHttp
@@ -27,6 +34,13 @@ class Platform:
 
 CATALOG: dict[str, Platform] = {
     "vendor_b_llm": Platform(base_url="https://api.openai.com/v1", chat=OpenAIChat),
+    "anthropic": Platform(base_url="https://api.anthropic.com", chat=AnthropicChat),
+    "gemini": Platform(base_url="https://generativelanguage.googleapis.com/v1beta", chat=GeminiChat),
+    "vendor_a_audio": Platform(recognition=AzureRecognition, speech=AzureSpeech),
+    "vendor_c": Platform(base_url="https://api.elevenlabs.io", speech=ElevenLabsSpeech),
+    "vendor_d_audio": Platform(
+        base_url="https://{service}.googleapis.com", recognition=GoogleRecognition, speech=GoogleSpeech
+    ),
     "local_llm": Platform(local=True, chat=OpenAIChat),
     "scripted": Platform(local=True, chat=OpenAIChat),
     "local_audio": Platform(local=True, recognition=OpenAITranscription, speech=LocalSpeech),

@@ -49,3 +49,9 @@ class Garbled(VendorError):
 
 class Empty(VendorError):
     """A whole answer with nothing in it."""
+
+
+def broke_off(vendor: str, error: Any) -> Refused:
+    """An error behind the 200, in OpenAI's form: it may be told in words alone."""
+    told = error.get("message", "") if isinstance(error, dict) else error
+    return Refused(vendor, f"broke off with an error: {str(told)[:200]}", retryable=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendors.protocols import Viseme
-from vendors.speech.visemes import estimate, visemes_of
+from vendors.speech.visemes import estimate, spread, visemes_of, visemes_of_letters
 
 PHONEMES = st.sampled_from(
     ["a", "ʊ", "ˈoʊ", "t", "ʃ", "_", "", " ", "ˈ", "ː", "m", "ɑːɹ", "tɕ", "ɑ̃", "ç", "?", "X", "^", "."]
@@ -73,3 +73,25 @@ def test_letters_are_guessed_in_order() -> None:
     assert [shape.viseme_id for shape in estimate("Show me", 700)] == [16, 9, 21, 4, 0]
     assert estimate("", 500) == estimate("hello", 0) == []
     assert len(estimate("你好", 400)) == 5
+
+
+@given(st.text(max_size=60), st.integers(1, 500))
+def test_letters_with_times_have_shapes_within_them(text: str, each_ms: int) -> None:
+    timed = [(letter, at * each_ms, (at + 1) * each_ms) for at, letter in enumerate(text)]
+    shapes = visemes_of_letters(timed)
+    check(shapes)
+    assert all(0 <= shape.offset_ms < len(text) * each_ms for shape in shapes)
+
+
+def test_letters_of_one_sound_are_one_shape_where_the_first_begins() -> None:
+    timed = [("S", 10, 20), ("h", 20, 30), ("ö", 30, 50), (" ", 50, 60), ("你", 60, 80)]
+    assert visemes_of_letters(timed) == [Viseme(10, 16), Viseme(30, 8), Viseme(60, 19), Viseme(70, 1)]
+
+
+@given(st.lists(st.tuples(st.text(max_size=20), st.integers(0, 400)), max_size=8))
+def test_texts_are_spread_over_their_own_times(spans: list[tuple[str, int]]) -> None:
+    ends = list(itertools.accumulate(length for _, length in spans))
+    timed = [(text, end - length, end) for (text, length), end in zip(spans, ends, strict=True)]
+    shapes = spread(timed)
+    check(shapes)
+    assert all(0 <= shape.offset_ms <= ends[-1] for shape in shapes)

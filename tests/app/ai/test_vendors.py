@@ -1,0 +1,95 @@
+"""Whole streams over the vendors of the interface, played by the sandbox."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from streams.mp3 import mp3_duration_ms
+from tests.app.ai.conftest import Talk
+from tests.app.ai.test_speech import audio_of
+from tests.servers import Server
+from tests.sse_client import all_events, named
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running, listening
+
+ROOTS = {
+    "vendor_b_llm": "/openai/v1",
+    "anthropic": "/anthropic",
+    "gemini": "/gemini/v1beta",
+    "vendor_a_audio": "/azure",
+    "vendor_c": "/elevenlabs",
+    "vendor_d_audio": "/google",
+}
+MODELS = {"vendor_b_llm": "gpt-4o-mini", "anthropic": "claude-3-5-haiku-latest", "gemini": "gemini-2.5-flash"}
+VOICES = {
+    "vendor_a_audio": {"voice": "en-US-JennyNeural"},
+    "vendor_c": {"model": "eleven_flash_v2_5", "voice": "21m00Tcm4TlvDq8ikWAM"},
+    "vendor_d_audio": {"voice": "en-US-Neural2-C"},
+}
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
+        yield running
+
+
+async def account(server: Server, sandbox: Running, name: str, platform: str, key: str = "sandbox") -> None:
+    value = {"platform": platform, "base_url": sandbox.url + ROOTS[platform], "api_key": key}
+    await server.services.configs.put("default", "vendor_accounts", name, value, author="test")
+
+
+async def chat(server: Server, sandbox: Running, name: str, platform: str, key: str = "sandbox", **fields) -> None:
+    await account(server, sandbox, name, platform, key)
+    value = {"chat": {"account": name, "model": MODELS[platform]}, **fields}
+    await server.services.configs.put("default", "conversation", name, value, author="test")
+
+
+@pytest.mark.parametrize("platform", MODELS)
+async def test_every_language_model_answers(talk: Talk, server: Server, sandbox: Running, platform: str) -> None:
+    await chat(server, sandbox, "one", platform)
+    seen = await talk.turn("Tell me a story", "one")
+    assert seen[-1].name == "end", seen[-1]
+    assert len(named(seen, "assistant_output_content_segment")) >= 3
+    billed = next(iter(sandbox.bill.since(0))).billed
+    price = seen[-1].content["unit_price"]
+    assert (price["input_token"], price["output_token"]) == (billed["input_tokens"], billed["output_tokens"])
+
+
+async def test_three_vendors_fall_over_one_after_another(talk: Talk, server: Server, sandbox: Running) -> None:
+    await chat(server, sandbox, "a", "vendor_b_llm", key_of(fault="unavailable"))
+    await chat(server, sandbox, "b", "gemini", key_of(fault="error_inside_200", position="before"))
+    await chat(server, sandbox, "c", "anthropic")
+    seen = await talk.turn("Hello", "a", "b", "c")
+    assert seen[-1].content["strategy"] == "c"
+
+
+async def test_a_cut_answer_is_gone_on_with_by_a_model_that_takes_a_beginning(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await chat(
+        server, sandbox, "cut", "vendor_b_llm", key_of(fault="cut_mid_stream", position=4), on_break="continue"
+    )
+    await chat(server, sandbox, "next", "anthropic", key_of(text="and that is how it ended."))
+    seen = await talk.turn("Tell me a story", "cut", "next")
+    assert seen[-1].name == "end", seen[-1]
+    assert "assistant_output_restart" not in [event.name for event in seen]
+    text = "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
+    assert text.endswith("and that is how it ended.")
+    assert len(text) > len("and that is how it ended.")
+    assert seen[-1].content["strategy"] == "next"
+
+
+@pytest.mark.parametrize("platform", VOICES)
+async def test_every_voice_speaks_with_mouth_shapes(
+    talk: Talk, server: Server, sandbox: Running, platform: str
+) -> None:
+    await account(server, sandbox, "voice", platform)
+    value = {"account": "voice", "need_viseme": True, **VOICES[platform]}
+    await server.services.configs.put("default", "speech", "one", value, author="test")
+    body = {"text": "Good morning to you. How are you?", "strategies": ["one"]}
+    async with talk.post("/bp/ai/audio/tts", json=body) as response:
+        seen = await all_events(response)
+    assert seen[-1].name == "end", seen[-1]
+    assert mp3_duration_ms(audio_of(named(seen, "audio_chunk"))) > 1_000
+    assert sum(len(content["visemes"]) for content in named(seen, "viseme")) > 5

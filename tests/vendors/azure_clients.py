@@ -1,0 +1,100 @@
+"""Our clients of vendor A, at any address or at the sandbox, and what came of asking them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import SecretStr
+
+from vendors.account import Account, AssessmentSpec, RecognitionSpec, SpeechSpec
+from vendors.protocols import (
+    Assessment,
+    AssessmentItem,
+    AssessmentRequest,
+    AudioBytes,
+    AudioFormat,
+    AudioInput,
+    SpeechItem,
+    Transcript,
+    Viseme,
+    Visemes,
+)
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+from vendors.speech.azure_assess import AzureAssessment
+from vendors.speech.azure_stt import AzureRecognition
+from vendors.speech.azure_tts import AzureSpeech
+from vendors.transport import VendorHttp
+
+PCM = AudioFormat("audio/pcm", 16_000)
+REFERENCE = "Good morning, my friend."
+JENNY = "en-US-JennyNeural"
+SAID = "Good morning, how are you?"
+
+
+def voice(http: VendorHttp | None, url: str, *, key: str = "k1", **spec: Any) -> AzureSpeech:
+    account = Account("main", "vendor_a_audio", url, SecretStr(key))
+    return AzureSpeech(http, account, SpeechSpec("", **{"voice": JENNY, **spec}))  # type: ignore[arg-type]
+
+
+def speaker(
+    http: VendorHttp, sandbox: Running, *, spec: dict[str, Any] | None = None, **orders: Any
+) -> AzureSpeech:
+    return voice(http, f"{sandbox.url}/azure", key=key_of(**orders), **(spec or {}))
+
+
+async def spoken(client: AzureSpeech, text: str = SAID) -> list[SpeechItem]:
+    async with client.speak(text) as items:
+        return [item async for item in items]
+
+
+def audio_of(items: Iterable[SpeechItem]) -> bytes:
+    return b"".join(item.audio for item in items if isinstance(item, AudioBytes))
+
+
+def shapes_of(items: Iterable[SpeechItem]) -> list[Viseme]:
+    return [shape for item in items if isinstance(item, Visemes) for shape in item.visemes]
+
+
+def recognizer(http: VendorHttp | None, url: str, *, key: str = "k1", **spec: Any) -> AzureRecognition:
+    account = Account("main", "vendor_a_audio", url, SecretStr(key))
+    return AzureRecognition(http, account, RecognitionSpec(**{"model": "", **spec}))  # type: ignore[arg-type]
+
+
+def hearer(http: VendorHttp, sandbox: Running, **orders: Any) -> AzureRecognition:
+    return recognizer(http, f"{sandbox.url}/azure", key=key_of(**orders))
+
+
+async def heard(client: AzureRecognition, audio: AudioInput, kind: AudioFormat = PCM) -> list[Transcript]:
+    async with client.transcribe(audio, kind) as transcripts:
+        return [transcript async for transcript in transcripts]
+
+
+def assessor(http: VendorHttp | None, url: str, *, key: str = "k1", **options: Any) -> AzureAssessment:
+    account = Account("main", "vendor_a_pronunciation", url, SecretStr(key))
+    return AzureAssessment(http, account, AssessmentSpec(options=options))  # type: ignore[arg-type]
+
+
+def grader(http: VendorHttp, sandbox: Running, **orders: Any) -> AzureAssessment:
+    return assessor(http, f"{sandbox.url}/azure", key=key_of(**orders))
+
+
+def ask(reference: str = REFERENCE, **fields: Any) -> AssessmentRequest:
+    return AssessmentRequest(reference, **fields)
+
+
+async def items_of(client: AzureAssessment, audio: AudioInput, request: AssessmentRequest) -> list[AssessmentItem]:
+    async with client.assess(audio, request) as items:
+        return [item async for item in items]
+
+
+async def assessed(client: AzureAssessment, audio: AudioInput, request: AssessmentRequest) -> Assessment:
+    """The result, which is the last item and the only one of its kind."""
+    *partial, result = await items_of(client, audio, request)
+    assert all(isinstance(item, Transcript) and not item.final for item in partial)
+    assert isinstance(result, Assessment)
+    return result
+
+
+def words(result: Assessment) -> list[tuple[str, str]]:
+    told = result.raw["NBest"][0]["Words"]
+    return [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in told]

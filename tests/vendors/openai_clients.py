@@ -1,0 +1,112 @@
+"""Our clients of OpenAI's protocol, each asked one thing of the sandbox."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from pydantic import SecretStr
+
+from streams.tape import Tape
+from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.chat.openai import OpenAIChat
+from vendors.chat.openai_audio import OpenAIAudio
+from vendors.protocols import (
+    AudioBytes,
+    AudioFormat,
+    ChatMessage,
+    Finish,
+    SpeechFormat,
+    TextDelta,
+    Transcript,
+    Usage,
+)
+from vendors.sandbox.content import speech
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+from vendors.speech.openai import OpenAITranscription
+from vendors.speech.openai_speech import OpenAISpeech
+from vendors.transport import VendorHttp
+
+Opened = AbstractAsyncContextManager[AsyncIterator[Any]]
+Ask = Callable[[VendorHttp, Account], Opened]
+
+TEXT = "The boats go out with the tide, and nobody is in a hurry to be back."
+PCM = AudioFormat("audio/pcm", 16_000)
+
+
+def account(sandbox: Running, platform: str = "vendor_b_llm", **orders: object) -> Account:
+    return Account("main", platform, f"{sandbox.url}/openai/v1", SecretStr(key_of(**orders)))
+
+
+def chat(http: VendorHttp, to: Account) -> Opened:
+    return OpenAIChat(http, to, ChatSpec("gpt-4o")).reply([ChatMessage("user", "repeat 20 words")])
+
+
+def voice(**spec: Any) -> Ask:
+    asked = SpeechSpec(**{"model": "gpt-4o-mini-tts", **spec})
+    return lambda http, to: OpenAISpeech(http, to, asked).speak(TEXT)
+
+
+def reader(**spec: Any) -> Ask:
+    asked = SpeechSpec(**{"model": "gpt-audio", **spec})
+    return lambda http, to: OpenAIAudio(http, to, asked).speak(TEXT)
+
+
+def ear(**spec: Any) -> Ask:
+    asked = RecognitionSpec(**{"model": "gpt-4o-transcribe", **spec})
+
+    def ask(http: VendorHttp, to: Account) -> Opened:
+        tape = Tape()
+        tape.write(speech("Good morning to you all.", 16_000))
+        tape.end()
+        return OpenAITranscription(http, to, asked).transcribe(tape, PCM)
+
+    return ask
+
+
+STREAMS: dict[str, Ask] = {
+    "chat": chat,
+    "speech_events": voice(),
+    "speech_events_wav": voice(audio_format="wav"),
+    "reader_wav": reader(audio_format="wav"),
+    "ear_streamed": ear(),
+}
+"""Answers of events, in which every fault can come."""
+
+BODIES: dict[str, Ask] = {
+    "speech_body": voice(model="tts-1"),
+    "speech_body_wav": voice(model="tts-1", audio_format="wav"),
+}
+
+WHOLES: dict[str, Ask] = {
+    "reader_mp3": reader(),
+    "ear": ear(model="whisper-1"),
+    "ear_verbose": ear(model="whisper-1", options={"response_format": "verbose_json"}),
+}
+
+CLIENTS = STREAMS | BODIES | WHOLES
+
+
+def is_output(item: Any) -> bool:
+    """What a client is asked for: nothing else keeps a stream from falling back. Of an ear also what is partial."""
+    return bool(item.text if isinstance(item, TextDelta | Transcript) else getattr(item, "audio", b""))
+
+
+def output(items: list[Any]) -> str | bytes:
+    """All output joined; what an ear has heard last."""
+    texts = [item.text for item in items if isinstance(item, TextDelta)]
+    heard = [item.text for item in items if isinstance(item, Transcript)]
+    return (
+        "".join(texts) or "".join(heard[-1:]) or b"".join(item.audio for item in items if type(item) is AudioBytes)
+    )
+
+
+async def collect(opened: Opened, into: list[Any]) -> list[Any]:
+    async with opened as items:
+        async for item in items:
+            into.append(item)  # noqa: PERF401 - kept when reading fails, too
+    return into
+
+
+def ends_well(items: list[Any]) -> bool:
+    return isinstance(items[-1], Finish | Transcript | Usage | AudioBytes | SpeechFormat)

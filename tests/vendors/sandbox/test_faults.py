@@ -1,0 +1,76 @@
+"""Orders in keys, and the dice that they throw."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.wire.errors import InvalidParameter
+from vendors.sandbox.faults import Fault, Orders, key_of
+
+
+def test_key_without_orders_has_none():
+    assert Orders.of_key("sandbox") == Orders()
+
+
+def test_orders_are_read_from_the_key():
+    key = "sandbox,fault=cut_mid_stream,position=before,rate=0.05,seed=7,pace_ms=20,text=Hi%2C%20you%20%3D%20me"
+
+    assert Orders.of_key(key) == Orders(
+        fault=Fault.CUT_MID_STREAM, position=0, rate=0.05, seed=7, pace_ms=20, text="Hi, you = me"
+    )
+
+
+@given(st.text(max_size=40), st.integers(0, 9), st.sampled_from(Fault))
+def test_key_that_is_made_is_read_the_same(text: str, position: int, fault: Fault):
+    key = key_of(text=text, position=position, fault=fault)
+
+    assert key.isascii()
+    assert Orders.of_key(key) == Orders(text=text, position=position, fault=fault)
+
+
+@pytest.mark.parametrize(("position", "outputs"), [("before", 0), ("after", 1), ("0", 0), ("7", 7)])
+def test_position_is_a_word_or_a_count(position: str, outputs: int):
+    assert Orders.of_key(f"sandbox,position={position}").position == outputs
+
+
+def test_any_other_key_is_plain_and_not_told_whole():
+    assert Orders.of_key("sk-secret,fault=server_error") == Orders(name="sk-s…")
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("sandbox,fualt=server_error", "fualt is unknown"),
+        ("sandbox,fault=earthquake", "fault must be one of"),
+        ("sandbox,rate=2", "rate "),
+        ("sandbox,position=behind", "position "),
+        ("sandbox,position=-1", "position "),
+        ("sandbox,times", "times "),
+        ("sandbox,", " is unknown"),
+    ],
+)
+def test_misspelt_order_is_told(key: str, told: str):
+    with pytest.raises(InvalidParameter, match=told):
+        Orders.of_key(key)
+
+
+def falls(orders: Orders, calls: int = 1_000) -> list[bool]:
+    return [orders.has_fault(number) for number in range(calls)]
+
+
+def test_rate_is_the_share_of_calls_and_the_same_every_time():
+    orders = Orders(fault=Fault.SERVER_ERROR, rate=0.05, seed=7)
+
+    assert falls(orders) == falls(orders)
+    assert 30 < sum(falls(orders)) < 70
+    assert falls(orders) != falls(Orders(fault=Fault.SERVER_ERROR, rate=0.05, seed=8))
+
+
+def test_whole_rate_is_every_call_and_none_is_no_call():
+    assert all(falls(Orders(fault=Fault.SERVER_ERROR)))
+    assert not any(falls(Orders(fault=Fault.SERVER_ERROR, rate=0)))
+    assert not any(falls(Orders()))
+
+
+def test_times_are_the_first_calls():
+    assert falls(Orders(fault=Fault.SERVER_ERROR, times=2), 4) == [True, True, False, False]

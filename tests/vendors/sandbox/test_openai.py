@@ -1,0 +1,343 @@
+"""Sandboxed OpenAI by the letter: frames, headers, and what it refuses with which words."""
+
+import io
+import re
+import wave
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from aiohttp import FormData
+
+from streams.audio import MP3, sniff, wav_header
+from tests.vendors.sandbox.asking import Asking, events, refusal
+from vendors.sandbox.content import mp3, speech
+
+CHAT = "/openai/v1/chat/completions"
+SPEECH = "/openai/v1/audio/speech"
+HEARING = "/openai/v1/audio/transcriptions"
+HELLO = {
+    "model": "gpt-4o",
+    "messages": [{"role": "user", "content": "Good day to you, my dear old friend of mine!"}],
+}
+SAY = {"model": "tts-1", "input": "Hello you", "voice": "alloy"}
+AUDIO = {"model": "gpt-audio", "modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "pcm16"}}
+GOOD_WAV = wav_header(16_000, data_bytes=32_000) + speech("x" * 15, 16_000)
+
+
+async def test_chat_streams_role_words_reason_usage_and_end(ask: Asking):
+    body = {**HELLO, "stream": True, "stream_options": {"include_usage": True}}
+
+    async with ask.post(CHAT, body) as response:
+        head, *words, finish, usage, done = await events(response)
+
+    assert head["choices"][0]["delta"] == {"role": "assistant", "content": "", "refusal": None}
+    assert head["object"] == "chat.completion.chunk"
+    assert {chunk["id"] for chunk in (head, *words, finish, usage)} == {head["id"]}
+    assert head["id"].startswith("chatcmpl-")
+    assert all(chunk["usage"] is None and chunk["obfuscation"] for chunk in words)
+    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in words)
+    text = "".join(chunk["choices"][0]["delta"]["content"] for chunk in words)
+    assert text == f"You said: {HELLO['messages'][0]['content']}"  # type: ignore[index]
+    assert finish["choices"] == [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}]
+    assert usage["choices"] == []
+    assert usage["usage"]["prompt_tokens"] == 10
+    assert usage["usage"]["completion_tokens"] == len(words) == 12
+    assert usage["usage"]["total_tokens"] == 22
+    assert done == "[DONE]"
+
+
+async def test_chat_streams_no_usage_and_no_padding_where_none_is_wanted(ask: Asking):
+    async with ask.post(CHAT, {**HELLO, "stream": True}) as response:
+        chunks = (await events(response))[:-1]
+    async with ask.post(
+        CHAT, {**HELLO, "stream": True, "stream_options": {"include_obfuscation": False}}
+    ) as response:
+        plain = (await events(response))[:-1]
+
+    assert not [chunk for chunk in chunks if "usage" in chunk or not chunk["choices"]]
+    assert not [chunk for chunk in plain if "obfuscation" in chunk]
+
+
+async def test_chat_that_is_not_streamed_is_one_object(ask: Asking):
+    async with ask.post(CHAT, {**HELLO, "max_completion_tokens": 3}) as response:
+        answer = await response.json()
+
+    assert answer["object"] == "chat.completion"
+    (choice,) = answer["choices"]
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": "You said: Good ",
+        "refusal": None,
+        "annotations": [],
+    }
+    assert choice["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == 3
+
+
+async def test_every_answer_carries_the_vendors_headers(ask: Asking):
+    async with ask.post(CHAT, HELLO) as good, ask.post(CHAT, {}) as bad, ask.post(CHAT, HELLO, "wrong") as unknown:
+        answers = [good, bad, unknown]
+
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 3
+    for answer in answers:
+        assert answer.headers["openai-version"] == "2020-10-01"
+        assert re.fullmatch(r"\d+ms", answer.headers["x-ratelimit-reset-tokens"])
+
+
+async def test_models_are_listed(ask: Asking):
+    async with ask.get("/openai/v1/models") as response:
+        models = await response.json()
+
+    assert models["object"] == "list"
+    assert {"gpt-4o", "whisper-1", "tts-1", "gpt-audio"} <= {model["id"] for model in models["data"]}
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-2024-11-20", "gpt-3.5-turbo-0125", "o3"])
+async def test_model_is_known_by_its_snapshots_too(ask: Asking, model: str):
+    async with ask.post(CHAT, {**HELLO, "model": model}) as response:
+        assert (await response.json())["model"] == model
+
+
+def chat(**fields: Any) -> dict[str, Any]:
+    return {**HELLO, **fields}
+
+
+def say(**fields: Any) -> dict[str, Any]:
+    return {**SAY, **fields}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "param", "code"),
+    [
+        (CHAT, b"{", 400, None, None),
+        (CHAT, b"[]", 400, None, None),
+        (CHAT, {"messages": []}, 400, None, None),
+        (CHAT, {"model": "gpt-4o"}, 400, "messages", "missing_required_parameter"),
+        (CHAT, chat(messages=[]), 400, "messages", "empty_array"),
+        (CHAT, chat(messages="hi"), 400, "messages", "invalid_type"),
+        (CHAT, chat(messages=["hi"]), 400, "messages[0]", "invalid_type"),
+        (CHAT, chat(messages=[{"role": "bot", "content": "hi"}]), 400, "messages[0].role", "invalid_value"),
+        (CHAT, chat(messages=[{"role": "user", "content": None}]), 400, "messages.[0].content", None),
+        (CHAT, chat(model="gpt-9"), 404, None, "model_not_found"),
+        (CHAT, chat(model="tts-1"), 404, "model", None),
+        (CHAT, chat(temperature=3), 400, "temperature", "integer_above_max_value"),
+        (CHAT, chat(temperature=2.5), 400, "temperature", "decimal_above_max_value"),
+        (CHAT, chat(temperature="hot"), 400, "temperature", "invalid_type"),
+        (CHAT, chat(max_completion_tokens=0), 400, "max_completion_tokens", "integer_below_min_value"),
+        (CHAT, chat(temprature=1), 400, "temprature", "unknown_parameter"),
+        (CHAT, chat(stream_options={"include_usage": True}), 400, "stream_options", None),
+        (CHAT, chat(model="o3", max_tokens=5), 400, "max_tokens", "unsupported_parameter"),
+        (CHAT, chat(model="gpt-5", temperature=0.5), 400, "temperature", "unsupported_value"),
+        (
+            CHAT,
+            chat(messages=[{"role": "user", "content": "a " * 128_001}]),
+            400,
+            "messages",
+            "context_length_exceeded",
+        ),
+        (CHAT, chat(model="gpt-audio"), 400, "model", "invalid_value"),
+        (CHAT, chat(model="gpt-audio", modalities=["text", "audio"]), 400, "audio", "missing_required_parameter"),
+        (CHAT, chat(**AUDIO | {"model": "gpt-4o"}), 400, "modalities", "invalid_value"),
+        (CHAT, chat(**AUDIO | {"audio": {"format": "wav"}}), 400, "voice", "missing_required_parameter"),
+        (CHAT, chat(**AUDIO | {"audio": {"voice": "bob", "format": "wav"}}), 400, "voice", "invalid_value"),
+        (
+            CHAT,
+            chat(stream=True, **AUDIO | {"audio": {"voice": "alloy", "format": "wav"}}),
+            400,
+            "audio.format",
+            "unsupported_value",
+        ),
+        (SPEECH, say(model="gpt-4o"), 404, "model", None),
+        (SPEECH, say(input=None), 400, "input", "missing_required_parameter"),
+        (SPEECH, say(input=""), 400, "input", "empty_string"),
+        (SPEECH, say(input="x" * 4_097), 400, "input", "string_above_max_length"),
+        (SPEECH, say(input=5), 400, "input", "invalid_type"),
+        (SPEECH, {"model": "tts-1", "input": "a"}, 400, "voice", "missing_required_parameter"),
+        (SPEECH, say(voice="marin"), 400, "voice", "invalid_value"),
+        (SPEECH, say(response_format="ogg"), 400, "response_format", "invalid_value"),
+        (SPEECH, say(speed=5), 400, "speed", "integer_above_max_value"),
+        (SPEECH, say(speed=0.1), 400, "speed", "decimal_below_min_value"),
+        (SPEECH, say(stream_format="sse"), 400, "stream_format", "unsupported_value"),
+        (SPEECH, say(instructions="x" * 4_097), 400, "instructions", "string_above_max_length"),
+        (SPEECH, say(pitch=1), 400, "pitch", "unknown_parameter"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_is_refused_with_field_and_code(
+    ask: Asking, path: str, body: Any, *, status: int, param: str | None, code: str | None
+):
+    async with ask.post(path, body) as response:
+        told, error = await refusal(response)
+
+    assert (told, error["param"], error["code"]) == (status, param, code)
+    assert error["type"] == "invalid_request_error"
+    (entry,) = ask.running.bill.since()
+    assert (entry.how, entry.billed) == ("refused", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (SPEECH, say(response_format="opus")),
+        (CHAT, chat(**AUDIO | {"audio": {"voice": "alloy", "format": "flac"}})),
+    ],
+)
+async def test_audio_that_cannot_be_made_here_is_told_as_that(ask: Asking, path: str, body: Any):
+    async with ask.post(path, body) as response:
+        assert response.status == 501
+        assert "is not encoded here" in (await response.json())["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("response_format", "content_type"),
+    [("mp3", "audio/mpeg"), ("wav", "audio/wav"), ("pcm", "audio/pcm")],
+)
+async def test_speech_is_the_same_sound_in_every_format(ask: Asking, response_format: str, content_type: str):
+    async with ask.post(SPEECH, say(response_format=response_format)) as response:
+        assert response.content_type == content_type
+        assert response.headers["Transfer-Encoding"] == "chunked"
+        audio = await response.read()
+
+    samples = speech("Hello you", 24_000)
+    if response_format == "mp3":
+        assert sniff(audio) == MP3
+    assert (
+        audio == {"mp3": mp3(samples, 24_000), "wav": wav_header(24_000) + samples, "pcm": samples}[response_format]
+    )
+
+
+async def test_speech_of_the_newer_model_can_come_as_events(ask: Asking):
+    async with ask.post(SPEECH, say(model="gpt-4o-mini-tts", stream_format="sse")) as response:
+        *deltas, done = await events(response)
+
+    assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
+    assert b"".join(b64decode(delta["audio"]) for delta in deltas) == mp3(speech("Hello you", 24_000), 24_000)
+    assert done["type"] == "speech.audio.done"
+    assert done["usage"]["input_tokens"] == 2
+    assert done["usage"]["output_tokens"] == 2 * len(deltas)
+
+
+async def test_speech_in_chat_streams_odd_pieces_and_no_finish_reason(ask: Asking):
+    body = {**AUDIO, "messages": HELLO["messages"], "stream": True, "stream_options": {"include_usage": True}}
+
+    async with ask.post(CHAT, body) as response:
+        head, *deltas, last, usage, done = await events(response)
+
+    opened = head["choices"][0]["delta"]
+    assert (opened["content"], opened["audio"]["transcript"]) == (None, "")
+    spoken = [chunk["choices"][0]["delta"]["audio"] for chunk in deltas]
+    text = f"You said: {HELLO['messages'][0]['content']}"  # type: ignore[index]
+    assert "".join(audio.get("transcript", "") for audio in spoken) == text
+    pieces = [b64decode(audio["data"]) for audio in spoken if "data" in audio]
+    assert b"".join(pieces) == speech(text, 24_000)
+    assert {len(piece) % 2 for piece in pieces[:-1]} == {1}
+    assert list(last["choices"][0]) == ["index", "delta"]
+    assert list(last["choices"][0]["delta"]["audio"]) == ["expires_at"]
+    assert usage["usage"]["completion_tokens_details"]["audio_tokens"] == 2 * len(pieces)
+    assert done == "[DONE]"
+
+
+async def test_speech_in_chat_that_is_not_streamed_is_a_file_beside_its_transcript(ask: Asking):
+    body = {**AUDIO, "messages": HELLO["messages"], "audio": {"voice": "cedar", "format": "wav"}}
+
+    async with ask.post(CHAT, body) as response:
+        message = (await response.json())["choices"][0]["message"]
+
+    assert message["content"] is None
+    with wave.open(io.BytesIO(b64decode(message["audio"]["data"]))) as file:
+        assert file.getframerate() == 24_000
+        assert file.readframes(1 << 20) == speech(message["audio"]["transcript"], 24_000)
+
+
+def form(audio: bytes | None = GOOD_WAV, filename: str = "a.wav", **fields: str) -> FormData:
+    body = FormData(default_to_multipart=True)
+    for name, value in {"model": "whisper-1", **fields}.items():
+        body.add_field(name.replace("__", "[]"), value)
+    if audio is not None:
+        body.add_field("file", io.BytesIO(audio), filename=filename)
+    return body
+
+
+def hear(ask: Asking, body: FormData):
+    headers = {"Authorization": "Bearer sandbox,text=Hello%20out%20there"}
+    return ask.http.post(f"{ask.running.url}{HEARING}", data=body, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param", "code"),
+    [
+        (form(None), 400, "file", "missing_required_parameter"),
+        (form(filename="a.pcm"), 400, "file", None),
+        (form(b"\0" * 4_000), 400, "file", "invalid_value"),
+        (form(wav_header(16_000, data_bytes=1_600) + bytes(1_600)), 400, "file", "audio_too_short"),
+        (form(wav_header(16_000, data_bytes=30_000_000) + bytes(30_000_000)), 413, None, None),
+        (form(model="gpt-4o"), 404, "model", None),
+        (form(language="english"), 400, "language", "invalid_language_format"),
+        (form(response_format="xml"), 400, "response_format", "unsupported_value"),
+        (
+            form(model="gpt-4o-transcribe", response_format="verbose_json"),
+            400,
+            "response_format",
+            "unsupported_value",
+        ),
+        (form(model="gpt-4o-transcribe-diarize", prompt="x"), 400, "prompt", "unsupported_parameter"),
+        (form(model="gpt-transcribe", language="en"), 400, "language", "unsupported_parameter"),
+        (form(timestamp_granularities__="word"), 400, "timestamp_granularities", "unsupported_value"),
+        (form(lang="en"), 400, "lang", "unknown_parameter"),
+    ],
+)
+async def test_what_is_wrong_with_a_recording_is_refused(
+    ask: Asking, body: FormData, *, status: int, param: str | None, code: str | None
+):
+    async with hear(ask, body) as response:
+        told, error = await refusal(response)
+
+    assert (told, error["param"], error["code"]) == (status, param, code)
+
+
+async def test_diarization_of_long_audio_wants_a_strategy(ask: Asking):
+    audio = wav_header(16_000, data_bytes=992_000) + speech("x" * 465, 16_000)
+
+    async with hear(ask, form(audio, model="gpt-4o-transcribe-diarize")) as response:
+        assert (await refusal(response))[1]["param"] == "chunking_strategy"
+
+
+async def test_whisper_tells_words_and_segments(ask: Asking):
+    body = form(response_format="verbose_json", timestamp_granularities__="word")
+
+    async with hear(ask, body) as response:
+        answer = await response.json()
+
+    assert (answer["text"], answer["duration"], answer["task"]) == ("Hello out there", 1.0, "transcribe")
+    assert [word["word"] for word in answer["words"]] == ["Hello", "out", "there"]
+    assert answer["words"][-1]["end"] == 1.0
+    assert answer["usage"] == {"type": "duration", "seconds": 1}
+
+
+async def test_whisper_passes_over_the_wish_to_stream(ask: Asking):
+    async with hear(ask, form(stream="true")) as response:
+        assert (await response.json())["text"] == "Hello out there"
+
+
+async def test_plain_text_is_a_line(ask: Asking):
+    async with hear(ask, form(response_format="text")) as response:
+        assert (response.content_type, await response.text()) == ("text/plain", "Hello out there\n")
+
+
+async def test_newer_models_stream_what_they_write(ask: Asking):
+    async with hear(ask, form(model="gpt-4o-transcribe", stream="true", prompt="two words")) as response:
+        *deltas, done = await events(response)
+
+    assert [delta["delta"] for delta in deltas] == ["Hello", " out", " there"]
+    assert {delta["type"] for delta in deltas} == {"transcript.text.delta"}
+    assert done == {
+        "type": "transcript.text.done",
+        "text": "Hello out there",
+        "usage": {
+            "type": "tokens",
+            "input_tokens": 12,
+            "input_token_details": {"text_tokens": 2, "audio_tokens": 10},
+            "output_tokens": 3,
+            "total_tokens": 15,
+        },
+    }

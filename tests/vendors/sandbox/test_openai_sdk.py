@@ -1,0 +1,168 @@
+"""OpenAI's own client against the sandbox: it understands the twin, and gets what our clients get."""
+
+import io
+from base64 import b64decode
+from collections.abc import AsyncIterator
+
+import pytest
+
+from streams.audio import wav_header
+from tests.vendors.openai_clients import TEXT, account, collect, output, reader, voice
+from vendors.account import ChatSpec, RecognitionSpec
+from vendors.chat.openai import OpenAIChat
+from vendors.protocols import AudioFormat, ChatMessage, Transcript, Usage
+from vendors.sandbox.content import speech
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+from vendors.speech.openai import OpenAITranscription
+from vendors.transport import VendorHttp
+
+openai = pytest.importorskip("openai", reason="OpenAI's own client is not installed")
+
+ASKED = "Tell me a story about the sea, please."
+WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
+
+
+class _Wav:
+    """A recording as an input."""
+
+    async def read(self):
+        yield WAV
+
+
+def client(sandbox: Running, **orders: object):
+    return openai.AsyncOpenAI(base_url=f"{sandbox.url}/openai/v1", api_key=key_of(**orders), max_retries=1)
+
+
+@pytest.fixture
+async def theirs(sandbox: Running) -> AsyncIterator["openai.AsyncOpenAI"]:
+    async with client(sandbox) as opened:
+        yield opened
+
+
+async def test_chat_stream_gives_the_same_text_and_usage(http: VendorHttp, sandbox: Running, theirs):
+    ours = await collect(
+        OpenAIChat(http, account(sandbox), ChatSpec("gpt-4o")).reply([ChatMessage("user", ASKED)]), []
+    )
+    stream = await theirs.chat.completions.create(
+        model="gpt-4o",
+        messages=[{"role": "user", "content": ASKED}],
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = [chunk async for chunk in stream]
+
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == output(ours)
+    assert len(text) > 300
+    usage = chunks[-1].usage
+    assert Usage(usage.prompt_tokens, usage.completion_tokens) in ours
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+
+
+async def test_chat_that_is_not_streamed_gives_the_same_text(sandbox: Running, theirs):
+    answer = await theirs.chat.completions.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "who are you"}]
+    )
+
+    assert answer.choices[0].message.content.startswith("I am a scripted model")
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+@pytest.mark.parametrize("model", ["tts-1", "gpt-4o-mini-tts"])
+@pytest.mark.parametrize("audio_format", ["mp3", "wav"])
+async def test_speech_gives_the_same_bytes(
+    http: VendorHttp, sandbox: Running, theirs, model: str, audio_format: str
+):
+    ours = output(await collect(voice(model=model, audio_format=audio_format)(http, account(sandbox)), []))
+    async with theirs.audio.speech.with_streaming_response.create(
+        model=model, voice="alloy", input=TEXT, response_format="mp3" if audio_format == "mp3" else "pcm"
+    ) as answer:
+        audio = b"".join([piece async for piece in answer.iter_bytes()])
+
+    assert audio == ours
+    assert len(audio) > 10_000
+
+
+async def test_transcription_gives_the_same_text(http: VendorHttp, sandbox: Running):
+    text = "Ein Satz, zwei Wörter mehr."
+    spec = RecognitionSpec("gpt-4o-transcribe", language_code="de")
+    ours = OpenAITranscription(http, account(sandbox, text=text), spec)
+
+    async with client(sandbox, text=text) as theirs:
+        asked = {"model": "gpt-4o-transcribe", "language": "de", "response_format": "json"}
+        whole = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), **asked)
+        stream = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), stream=True, **asked)
+        events = [event async for event in stream]
+    heard = await collect(ours.transcribe(_Wav(), AudioFormat("audio/wav", 0)), [])
+
+    assert whole.text == text
+    assert heard[-1] == Transcript(text, final=True)
+    assert "".join(event.delta for event in events[:-1]) == text
+    assert (events[-1].type, events[-1].text) == ("transcript.text.done", text)
+    assert whole.usage.model_dump() == events[-1].usage.model_dump()
+    first, second, third = (entry.billed for entry in sandbox.bill.since())
+    assert first == second == third
+
+
+async def test_whisper_tells_its_words(sandbox: Running):
+    async with client(sandbox, text="one two") as theirs:
+        answer = await theirs.audio.transcriptions.create(
+            file=("a.wav", io.BytesIO(WAV)),
+            model="whisper-1",
+            response_format="verbose_json",
+            timestamp_granularities=["word", "segment"],
+        )
+
+    assert answer.duration == 2.0
+    assert [word.word for word in answer.words] == ["one", "two"]
+    assert answer.segments[0].text == "one two"
+
+
+async def test_speech_in_chat_gives_the_same_bytes(http: VendorHttp, sandbox: Running, theirs):
+    ours = output(await collect(reader(audio_format="mp3")(http, account(sandbox)), []))
+    answer = await theirs.chat.completions.create(
+        model="gpt-audio",
+        modalities=["text", "audio"],
+        audio={"voice": "alloy", "format": "mp3"},
+        messages=[{"role": "system", "content": "Read word for word."}, {"role": "user", "content": TEXT}],
+    )
+
+    spoken = answer.choices[0].message.audio
+    assert spoken.transcript == TEXT
+    assert len(ours) > 10_000
+    assert b64decode(spoken.data) == ours
+
+
+async def test_models_are_listed(theirs):
+    assert "gpt-4o" in [model.id async for model in theirs.models.list()]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "calls"),
+    [
+        ("unauthorized", "AuthenticationError", 1),
+        ("rate_limited", "RateLimitError", 2),
+        ("server_error", "InternalServerError", 2),
+        ("unavailable", "InternalServerError", 2),
+    ],
+)
+async def test_refusals_are_their_errors(sandbox: Running, fault: str, kind: str, calls: int):
+    async with client(sandbox, fault=fault, retry_after_s=0.002) as theirs:
+        with pytest.raises(getattr(openai, kind)) as error:
+            await theirs.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}])
+
+    assert error.value.request_id.startswith("req_")
+    assert len(list(sandbox.bill.since())) == calls
+
+
+async def test_error_inside_the_stream_is_their_error(sandbox: Running):
+    async with client(sandbox, fault="error_inside_200", position=2) as theirs:
+        stream = await theirs.chat.completions.create(
+            model="gpt-4o", messages=[{"role": "user", "content": "repeat 9 words"}], stream=True
+        )
+        seen = [(await anext(stream)).choices[0].delta.content for _ in range(3)]
+        with pytest.raises(openai.APIError, match="The server had an error"):
+            await anext(stream)
+
+    assert seen == ["", "word1 ", "word2 "]

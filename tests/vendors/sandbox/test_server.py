@@ -1,0 +1,319 @@
+"""The sandbox itself: its bill, its switches, sockets, and who leaves when."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp import WSMsgType, web
+
+from streams.wire.codec import now_ms
+from tests.vendors.sandbox.asking import Asking
+from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
+from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.flow import Close
+from vendors.sandbox.sandbox import Sandbox
+from vendors.sandbox.server import Running
+from vendors.sandbox.sockets import ClientLeft
+
+CHAT = "/openai/v1/chat/completions"
+
+
+def chat(text: str = "repeat 5 words", *, stream: bool = True) -> dict[str, object]:
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], "stream": stream}
+
+
+async def test_bill_tells_what_a_call_was_and_cost(ask: Asking):
+    begun = now_ms()
+    async with ask.post(CHAT, chat(), "sandbox,name=me") as response:
+        await response.read()
+    async with ask.get("/_sandbox/calls") as response:
+        (call,) = (await response.json())["calls"]
+
+    assert begun <= call.pop("begun") <= call.pop("ended") <= now_ms()
+    assert call == {
+        "id": 1,
+        "vendor": "openai",
+        "stage": "llm",
+        "key": "me",
+        "fault": None,
+        "how": "done",
+        "closed_ms": None,
+        "outputs": 5,
+        "billed": {"input_tokens": 3, "output_tokens": 5},
+        "asked": {"model": "gpt-4o", "stream": True},
+    }
+
+
+async def test_bill_is_read_by_key_and_from_a_call_on_and_forgotten(ask: Asking):
+    for name in ("a", "b", "a"):
+        async with ask.post(CHAT, chat(), f"sandbox,name={name}") as response:
+            await response.read()
+
+    async def ids(query: str) -> list[int]:
+        async with ask.get(f"/_sandbox/calls{query}") as response:
+            return [call["id"] for call in (await response.json())["calls"]]
+
+    assert await ids("") == [1, 2, 3]
+    assert await ids("?since=1") == [2, 3]
+    assert await ids("?key=a") == [1, 3]
+    async with ask.http.delete(f"{ask.running.url}/_sandbox/calls") as response:
+        assert response.status == 200
+    assert await ids("") == []
+    async with ask.get("/_sandbox/calls?since=x") as response:
+        assert response.status == 400
+
+
+async def test_open_call_has_no_end_and_a_cut_one_costs_what_was_made(ask: Asking):
+    async with ask.post(CHAT, chat(), "sandbox,fault=stall_mid_stream,position=3"):
+        await ask.running.bill.wait(lambda entry: entry.outputs == 3)
+        async with ask.get("/_sandbox/calls") as response:
+            (open_call,) = (await response.json())["calls"]
+    left_ms = now_ms()
+    entry = await ask.running.bill.wait()
+
+    assert (open_call["ended"], open_call["how"], open_call["closed_ms"]) == (None, None, None)
+    assert entry.how == "closed_by_client"
+    assert entry.closed_ms is not None
+    assert entry.closed_ms - left_ms < 1_000
+    assert entry.billed == {"input_tokens": 3, "output_tokens": 3}
+
+
+async def test_switched_fault_is_every_calls_whose_key_orders_none(ask: Asking):
+    async def status(key: str = "sandbox") -> int:
+        async with ask.post(CHAT, chat(), key) as response:
+            await response.read()
+            return response.status
+
+    async with ask.post("/_sandbox/faults", {"vendor": "openai", "fault": "server_error"}) as response:
+        assert response.status == 200
+    async with ask.get("/_sandbox/faults") as response:
+        assert await response.json() == {"openai": {"fault": "server_error"}}
+    assert await status() == 500
+    assert await status("sk-any") == 500
+    assert await status("sandbox,fault=unavailable") == 503
+    async with ask.http.delete(f"{ask.running.url}/_sandbox/faults?vendor=openai"):
+        pass
+    assert await status() == 200
+
+
+async def test_switch_takes_orders_too_and_clearing_takes_all(ask: Asking):
+    for vendor in ("openai", "azure"):
+        orders = {"vendor": vendor, "fault": "server_error", "times": 1}
+        async with ask.post("/_sandbox/faults", orders) as response:
+            assert response.status == 200
+
+    answers = []
+    for _ in range(2):
+        async with ask.post(CHAT, chat(stream=False)) as response:
+            answers.append(response.status)
+    async with ask.http.delete(f"{ask.running.url}/_sandbox/faults"):
+        pass
+
+    assert answers == [500, 200]
+    assert ask.running.sandbox.switches == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"vendor": "openai"},
+        {"vendor": 1, "fault": "server_error"},
+        {"vendor": "openai", "fault": "x"},
+        b"{",
+    ],
+)
+async def test_switch_that_makes_no_sense_is_refused(ask: Asking, body: object):
+    async with ask.post("/_sandbox/faults", body) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["type"] == "sandbox"
+
+
+@pytest.mark.parametrize("key", ["wrong", ""])
+async def test_wrong_key_is_refused_as_the_vendor_does_and_not_billed(ask: Asking, key: str):
+    async with ask.post(CHAT, chat(), key) as response:
+        assert response.status == 401
+        assert (await response.json())["error"]["code"] == "invalid_api_key"
+    assert list(ask.running.bill.since()) == []
+
+
+async def test_misspelt_key_is_told(ask: Asking):
+    async with ask.post(CHAT, chat(), "sandbox,fualt=server_error") as response:
+        assert response.status == 400
+        assert "fualt is unknown" in (await response.json())["error"]["message"]
+
+
+async def test_other_paths_and_methods_answer_in_json(ask: Asking):
+    for path, status in (("/openai/v1/files", 404), (CHAT, 405)):
+        async with ask.get(path) as response:
+            assert response.status == status
+            assert path in (await response.json())["error"]["message"]
+
+
+async def test_delay_comes_before_the_first_output_and_pace_between_two(ask: Asking):
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    async with ask.post(CHAT, chat(), "sandbox,delay_ms=200,pace_ms=30") as response:
+        assert clock() - begun < 0.19
+        async for line in response.content:
+            if b"word1" in line:
+                break
+        first = clock() - begun
+        await response.read()
+        last = clock() - begun
+
+    assert first > 0.19
+    assert last - first > 0.11
+
+
+async def test_broken_handshake_is_an_error_of_tls(ask: Asking):
+    with pytest.raises(aiohttp.ClientConnectorError) as error:
+        async with ask.http.get(ask.running.broken_tls_url):
+            pass
+
+    assert isinstance(error.value.os_error, ssl.SSLError)
+
+
+def _key(request: web.Request) -> str:
+    return request.headers.get("X-Key", "")
+
+
+def _refuse(fault: Fault, orders: Orders) -> Refusal:
+    return Refusal(418, {"refused": fault})
+
+
+PARROT = Dialect("parrot", _key, _refuse)
+SQUAWK = Framing("websocket", error=Close(1011, "tired"), malformed="{")
+
+
+@asynccontextmanager
+async def parrot(key: str, say: Callable[[Call], Awaitable[None]]) -> AsyncIterator[tuple[str, Sandbox]]:
+    """A vendor over a socket that does as `say`."""
+    sandbox = Sandbox()
+    app = web.Application()
+    app.add_routes([sandbox.get("/parrot", PARROT, "tts", say)])
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"ws://127.0.0.1:{runner.addresses[0][1]}/parrot", sandbox
+    finally:
+        await runner.cleanup()
+
+
+async def _repeat(call: Call) -> None:
+    """Give back three messages, one after the other."""
+    async with call.socket(SQUAWK) as (socket, flow):
+        await flow.frame("hello")
+        for _ in range(3):
+            message = await socket.receive()
+            await flow.output(message, characters=len(message))
+        await flow.frame("bye")
+
+
+async def _converse(key: str) -> tuple[list[object], int | None, Sandbox]:
+    """What a client hears that says `a`, `bb` and `ccc`, and the code that closed its socket."""
+    heard: list[object] = []
+    async with (
+        parrot(key, _repeat) as (url, sandbox),
+        aiohttp.ClientSession() as http,
+        http.ws_connect(url, headers={"X-Key": key}) as socket,
+    ):
+        for message in ("a", b"bb", "ccc"):
+            await (socket.send_str(message) if isinstance(message, str) else socket.send_bytes(message))
+        async for message in socket:
+            if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                break
+            heard.append(message.data)
+        await sandbox.bill.wait()
+        return heard, socket.close_code, sandbox
+
+
+async def test_socket_gives_frames_and_closes_well():
+    heard, code, sandbox = await _converse("sandbox")
+
+    assert (heard, code) == (["hello", "a", b"bb", "ccc", "bye"], 1000)
+    (entry,) = sandbox.bill.since()
+    assert (entry.how, entry.outputs, entry.billed) == ("done", 3, {"characters": 6})
+
+
+@pytest.mark.parametrize(
+    ("fault", "heard", "code"),
+    [
+        ("error_inside_200", ["hello", "a"], 1011),
+        ("error_inside_200,position=before", ["hello"], 1011),
+        ("malformed_frame", ["hello", "a", "{", b"bb", "ccc", "bye"], 1000),
+        ("cut_mid_stream,position=2", ["hello", "a", b"bb"], 1006),
+        ("cut_mid_stream,position=before", ["hello"], 1006),
+        ("empty_answer", ["hello", "bye"], 1000),
+    ],
+)
+async def test_faults_come_over_sockets_too(fault: str, heard: list[object], code: int):
+    told, closed, sandbox = await _converse(f"sandbox,fault={fault}")
+
+    assert (told, closed) == (heard, code)
+    assert [entry.how for entry in sandbox.bill.since()] == ["fault"]
+
+
+async def test_socket_is_refused_before_its_handshake():
+    with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+        await _converse("sandbox,fault=rate_limited")
+
+    assert error.value.status == 418
+
+
+@pytest.mark.parametrize("key", ["sandbox,fault=stall_mid_stream", "sandbox,fault=hang_before_output", "sandbox"])
+async def test_socket_that_the_client_closes_is_seen_at_once(key: str):
+    async with parrot(key, _repeat) as (url, sandbox), aiohttp.ClientSession() as http:
+        async with http.ws_connect(url, headers={"X-Key": key}) as socket:
+            await socket.send_str("a")
+            assert (await socket.receive_str()) == "hello"
+            if "hang" not in key:
+                assert (await socket.receive_str()) == "a"
+            left_ms = now_ms()
+        async with asyncio.timeout(5):
+            entry = await sandbox.bill.wait()
+
+    assert entry.closed_ms is not None
+    assert entry.closed_ms - left_ms < 1_000
+
+
+async def test_client_may_close_where_that_is_the_end():
+    async def listen(call: Call) -> None:
+        async with call.socket(SQUAWK) as (socket, flow):
+            await flow.output("all")
+            with pytest.raises(ClientLeft):
+                await socket.receive()
+
+    async with parrot("sandbox", listen) as (url, sandbox), aiohttp.ClientSession() as http:
+        async with http.ws_connect(url, headers={"X-Key": "sandbox"}) as socket:
+            assert (await socket.receive_str()) == "all"
+        async with asyncio.timeout(5):
+            entry = await sandbox.bill.wait()
+
+    assert entry.how == "done"
+
+
+async def test_order_that_the_framing_cannot_obey_is_told():
+    async def mute(call: Call) -> None:
+        async with call.socket(Framing("websocket")):
+            raise AssertionError("it is refused before")
+
+    async with parrot("sandbox", mute) as (url, _), aiohttp.ClientSession() as http:
+        headers = {"X-Key": "sandbox,fault=malformed_frame"}
+        with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+            await http.ws_connect(url, headers=headers)
+
+    assert error.value.status == 501
+
+
+async def test_sandboxes_know_nothing_of_each_other(sandbox: Running, ask: Asking):
+    async with parrot("sandbox", _repeat) as (_, other), ask.post(CHAT, chat()) as response:
+        await response.read()
+
+    assert len(list(sandbox.bill.since())) == 1
+    assert list(other.bill.since()) == []

@@ -1,0 +1,248 @@
+"""Pronunciation assessment of vendor A: asked in full, heard in phrases, told as one result."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from streams.wire.codec import loads
+from streams.wire.errors import InvalidParameter
+from tests.vendors.azure_clients import REFERENCE, ask, assessed, assessor, grader, items_of, words
+from tests.vendors.azure_service import PAUSE, REFUSED, SECOND, TONE, Service, playing, tape
+from tests.vendors.upstream import Upstream
+from vendors.errors import Garbled, Refused, VendorError
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+
+async def test_everything_that_can_be_asked_is_asked(http: VendorHttp, upstream: Upstream):
+    contexts: list[dict[str, Any]] = []
+
+    async def play(service: Service) -> None:
+        contexts.append(loads((await service.begin_turn()).body))
+        await service.samples(1 << 30)
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+    request = ask(
+        language="en-gb",
+        grading_system="FivePoint",
+        granularity="Word",
+        enable_miscue=True,
+        enable_prosody_assessment=True,
+    )
+    await assessed(assessor(http, upstream.url, phoneme_alphabet="IPA"), tape(TONE), request)
+
+    (seen,) = upstream.seen
+    assert (seen.path, seen.query["language"], seen.query["format"]) == (
+        "/stt/speech/universal/v2",
+        "en-GB",
+        "detailed",
+    )
+    assert contexts == [
+        {
+            "phraseDetection": {
+                "mode": "Conversation",
+                "language": "en-GB",
+                "enrichment": {
+                    "pronunciationAssessment": {
+                        "referenceText": REFERENCE,
+                        "gradingSystem": "FivePoint",
+                        "granularity": "Word",
+                        "dimension": "Comprehensive",
+                        "enableMiscue": True,
+                        "enableProsodyAssessment": True,
+                        "phonemeAlphabet": "IPA",
+                    }
+                },
+            },
+            "phraseOutput": {
+                "format": "Detailed",
+                "detailed": {"options": ["WordTimings", "PronunciationAssessment", "SNR"]},
+            },
+        }
+    ]
+
+
+async def test_one_phrase_is_told_as_the_vendor_told_it(http: VendorHttp, sandbox: Running):
+    result = await assessed(grader(http, sandbox), tape(TONE), ask(enable_prosody_assessment=True))
+
+    assert result.text == REFERENCE
+    raw = result.raw
+    assert (raw["RecognitionStatus"], raw["Offset"], raw["Duration"], len(raw["Id"])) == ("Success", 0, SECOND, 32)
+    (best,) = raw["NBest"]
+    assert best["Confidence"] == 0.97
+    assert set(best["PronunciationAssessment"]) == {
+        "AccuracyScore", "FluencyScore", "CompletenessScore", "ProsodyScore", "PronScore",
+    }  # fmt: skip
+    assert words(result) == [("good", "None"), ("morning", "None"), ("my", "None"), ("friend", "None")]
+    assert best["Words"][0]["Phonemes"][0].keys() == {"Phoneme", "PronunciationAssessment", "Offset", "Duration"}
+    entry = await sandbox.bill.wait()
+    assert (entry.stage, entry.how, round(entry.billed["seconds"], 3)) == ("assess", "done", 1)
+
+
+async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Running):
+    client = grader(http, sandbox, text="good uh morning|friend")
+    audio = tape(TONE, PAUSE, TONE)
+
+    result = await assessed(client, audio, ask(enable_miscue=True))
+
+    assert result.text == "good uh morning friend"
+    assert words(result) == [
+        ("good", "None"), ("uh", "Insertion"), ("morning", "None"), ("my", "Omission"), ("friend", "None"),
+    ]  # fmt: skip
+    assert (result.raw["Offset"], result.raw["Duration"]) == (0, 3 * SECOND)
+    assert result.raw["NBest"][0]["PronunciationAssessment"]["CompletenessScore"] == 75.0
+    assert "Omission" not in [error for _, error in words(await assessed(client, audio, ask()))]
+
+
+@pytest.mark.parametrize(
+    ("granularity", "parts"),
+    [("Phoneme", {"Syllables", "Phonemes"}), ("Word", set()), ("FullText", None)],
+)
+async def test_granularity_says_what_is_graded(
+    http: VendorHttp, sandbox: Running, granularity: str, parts: set[str] | None
+):
+    for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):  # one phrase, and two that are joined
+        result = await assessed(
+            grader(http, sandbox, text="good morning|my friend"),
+            audio,
+            ask(granularity=granularity, enable_miscue=True),
+        )
+        (best,) = result.raw["NBest"]
+        assert set(best["PronunciationAssessment"]) >= {"AccuracyScore", "FluencyScore", "PronScore"}
+        if parts is None:
+            assert "Words" not in best
+        else:
+            assert all(word.keys() & {"Syllables", "Phonemes"} == parts for word in best["Words"])
+
+
+async def test_five_points_are_five_at_most(http: VendorHttp, sandbox: Running):
+    for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):
+        result = await assessed(
+            grader(http, sandbox, text="good morning|my friend"), audio, ask(grading_system="FivePoint")
+        )
+        assert all(0 < score <= 5 for score in result.raw["NBest"][0]["PronunciationAssessment"].values())
+
+
+async def test_nothing_understood_is_an_empty_text(http: VendorHttp, sandbox: Running):
+    result = await assessed(grader(http, sandbox), tape(PAUSE), ask())
+
+    assert result.text == ""
+    assert result.raw["RecognitionStatus"] == "EndOfDictation"
+
+
+async def test_times_count_from_the_start_of_the_input_also_behind_an_early_end(
+    http: VendorHttp, upstream: Upstream
+):
+    def phrase(word: str, begin: int) -> dict[str, Any]:
+        grade = {"AccuracyScore": 90.0, "ErrorType": "None"}
+        times = {"Offset": begin * SECOND, "Duration": SECOND}
+        left_out = {
+            "Word": "x",
+            "Offset": 0,
+            "Duration": 0,
+            "PronunciationAssessment": grade | {"ErrorType": "Omission"},
+        }
+        said = {"Word": word, **times, "PronunciationAssessment": grade, "Phonemes": [{"Phoneme": "a", **times}]}
+        best = {
+            "Lexical": word,
+            "Display": word,
+            "PronunciationAssessment": {"AccuracyScore": 90.0},
+            "Words": [said, left_out],
+        }
+        return {"RecognitionStatus": "Success", **times, "DisplayText": word, "NBest": [best]}
+
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(2 * len(TONE))
+        await service.say("speech.phrase", phrase("one", 1))
+        await service.say("turn.end", {})
+        await service.begin_turn()
+        assert await service.samples(1 << 30) == TONE
+        await service.say("speech.phrase", phrase("two", 0))
+        await service.say("turn.end", {})
+
+    class Slow:
+        """Ends once the first turn is over: so that it is ended early."""
+
+        def __init__(self) -> None:
+            self.turns = 0
+
+        async def read(self):
+            self.turns += 1
+            yield TONE * 2
+            if self.turns == 1:
+                await asyncio.Event().wait()
+            yield TONE
+
+    upstream.will(playing(play))
+    result = await assessed(assessor(http, upstream.url), Slow(), ask("one two"))
+
+    assert [(said["Word"], said["Offset"] // SECOND) for said in result.raw["NBest"][0]["Words"]] == [
+        ("one", 1), ("x", 0), ("two", 2), ("x", 0),
+    ]  # fmt: skip
+    assert result.raw["NBest"][0]["Words"][2]["Phonemes"][0]["Offset"] == 2 * SECOND
+    assert (result.raw["Offset"], result.raw["Duration"]) == (SECOND, 2 * SECOND)
+
+
+@pytest.mark.parametrize(
+    "best",
+    [None, [], [5], [{"Words": [5]}], [{"Words": [{"Word": "hi"}]}]],
+)
+async def test_result_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, best: Any):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        for begin in (0, 1):
+            times = {"Offset": begin * SECOND, "Duration": SECOND}
+            told = {"RecognitionStatus": "Success", "DisplayText": "hi", **times, "NBest": best}
+            await service.say("speech.phrase", told)
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+
+    with pytest.raises(Garbled, match="sent an assessment of an unknown form"):
+        await assessed(assessor(http, upstream.url), tape(TONE), ask(enable_miscue=True))
+
+
+def test_wrong_option_is_named():
+    with pytest.raises(InvalidParameter, match="phoneme_alphabet"):
+        assessor(None, "http://127.0.0.1", phoneme_alphabet="morse")
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
+    with pytest.raises(Refused) as refused:
+        await assessed(grader(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE), ask())
+
+    assert (refused.value.status, refused.value.retryable) == REFUSED[fault]
+
+
+@pytest.mark.parametrize(
+    ("fault", "position", "kind"),
+    [
+        ("cut_mid_stream", "before", Garbled),
+        ("cut_mid_stream", "1000", Garbled),
+        ("malformed_frame", "after", Garbled),
+        ("error_inside_200", "before", Refused),
+        ("error_inside_200", "after", Refused),
+    ],
+)
+async def test_fault_in_a_turn_is_never_a_result(
+    http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
+):
+    with pytest.raises(kind) as failed:
+        await items_of(grader(http, sandbox, fault=fault, position=position), tape(TONE, PAUSE, TONE), ask())
+
+    assert failed.value.vendor == "vendor_a_pronunciation"
+
+
+async def test_who_stops_waiting_closes_the_call(http: VendorHttp, sandbox: Running):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await items_of(grader(http, sandbox, fault="stall_mid_stream"), tape(TONE), ask())
+
+    async with asyncio.timeout(1):
+        entry = await sandbox.bill.wait()
+    assert entry.how == "closed_by_client"

@@ -1,0 +1,287 @@
+"""Messages of vendor A's sockets, its markup, its languages, and audio cut for it."""
+
+import re
+import struct
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streams.audio import parse_wav, wav_header
+from streams.tape import Tape
+from vendors.account import Account
+from vendors.errors import Refused
+from vendors.protocols import AudioFormat
+from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame, ticks_of
+from vendors.speech.azure_languages import locale_of, word_gap
+from vendors.speech.azure_line import http_url, socket_url
+from vendors.speech.azure_sound import PIECE_BYTES, PcmFormat, Pieces, pcm_of, wait_s
+from vendors.speech.azure_ssml import Manner, ssml
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True).filter(
+    lambda name: name.lower() not in {"path", "x-requestid"}
+)
+VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40)
+HEADERS = st.dictionaries(NAMES, VALUES, max_size=5)
+PATHS = st.from_regex(r"[A-Za-z.]{1,20}", fullmatch=True)
+SPEAK, MSTTS = "{http://www.w3.org/2001/10/synthesis}", "{http://www.w3.org/2001/mstts}"
+XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def parsed(markup: str) -> ET.Element:
+    return ET.fromstring(markup)  # noqa: S314 - our own
+
+
+@given(PATHS, HEADERS, st.text())
+def test_text_message_is_read_as_it_was_written(path: str, headers: dict[str, str], body: str):
+    body = body.encode("utf-8", "replace").decode()
+    frame = read_frame(text_frame({"Path": path, "X-RequestId": "ab", **headers}, body))
+
+    assert (frame.path, frame.request_id, frame.body) == (path.lower(), "ab", body.encode())
+    for name, value in {name.lower(): value for name, value in headers.items()}.items():
+        assert frame.headers[name] == value.strip()
+
+
+@given(PATHS, HEADERS, st.binary(max_size=300))
+@example("audio", {}, b"\r\n\r\n")
+def test_binary_message_is_read_as_it_was_written(path: str, headers: dict[str, str], body: bytes):
+    frame = read_frame(binary_frame({"Path": path, "X-RequestId": "ab", **headers}, body))
+
+    assert (frame.path, frame.request_id, frame.body) == (path.lower(), "ab", body)
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200))
+def test_whatever_comes_is_a_frame_or_a_value_error(message: bytes | str):
+    with suppress(ValueError):
+        assert isinstance(read_frame(message), Frame)
+
+
+def test_headers_are_read_with_and_without_a_blank_and_in_any_case():
+    frame = read_frame("X-REQUESTID:1f\r\npath: turn.START\r\nContent-Type:a:b\r\n\r\n{}\r\n\r\n")
+
+    assert frame == Frame(
+        "turn.start", "1f", b"{}\r\n\r\n", {"x-requestid": "1f", "path": "turn.START", "content-type": "a:b"}
+    )
+
+
+def test_service_may_end_its_binary_header_with_a_blank_line():
+    head = b"Path:audio\r\nX-StreamId:9\r\n\r\n"
+    frame = read_frame(struct.pack(">H", len(head)) + head + b"\1\2")
+
+    assert (frame.path, frame.headers["x-streamid"], frame.body) == ("audio", "9", b"\1\2")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"", b"\0", b"\0\x05Path", b"\xff\xff" + b"a:b\r\n" * 20_000, b"\0\x04\xff\xff\xff\xff", b"\0\0", "",
+        "no colon\r\n\r\n",
+    ],
+    ids=["nothing", "half a length", "short", "huge", "not ASCII", "no header", "empty", "no colon"],
+)  # fmt: skip
+def test_broken_message_is_a_value_error(message: bytes | str):
+    with pytest.raises(ValueError, match=r".+"):
+        read_frame(message)
+
+
+def test_times_are_numbers_or_numbers_in_strings():
+    assert [ticks_of(value, "Offset") for value in ({"Offset": 7}, {"Offset": "7"}, {}, {"Offset": None})] == [
+        7,
+        7,
+        0,
+        0,
+    ]
+    with pytest.raises(ValueError, match="invalid literal"):
+        ticks_of({"Offset": "soon"}, "Offset")
+
+
+@given(st.text())
+@example('</voice><voice name="x">&amp; ]]> <!-- \'')
+@example("a\r\nb\x00\x0b\ud800\ufffe")
+def test_spoken_text_is_what_the_markup_holds(text: str):
+    spoken = "".join(parsed(ssml(text, Manner("en-US-JennyNeural"))).itertext())
+
+    assert spoken == re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", " ", text)
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))
+@example('x" onload="y')
+def test_voice_and_style_cannot_leave_their_attributes(name: str):
+    root = parsed(ssml("hi", Manner(name, style=name, role=name, language="de-AT")))
+
+    (voice,) = root
+    assert voice.get("name") == name
+    played = next(root.iter(f"{MSTTS}express-as"))
+    assert (played.get("style"), played.get("role")) == (name, name)
+
+
+def test_signs_that_no_markup_can_hold_are_blanks_in_attributes_too():
+    assert parsed(ssml("hi", Manner("a\0b", style="c\x0bd")))[0].get("name") == "a b"
+
+
+def test_manner_becomes_markup():
+    manner = Manner(
+        "en-US-AvaMultilingualNeural", speed=1.25, language="de", style="cheerful", style_degree=1.5, role="Girl"
+    )
+    root = parsed(ssml("Grüß Gott", manner))
+
+    assert [element.tag.rpartition("}")[2] for element in root.iter()] == [
+        "speak",
+        "voice",
+        "lang",
+        "express-as",
+        "prosody",
+    ]
+    assert root.get(XML_LANG) == "en-US"
+    assert next(root.iter(f"{SPEAK}lang")).get(XML_LANG) == "de-DE"
+    assert next(root.iter(f"{MSTTS}express-as")).attrib == {
+        "style": "cheerful",
+        "styledegree": "1.5",
+        "role": "Girl",
+    }
+    assert next(root.iter(f"{SPEAK}prosody")).get("rate") == "+25%"
+
+
+@pytest.mark.parametrize(
+    ("speed", "rate"), [(0.25, "-50%"), (0.5, "-50%"), (0.9, "-10%"), (2, "+100%"), (4, "+100%")]
+)
+def test_speed_stays_within_what_the_vendor_does(speed: float, rate: str):
+    assert f'<prosody rate="{rate}">hi</prosody>' in ssml("hi", Manner("en-US-JennyNeural", speed=speed))
+
+
+@pytest.mark.parametrize(
+    ("voice", "language", "document"),
+    [
+        ("de-DE-KatjaNeural", "en", "de-DE"),
+        ("zh-CN-liaoning-XiaobeiNeural", None, "zh-CN"),
+        ("fil-PH-AngeloNeural", None, "fil-PH"),
+        ("my-own-voice", "de-at", "de-AT"),
+        ("my-own-voice", None, "en-US"),
+    ],
+)
+def test_document_has_the_language_of_its_voice(voice: str, language: str | None, document: str):
+    root = parsed(ssml("hi", Manner(voice, language=language)))
+
+    assert root.get(XML_LANG) == document
+    assert list(root.iter(f"{SPEAK}lang")) == []  # voices of one language do not take it
+
+
+@pytest.mark.parametrize(
+    ("code", "locale"),
+    [
+        ("en", "en-US"), ("EN_gb", "en-GB"), ("de", "de-DE"), ("ja", "ja-JP"), ("no", "nb-NO"), ("sv-se", "sv-SE"),
+        ("zh-Hans-cn", "zh-Hans-CN"), ("es-419", "es-419"), ("fil", "fil-PH"),
+    ],
+)  # fmt: skip
+def test_language_gets_a_region(code: str, locale: str):
+    assert locale_of(code) == locale
+
+
+def test_some_scripts_leave_no_gap_between_words():
+    assert [word_gap(code) for code in ("en-US", "ja-JP", "zh_TW", "ko", "th")] == [" ", "", "", " ", ""]
+
+
+@pytest.mark.parametrize("host", ["westus.api.cognitive", "westus.tts.speech", "westus.stt.speech"])
+def test_region_has_a_host_for_each_service(host: str):
+    account = Account("main", "vendor_a_audio", f"https://{host}.microsoft.com")
+
+    assert (
+        http_url(account, "/tts/cognitiveservices/v1")
+        == "https://westus.tts.speech.microsoft.com/cognitiveservices/v1"
+    )
+    assert (
+        socket_url(account, "/stt/speech/universal/v2", {"language": "en-US"})
+        == "https://westus.stt.speech.microsoft.com/stt/speech/universal/v2?language=en-US"
+    )
+
+
+@pytest.mark.parametrize("cloud", ["azure.us", "azure.cn"])
+def test_other_clouds_keep_their_domain(cloud: str):
+    account = Account("main", "vendor_a_audio", f"https://x1.api.cognitive.{cloud}")
+
+    assert socket_url(account, "/tts/a") == f"https://x1.tts.speech.{cloud}/tts/a"
+
+
+@pytest.mark.parametrize("base", ["https://mine.cognitiveservices.azure.com", "http://127.0.0.1:81/azure"])
+def test_domain_of_its_own_has_all_services_below_it(base: str):
+    account = Account("main", "vendor_a_audio", base)
+
+    assert http_url(account, "/tts/cognitiveservices/v1") == f"{base}/tts/cognitiveservices/v1"
+    assert socket_url(account, "/stt/speech/universal/v2") == f"{base}/stt/speech/universal/v2"
+
+
+def test_header_of_a_stream_has_no_sizes():
+    header = PcmFormat(16_000).header()
+
+    assert (len(header), header[4:8], header[40:]) == (44, bytes(4), bytes(4))
+    told = parse_wav(header)
+    assert told is not None
+    assert (told.sample_rate, told.channels, told.bits) == (16_000, 1, 16)
+
+
+@given(
+    st.lists(st.binary(max_size=20_000), max_size=6), st.integers(1, 2), st.integers(0, 9_000).map(lambda n: n * 4)
+)
+def test_messages_hold_whole_samples_of_the_input_behind_what_is_skipped(
+    pieces: list[bytes], channels: int, skip: int
+):
+    pcm = PcmFormat(16_000, channels)
+    cutter = Pieces(skip)
+    messages = [message for piece in pieces for message in cutter.feed(pcm, piece)]
+
+    whole = b"".join(pieces)[skip:]
+    assert b"".join(messages) == whole[: len(whole) // pcm.frame_bytes * pcm.frame_bytes]
+    assert all(0 < len(message) <= PIECE_BYTES and len(message) % pcm.frame_bytes == 0 for message in messages)
+
+
+@given(st.integers(0, 10**10), st.sampled_from([8_000, 16_000, 44_100]), st.integers(1, 2))
+def test_place_of_a_time_is_within_a_sample_of_it(ticks: int, rate: int, channels: int):
+    pcm = PcmFormat(rate, channels)
+
+    assert 0 <= ticks - pcm.ticks(pcm.offset(ticks)) <= 10**7 // rate + 1
+
+
+def test_five_seconds_go_at_once_and_the_rest_twice_as_fast_as_it_plays():
+    assert [wait_s(4.9, 0), wait_s(5, 0), wait_s(9, 0), wait_s(9, 1.5), wait_s(9, 5)] == [0, 0, 2, 0.5, 0]
+
+
+async def _pcm(audio: bytes, mime_type: str, cut: int) -> list[tuple[PcmFormat, bytes]]:
+    class Cut:
+        async def read(self) -> AsyncGenerator[bytes]:
+            for at in range(0, len(audio), cut):
+                yield audio[at : at + cut]
+
+    return [item async for item in pcm_of("acme", Cut(), AudioFormat(mime_type, 16_000))]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 44, 45, 5000])
+async def test_samples_of_a_wav_are_found_whatever_the_cut(cut: int):
+    samples = bytes(range(200))
+    wav = wav_header(44_100, channels=2, data_bytes=len(samples)) + samples
+    pieces = await _pcm(wav, "audio/wav", cut)
+
+    assert {pcm for pcm, _ in pieces} == {PcmFormat(44_100, 2)}
+    assert b"".join(piece for _, piece in pieces) == samples
+
+
+@pytest.mark.parametrize(
+    "wav",
+    [b"RIFF....NOPE" * 9, wav_header(8_000, bits=8) + b"x", b"RIFF\0\0\0\0WAVEjunk\xff\xff\0\0" + bytes(70_000)],
+    ids=["no WAV", "8 bits", "samples come late"],
+)
+async def test_wav_that_the_vendor_does_not_take_is_refused(wav: bytes):
+    with pytest.raises(Refused, match="acme takes no"):
+        await _pcm(wav, "audio/wav", 4096)
+
+
+async def test_pcm_passes_as_it_is():
+    tape = Tape()
+    tape.write(b"RIFF")
+    tape.end()
+
+    assert [item async for item in pcm_of("acme", tape, AudioFormat("audio/pcm", 8_000))] == [
+        (PcmFormat(8_000), b"RIFF")
+    ]

@@ -1,0 +1,90 @@
+"""The vendor's own SDK and our clients say the same to the sandbox, and hear the same from it."""
+
+import asyncio
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from streams.wire.codec import loads
+from tests.vendors.azure_clients import (
+    REFERENCE,
+    SAID,
+    assessed,
+    audio_of,
+    grader,
+    heard,
+    hearer,
+    shapes_of,
+    speaker,
+    spoken,
+    words,
+)
+from tests.vendors.azure_service import PAUSE, TONE, tape
+from vendors.protocols import AssessmentRequest
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+pytestmark = pytest.mark.skipif(find_spec("azure") is None, reason="the vendor's SDK is not installed")
+
+
+async def done(sandbox: Running, task: str) -> dict[str, Any]:
+    """What came of a task of `azure_sdk`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.vendors.azure_sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(50):
+            told, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0
+    return loads(told)
+
+
+async def test_sdk_hears_the_same_audio_and_shapes(http: VendorHttp, sandbox: Running):
+    told = await done(sandbox, "speaking")
+
+    client = speaker(http, sandbox, spec={"need_viseme": True})
+    items = await spoken(client, SAID)
+    once_more = await spoken(client, "Once more.")
+    assert told["audio"] == [audio_of(items).hex(), audio_of(once_more).hex()]
+    shapes = [(shape.offset_ms, shape.viseme_id) for shape in shapes_of([*items, *once_more])]
+    assert [tuple(shape) for shape in told["shapes"]] == shapes
+    assert told["words"] == ["Good", "morning,", "how", "are", "you?", "Once", "more."]
+
+
+async def test_sdk_hears_the_same_text(http: VendorHttp, sandbox: Running):
+    told = await done(sandbox, "listening")
+
+    client = hearer(http, sandbox, text="Good morning.|How are you?")
+    transcripts = await heard(client, tape(TONE, PAUSE, TONE))
+    assert " ".join(told["final"]) == transcripts[-1].text == told["once"]
+    assert told["final"] == ["Good morning.", "How are you?"]
+    assert set(told["partial"]) == {"good", "how"}
+    assert told["silence"] == "ResultReason.NoMatch"
+
+
+async def test_sdk_is_told_the_same_grades(http: VendorHttp, sandbox: Running):
+    told = await done(sandbox, "assessing")
+
+    client = grader(http, sandbox, text="good uh morning friend")
+    request = AssessmentRequest(REFERENCE, enable_miscue=True, enable_prosody_assessment=True)
+    result = await assessed(client, tape(TONE), request)
+    assert [tuple(word) for word in told["words"]] == words(result)
+    assert told["phonemes"] == list("good")
+    ours = result.raw["NBest"][0]["PronunciationAssessment"]
+    # the vendor marks miscues itself when it hears one phrase; we do in every mode, by the same rules
+    assert {name: told["scores"][name] for name in ours} == pytest.approx(ours, abs=0.1)
+
+
+async def test_sdk_understands_faults(sandbox: Running):
+    told = await done(sandbox, "failing")
+
+    assert "Authentication error (401)" in told["wrong key"]
+    assert told["error"]
+    assert "1007" in told["unknown voice"]
+    assert "Unsupported voice fr-FR-NobodyNeural" in told["unknown voice"]

@@ -1,0 +1,298 @@
+"""Recognition of vendor A: audio goes up while it is spoken, segments become one text, short Ogg goes over HTTP."""
+
+from time import monotonic
+
+import pytest
+
+from streams.tape import Tape
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import InvalidParameter
+from tests.vendors.azure_clients import PCM, heard, recognizer
+from tests.vendors.azure_service import TONE, Service, ogg, playing, tape
+from tests.vendors.upstream import Upstream, plain
+from vendors.errors import Garbled, Refused
+from vendors.protocols import AudioFormat, Transcript
+from vendors.speech.azure_frames import Frame, text_frame
+from vendors.transport import VendorHttp
+
+
+async def test_turn_is_asked_for_as_the_strategy_says(http: VendorHttp, upstream: Upstream):
+    contexts: list[Frame] = []
+
+    async def play(service: Service) -> None:
+        config = await service.receive()
+        assert config is not None
+        assert config.path == "speech.config"
+        contexts.append(await service.begin_turn())
+        header = await service.receive()
+        assert header is not None
+        assert (header.headers["content-type"], header.body[:4], header.body[4:8]) == (
+            "audio/x-wav",
+            b"RIFF",
+            bytes(4),
+        )
+        assert header.request_id == service.turn
+        await service.phrase("Servus.")
+        await service.say("turn.end")
+
+    upstream.will(playing(play))
+    options = {"profanity": "masked", "phrases": ["Ödön"]}
+    client = recognizer(http, upstream.url, language_code="de-at", options=options)
+
+    assert (await heard(client, tape(TONE)))[-1] == Transcript("Servus.", final=True)
+
+    (seen,) = upstream.seen
+    assert seen.path == "/stt/speech/universal/v2"
+    assert dict(seen.query) == {"language": "de-AT", "format": "simple", "profanity": "masked"}
+    assert seen.headers["Ocp-Apim-Subscription-Key"] == "k1"
+    assert len(seen.headers["X-ConnectionId"]) == 32
+    assert loads(contexts[0].body) == {
+        "phraseDetection": {"mode": "Conversation", "language": "de-AT"},
+        "dgi": {"Groups": [{"Type": "Generic", "Items": [{"Text": "Ödön"}]}]},
+    }
+
+
+async def test_audio_goes_up_while_it_is_spoken_and_partial_text_comes_down(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        assert await service.samples(4) == b"abcd"
+        await service.say("turn.start", {"context": {"serviceTag": "x"}})
+        await service.say("speech.hypothesis", {"Text": "good", "Offset": 0, "Duration": 1})
+        more = await service.receive()
+        assert more is not None
+        assert (more.path, more.request_id, more.body) == ("audio", service.turn, b"efgh")
+        await service.phrase("Good day.")
+        await service.say("turn.end")
+
+    upstream.will(playing(play))
+    live = Tape()
+    live.write(b"abcd")
+    async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
+        assert await anext(transcripts) == Transcript("good", final=False)  # the input goes on
+        live.write(b"efgh")
+        live.end()
+        assert [item async for item in transcripts] == [
+            Transcript("Good day.", final=False),
+            Transcript("Good day.", final=True),
+        ]
+
+
+async def test_segments_are_joined(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.phrase("One.")
+        await service.phrase("", status="NoMatch")
+        await service.say("speech.fragment", {"Text": "two"})
+        await service.phrase("Two.")
+        await service.phrase("", status="EndOfDictation")
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+
+    assert await heard(recognizer(http, upstream.url), tape(TONE)) == [
+        Transcript("One.", final=False),
+        Transcript("One. two", final=False),
+        Transcript("One. Two.", final=False),
+        Transcript("One. Two.", final=True),
+    ]
+
+
+async def test_scripts_without_gaps_are_joined_without_them(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.phrase("你好。")
+        await service.phrase("世界。")
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+
+    assert (await heard(recognizer(http, upstream.url, language_code="zh"), tape(TONE)))[-1].text == "你好。世界。"
+
+
+@pytest.mark.parametrize("status", ["NoMatch", "InitialSilenceTimeout", "BabbleTimeout"])
+async def test_nothing_understood_is_an_empty_text_and_no_fault(http: VendorHttp, upstream: Upstream, status: str):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.phrase("", status=status)
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+
+    assert await heard(recognizer(http, upstream.url), tape(TONE)) == [Transcript("", final=True)]
+
+
+@pytest.mark.parametrize(
+    ("status", "retryable"),
+    [("Error", True), ("TooManyRequests", True), ("BadRequest", False), ("Forbidden", False), ("Surprise", False)],
+)
+async def test_status_of_a_fault_is_a_fault(http: VendorHttp, upstream: Upstream, status: str, retryable: bool):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.phrase("", status=status)
+
+    upstream.will(playing(play))
+
+    with pytest.raises(Refused, match=f"vendor_a_audio broke off with the status {status}") as fault:
+        await heard(recognizer(http, upstream.url), tape(TONE))
+    assert fault.value.retryable is retryable
+
+
+async def test_turn_that_the_vendor_ends_early_goes_on_where_it_stopped(http: VendorHttp, upstream: Upstream):
+    rest: list[bytes] = []
+
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        first = service.turn
+        await service.samples(len(TONE))
+        await service.phrase("One.", begin=0.25, seconds=0.5)
+        await service.say("turn.end", {})
+        await service.begin_turn()
+        assert service.turn != first
+        rest.append(await service.samples(1 << 30))
+        await service.phrase("Two.")
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+    live = Tape()
+    live.write(TONE)
+    async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
+        assert await anext(transcripts) == Transcript("One.", final=False)
+        live.write(b"more")
+        live.end()
+        texts = [item async for item in transcripts]
+
+    assert texts[-1] == Transcript("One. Two.", final=True)
+    assert rest == [TONE[24_000:] + b"more"]  # from 0.75 s on
+
+
+async def test_turn_that_ends_early_without_a_word_is_no_end(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(4)
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+    live = Tape()
+    live.write(b"abcd")
+
+    with pytest.raises(Garbled, match="ended its turn before the audio's end"):
+        await heard(recognizer(http, upstream.url), live)
+
+
+async def test_fault_of_the_input_is_told_as_it_is(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(4)
+
+    upstream.will(playing(play))
+    live = Tape()
+    live.write(b"abcd")
+    live.fail(InvalidParameter("input timed out"))
+
+    with pytest.raises(InvalidParameter, match="input timed out"):
+        await heard(recognizer(http, upstream.url), live)
+
+
+async def test_vendor_that_hangs_up_while_audio_goes_up_is_told_with_its_reason(
+    http: VendorHttp, upstream: Upstream
+):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.socket.close(code=1007, message=b"Unsupported audio format.")
+
+    upstream.will(playing(play))
+
+    with pytest.raises(Refused, match="closed its socket with 1007: Unsupported audio format"):
+        await heard(recognizer(http, upstream.url), tape(TONE * 4))
+
+
+@pytest.mark.parametrize("body", ["[]", "nonsense", '{"RecognitionStatus": "Success", "NBest": [5]}'])
+async def test_phrase_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: str):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.socket.send_str(text_frame({"X-RequestId": service.turn, "Path": "speech.phrase"}, body))
+
+    upstream.will(playing(play))
+
+    with pytest.raises(Garbled, match="sent a"):
+        await heard(recognizer(http, upstream.url), tape(TONE))
+
+
+async def test_empty_audio_is_not_sent(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+
+    upstream.will(playing(play))
+
+    with pytest.raises(Refused, match="takes no empty audio"):
+        await heard(recognizer(http, upstream.url), tape())
+
+
+async def test_audio_behind_the_first_five_seconds_goes_twice_as_fast_as_it_plays(
+    http: VendorHttp, upstream: Upstream
+):
+    arrived: list[float] = []
+
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        for size in (5 * len(TONE), 1 << 30):
+            await service.samples(size)
+            arrived.append(monotonic())
+        await service.phrase("Long.")
+        await service.say("turn.end", {})
+
+    upstream.will(playing(play))
+    begun = monotonic()
+    await heard(recognizer(http, upstream.url), tape(*[TONE] * 5, TONE[:12_800]))
+
+    assert arrived[1] - begun >= 0.1  # for 0.4 s, less the last message
+
+
+@pytest.mark.parametrize("kind", ["audio/mpeg", "audio/webm", "audio/mp4", "audio/flac"])
+async def test_containers_that_the_vendor_does_not_take_are_refused_unsent(
+    http: VendorHttp, upstream: Upstream, kind: str
+):
+    with pytest.raises(Refused, match=f"takes no {kind}") as fault:
+        await heard(recognizer(http, upstream.url), tape(b"x"), AudioFormat(kind, 0))
+
+    assert not fault.value.retryable
+    assert upstream.seen == []
+
+
+async def test_short_ogg_goes_over_http_in_one_piece(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, dumps({"RecognitionStatus": "Success", "DisplayText": "Hi.", "Offset": "1"})))
+
+    transcripts = await heard(
+        recognizer(http, upstream.url, model="cm-1"),
+        tape(ogg(59)),
+        AudioFormat("audio/ogg", 0),
+    )
+
+    assert transcripts == [Transcript("Hi.", final=True)]
+    (seen,) = upstream.seen
+    assert seen.path == "/stt/speech/recognition/conversation/cognitiveservices/v1"
+    assert dict(seen.query) == {"language": "en-US", "format": "simple", "profanity": "raw", "cid": "cm-1"}
+    assert seen.headers["Content-Type"] == "audio/ogg; codecs=opus"
+    assert seen.body == ogg(59)
+
+
+@pytest.mark.parametrize(
+    ("audio", "what"), [(ogg(61), "more than 60 s"), (ogg(5, b"\1vorbis"), "but of Opus")], ids=["long", "vorbis"]
+)
+async def test_other_ogg_is_refused_unsent(http: VendorHttp, upstream: Upstream, audio: bytes, what: str):
+    with pytest.raises(Refused, match=what):
+        await heard(recognizer(http, upstream.url), tape(audio), AudioFormat("audio/ogg", 0))
+
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize("answer", [b"[]", b"{}", b"<html>"])
+async def test_answer_without_a_status_is_garbled(http: VendorHttp, upstream: Upstream, answer: bytes):
+    upstream.will(plain(200, answer))
+
+    with pytest.raises(Garbled):
+        await heard(recognizer(http, upstream.url), tape(ogg(1)), AudioFormat("audio/ogg", 0))

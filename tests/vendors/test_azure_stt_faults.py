@@ -1,0 +1,133 @@
+"""Recognition of vendor A against the sandbox: the whole of it, and every fault at both positions."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from streams.audio import wav_header
+from tests.vendors.azure_clients import PCM, heard, hearer, recognizer
+from tests.vendors.azure_service import PAUSE, REFUSED, TONE, ogg, tape
+from vendors.errors import Garbled, Refused, VendorError
+from vendors.protocols import AudioFormat, Transcript
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+
+async def test_twin_hears_segments_between_pauses(http: VendorHttp, sandbox: Running):
+    transcripts = await heard(hearer(http, sandbox, text="Good morning.|How are you?"), tape(TONE, PAUSE, TONE))
+
+    assert transcripts[-1] == Transcript("Good morning. How are you?", final=True)
+    texts = [transcript.text for transcript in transcripts]
+    assert "Good morning." in texts
+    assert "Good morning. how" in texts
+    entry = await sandbox.bill.wait()
+    assert (entry.how, round(entry.billed["seconds"], 3)) == ("done", 3)
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000])
+async def test_wav_is_heard_as_its_header_says(http: VendorHttp, sandbox: Running, rate: int):
+    wav = wav_header(rate, data_bytes=len(TONE)) + TONE
+
+    await heard(
+        hearer(http, sandbox),
+        tape(*(wav[at : at + 999] for at in range(0, len(wav), 999))),
+        AudioFormat("audio/wav", 0),
+    )
+
+    entry = await sandbox.bill.wait()
+    assert round(entry.billed["seconds"], 3) == 16_000 / rate
+
+
+async def test_silence_is_no_speech(http: VendorHttp, sandbox: Running):
+    assert await heard(hearer(http, sandbox, text="nothing of this"), tape(PAUSE)) == [Transcript("", final=True)]
+
+
+async def test_twin_hears_ogg_over_http(http: VendorHttp, sandbox: Running):
+    client = hearer(http, sandbox, text="Short and good.")
+
+    assert await heard(client, tape(ogg(1)), AudioFormat("audio/ogg", 0)) == [
+        Transcript("Short and good.", final=True)
+    ]
+
+
+async def test_unknown_language_is_refused_for_good(http: VendorHttp, sandbox: Running):
+    with pytest.raises(Refused, match="answered 400") as refused:
+        await heard(recognizer(http, f"{sandbox.url}/azure", language_code="klingon-qo"), tape(TONE))
+
+    assert not refused.value.retryable
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
+    with pytest.raises(Refused) as refused:
+        await heard(hearer(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE))
+
+    assert (refused.value.status, refused.value.retryable) == REFUSED[fault]
+
+
+@pytest.mark.parametrize(
+    ("fault", "position", "kind"),
+    [
+        ("wrong_content_type", "before", Refused),
+        ("cut_mid_stream", "before", Garbled),
+        ("cut_mid_stream", "after", Garbled),
+        ("cut_mid_stream", "1000", Garbled),
+        ("malformed_frame", "before", Garbled),
+        ("malformed_frame", "after", Garbled),
+        ("error_inside_200", "before", Refused),
+        ("error_inside_200", "after", Refused),
+    ],
+)
+async def test_fault_in_a_turn_is_never_a_final_text(
+    http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
+):
+    got: list[Transcript] = []
+
+    async def listen() -> None:
+        async with hearer(http, sandbox, fault=fault, position=position).transcribe(
+            tape(TONE, PAUSE, TONE), PCM
+        ) as texts:
+            async for transcript in texts:
+                got.append(transcript)  # noqa: PERF401 - what came before the fault counts
+
+    with pytest.raises(kind):
+        await listen()
+
+    assert not any(transcript.final for transcript in got)
+
+
+async def test_answer_without_a_phrase_is_an_empty_text(http: VendorHttp, sandbox: Running):
+    assert (await heard(hearer(http, sandbox, fault="empty_answer"), tape(TONE)))[-1] == Transcript("", final=True)
+
+
+@pytest.mark.parametrize("fault", ["hang_before_headers", "hang_before_output", "stall_mid_stream"])
+async def test_who_stops_waiting_closes_the_call(http: VendorHttp, sandbox: Running, fault: str):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await heard(hearer(http, sandbox, fault=fault), tape(TONE))
+
+    async with asyncio.timeout(1):
+        entry = await sandbox.bill.wait()
+    assert entry.how == "closed_by_client"
+
+
+async def test_leaving_closes_at_once_while_audio_still_comes(http: VendorHttp, sandbox: Running):
+    closed = asyncio.Event()
+
+    class Endless:
+        async def read(self) -> AsyncGenerator[bytes]:
+            try:
+                while True:
+                    yield TONE[:3200]
+                    await asyncio.sleep(0)
+            finally:
+                closed.set()
+
+    async with hearer(http, sandbox).transcribe(Endless(), PCM) as transcripts:
+        assert not (await anext(transcripts)).final
+
+    async with asyncio.timeout(1):
+        entry = await sandbox.bill.wait()
+        await closed.wait()
+    assert entry.how == "closed_by_client"

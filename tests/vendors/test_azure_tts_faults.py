@@ -1,0 +1,167 @@
+"""Speech of vendor A against the sandbox: the whole of it, and every fault at both positions."""
+
+import asyncio
+
+import pytest
+
+from streams.mp3 import Mp3Joiner
+from tests.vendors.azure_clients import SAID, audio_of, shapes_of, speaker, spoken
+from tests.vendors.azure_service import REFUSED
+from vendors.errors import Empty, Garbled, Refused, VendorError
+from vendors.protocols import SpeechItem, Visemes
+from vendors.sandbox.content import speech, speech_ms
+from vendors.sandbox.server import Running
+from vendors.speech.visemes import estimate
+from vendors.transport import VendorHttp
+
+
+@pytest.mark.parametrize("need_viseme", [False, True])
+async def test_twin_says_the_whole_text(http: VendorHttp, sandbox: Running, need_viseme: bool):
+    client = speaker(http, sandbox, spec={"need_viseme": need_viseme, "audio_format": "wav", "speed": 2.0})
+    items = await spoken(client, "Tom & Jerry <3")
+
+    assert audio_of(items) == speech("Tom & Jerry <3", 24_000, speed=2.0)
+    if need_viseme:
+        assert shapes_of(items) == estimate("Tom & Jerry <3", speech_ms("Tom & Jerry <3", speed=2.0))
+    entry = await sandbox.bill.wait()
+    assert (entry.how, entry.billed) == ("done", {"characters": 14})
+
+
+async def test_mp3_is_the_same_with_and_without_shapes(http: VendorHttp, sandbox: Running):
+    plainly = audio_of(await spoken(speaker(http, sandbox)))
+    items = await spoken(speaker(http, sandbox, spec={"need_viseme": True}))
+
+    assert audio_of(items) == plainly
+    joiner = Mp3Joiner()
+    joiner.feed(plainly)
+    joiner.end()
+    assert joiner.duration_ms == pytest.approx(speech_ms(SAID), abs=100)
+
+
+@pytest.mark.parametrize("need_viseme", [False, True])
+@pytest.mark.parametrize("fault", REFUSED)
+async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str, need_viseme: bool):
+    with pytest.raises(Refused) as refused:
+        await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, retry_after_s=0.01))
+
+    assert (refused.value.status, refused.value.retryable) == REFUSED[fault]
+
+
+@pytest.mark.parametrize("need_viseme", [False, True])
+async def test_throttled_call_is_made_once_more(http: VendorHttp, sandbox: Running, need_viseme: bool):
+    client = speaker(
+        http, sandbox, spec={"need_viseme": need_viseme}, fault="rate_limited", times=1, retry_after_s=0.01
+    )
+
+    assert audio_of(await spoken(client))
+    assert [entry.how for entry in sandbox.bill.since(0)] == ["fault", "done"]
+
+
+@pytest.mark.parametrize(
+    ("orders", "kind"),
+    [
+        (("wrong_content_type", "before"), Garbled),
+        (("cut_mid_stream", "before"), Garbled),
+        (("cut_mid_stream", "after"), Garbled),
+        (("error_inside_200", "before"), Garbled),
+        (("empty_answer", "before"), Empty),
+    ],
+)
+async def test_fault_in_an_answer_over_http_is_never_an_end(
+    http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
+):
+    await check_fault(http, sandbox, orders, kind, need_viseme=False)
+
+
+@pytest.mark.parametrize(
+    ("orders", "kind"),
+    [
+        (("wrong_content_type", "before"), Refused),
+        (("cut_mid_stream", "before"), Garbled),
+        (("cut_mid_stream", "after"), Garbled),
+        (("cut_mid_stream", "1000"), Garbled),  # behind all audio, before the end mark
+        (("malformed_frame", "before"), Garbled),
+        (("malformed_frame", "after"), Garbled),
+        (("error_inside_200", "before"), Refused),
+        (("error_inside_200", "after"), Refused),
+        (("empty_answer", "before"), Empty),
+    ],
+)
+async def test_fault_in_a_turn_on_a_socket_is_never_an_end(
+    http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
+):
+    await check_fault(http, sandbox, orders, kind, need_viseme=True)
+
+
+async def check_fault(
+    http: VendorHttp,
+    sandbox: Running,
+    orders: tuple[str, str],
+    kind: type[VendorError],
+    *,
+    need_viseme: bool,
+) -> None:
+    """The fault is told as `kind`, and nothing was heard where it came before the first output."""
+    fault, position = orders
+    heard: list[SpeechItem] = []
+
+    async def listen() -> None:
+        client = speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
+        async with client.speak(SAID) as items:
+            async for item in items:
+                heard.append(item)  # noqa: PERF401 - what came before the fault counts
+
+    with pytest.raises(kind) as failed:
+        await listen()
+
+    assert failed.value.vendor == "vendor_a_audio"
+    assert position != "before" or audio_of(heard) == b""
+
+
+@pytest.mark.parametrize("need_viseme", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "position"),
+    [
+        ("hang_before_headers", "before"), ("hang_before_output", "before"), ("stall_mid_stream", "before"),
+        ("stall_mid_stream", "after"),
+    ],
+)  # fmt: skip
+async def test_who_stops_waiting_closes_the_call(
+    http: VendorHttp, sandbox: Running, fault: str, position: str, need_viseme: bool
+):
+    client = speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await spoken(client)
+
+    async with asyncio.timeout(1):
+        entry = await sandbox.bill.wait()
+    assert entry.how == "closed_by_client"
+
+
+async def test_slow_audio_comes_whole(http: VendorHttp, sandbox: Running):
+    client = speaker(http, sandbox, spec={"need_viseme": True, "audio_format": "wav"}, fault="slow_drip", pace_ms=5)
+
+    assert audio_of(await spoken(client, "Hi.")) == speech("Hi.", 24_000)
+
+
+@pytest.mark.parametrize("need_viseme", [False, True])
+async def test_unknown_voice_is_refused_for_good(http: VendorHttp, sandbox: Running, need_viseme: bool):
+    with pytest.raises(Refused) as refused:
+        await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme, "voice": "en-US-NobodyNeural"}))
+
+    assert not refused.value.retryable
+    if need_viseme:
+        assert "Unsupported voice en-US-NobodyNeural" in str(refused.value)
+
+
+async def test_leaving_closes_at_once(http: VendorHttp, sandbox: Running):
+    client = speaker(http, sandbox, spec={"need_viseme": True}, pace_ms=60_000)
+    async with client.speak(SAID) as items:
+        async for item in items:
+            if isinstance(item, Visemes):
+                break
+
+    async with asyncio.timeout(1):
+        entry = await sandbox.bill.wait()
+    assert entry.how == "closed_by_client"

@@ -1,0 +1,352 @@
+"""Speech of Google in and out: what is asked in how many parts, one file of several, times as mouth shapes."""
+
+from base64 import b64encode
+from typing import Any
+
+import lameenc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from streams.audio import wav_header
+from streams.mp3 import mp3_duration_ms
+from streams.tape import Tape
+from streams.wire.codec import dumps, loads
+from tests.vendors.upstream import Answer, Upstream, plain
+from vendors.account import Account, RecognitionSpec, SpeechSpec
+from vendors.errors import Garbled, Refused
+from vendors.protocols import AudioBytes, AudioFormat, SpeechFormat, SpeechItem, Transcript, Viseme, Visemes
+from vendors.speech.google_stt import GoogleRecognition
+from vendors.speech.google_tts import GoogleSpeech, parts
+from vendors.transport import VendorHttp
+
+PCM = AudioFormat("audio/pcm", 16_000)
+SECOND = b"\1\0" * 24_000
+
+
+def account(url: str) -> Account:
+    return Account("main", "vendor_d_audio", url, SecretStr("k1"))
+
+
+def voice(http: VendorHttp, upstream: Upstream, **spec: Any) -> GoogleSpeech:
+    fields = {"model": "", "voice": "en-US-Neural2-C", "audio_format": "wav", **spec}
+    return GoogleSpeech(http, account(upstream.url), SpeechSpec(**fields))
+
+
+async def spoken(client: GoogleSpeech, text: str = "Hello you.") -> list[SpeechItem]:
+    async with client.speak(text) as items:
+        return [item async for item in items]
+
+
+def sound(items: list[SpeechItem]) -> bytes:
+    return b"".join(item.audio for item in items if isinstance(item, AudioBytes))
+
+
+def shapes(items: list[SpeechItem]) -> list[Viseme]:
+    return [shape for item in items if isinstance(item, Visemes) for shape in item.visemes]
+
+
+def said(audio: bytes, *times_s: float | None, **more: Any) -> Answer:
+    """An answer with the times of the words, in order; none where the vendor leaves one out."""
+    points = [{"markName": f"w{n}", "timeSeconds": s} for n, s in enumerate(times_s) if s is not None]
+    value = {"audioContent": b64encode(audio).decode(), **({"timepoints": points} if points else {}), **more}
+    return plain(200, dumps(value), Content_Type="application/json")
+
+
+def wav(samples: bytes = SECOND, rate: int = 24_000, **more: int) -> bytes:
+    return wav_header(rate, data_bytes=len(samples), **more) + samples
+
+
+def mp3(seconds: int) -> bytes:
+    encoder = lameenc.Encoder()
+    encoder.set_bit_rate(32)
+    encoder.set_in_sample_rate(24_000)
+    encoder.set_out_sample_rate(24_000)
+    encoder.set_channels(1)
+    encoder.silence()
+    return bytes(encoder.encode(SECOND * seconds) + encoder.flush())
+
+
+async def test_wav_comes_without_its_header(http: VendorHttp, upstream: Upstream):
+    upstream.will(said(wav()))
+
+    items = await spoken(voice(http, upstream))
+
+    assert items[0] == SpeechFormat("audio/wav", 24_000)
+    assert sound(items) == SECOND
+    (seen,) = upstream.seen
+    assert (seen.path, seen.headers["X-Goog-Api-Key"]) == ("/v1/text:synthesize", "k1")
+    assert loads(seen.body) == {
+        "input": {"text": "Hello you."},
+        "voice": {"languageCode": "en-US", "name": "en-US-Neural2-C"},
+        "audioConfig": {"audioEncoding": "LINEAR16", "sampleRateHertz": 24_000},
+    }
+
+
+async def test_request_holds_what_the_strategy_and_the_request_say(http: VendorHttp, upstream: Upstream):
+    upstream.will(said(mp3(1)))
+    options = {"sample_rate": 16_000, "pitch": -2.0, "volume_gain_db": 3.0, "effects": ["handset-class-device"]}
+    of_a_model = {"model": "gemini-2.5-flash-tts", "voice": "Kore", "prompt": "Whisper.", "language_code": "de-DE"}
+
+    items = await spoken(voice(http, upstream, audio_format="mp3", speed=4.0, options=options, **of_a_model))
+    await spoken(voice(http, upstream, audio_format="mp3", speed=0.25, voice="", prompt="Whisper."))
+
+    first, second = (loads(seen.body) for seen in upstream.seen)
+    assert items[0] == SpeechFormat("audio/mpeg", 24_000), "what came, not what was asked for"
+    assert first == {
+        "input": {"text": "Hello you.", "prompt": "Whisper."},
+        "voice": {"languageCode": "de-DE", "name": "Kore", "modelName": "gemini-2.5-flash-tts"},
+        "audioConfig": {
+            "audioEncoding": "MP3",
+            "sampleRateHertz": 16_000,
+            "speakingRate": 2.0,
+            "pitch": -2.0,
+            "volumeGainDb": 3.0,
+            "effectsProfileId": ["handset-class-device"],
+        },
+    }
+    assert (second["voice"], second["audioConfig"]["speakingRate"]) == ({"languageCode": "en-US"}, 0.25)
+    assert second["input"] == {"text": "Hello you."}, "a usual voice takes no instructions"
+
+
+@pytest.mark.parametrize(
+    ("name", "wish", "told"),
+    [
+        ("en-US-Neural2-C", "en", "en-US"),
+        ("cmn-CN-Wavenet-A", "zh-CN", "cmn-CN"),
+        ("es-419-Chirp3-HD-Kore", None, "es-419"),
+        ("Kore", "de", "de"),
+        ("", None, "en-US"),
+    ],
+)
+async def test_language_of_a_voice_is_in_its_name(
+    http: VendorHttp, upstream: Upstream, name: str, wish: str | None, told: str
+):
+    upstream.will(said(wav()))
+
+    await spoken(voice(http, upstream, voice=name, language_code=wish))
+
+    assert loads(upstream.seen[0].body)["voice"]["languageCode"] == told
+
+
+async def test_marks_before_the_words_give_shapes_before_the_audio(http: VendorHttp, upstream: Upstream):
+    upstream.will(said(wav(), 0.1, 0.5, None))
+
+    items = await spoken(voice(http, upstream, need_viseme=True), "Me <&>\n so")
+
+    (seen,) = upstream.seen
+    assert seen.path == "/v1beta1/text:synthesize"
+    asked = loads(seen.body)
+    assert asked["input"] == {
+        "ssml": '<speak><mark name="w0"/>Me <mark name="w1"/>&lt;&amp;&gt; <mark name="w2"/>so</speak>'
+    }
+    assert asked["enableTimePointing"] == ["SSML_MARK"]
+    assert [type(item) for item in items[:3]] == [SpeechFormat, Visemes, AudioBytes]
+    assert shapes(items) == [Viseme(100, 21), Viseme(233, 4), Viseme(500, 15), Viseme(666, 8), Viseme(1000, 0)]
+
+
+@pytest.mark.parametrize("spec", [{"voice": "en-US-Chirp3-HD-Charon"}, {"voice": "Kore", "model": "gemini-tts"}])
+async def test_voices_without_marks_are_asked_without(http: VendorHttp, upstream: Upstream, spec: dict[str, str]):
+    upstream.will(said(wav()))
+
+    items = await spoken(voice(http, upstream, need_viseme=True, **spec))
+
+    assert loads(upstream.seen[0].body)["input"] == {"text": "Hello you."}
+    assert shapes(items) == []
+
+
+async def test_long_text_is_one_audio_of_several_answers(http: VendorHttp, upstream: Upstream):
+    upstream.will(said(mp3(1), 0.0), said(mp3(2), 0.0))
+    text = "Yes. " * 150 + "Oh! " * 60
+
+    items = await spoken(voice(http, upstream, audio_format="mp3", need_viseme=True), text)
+
+    audio = sound(items)
+    assert len(upstream.seen) > 1
+    whole_ms = mp3_duration_ms(audio)
+    assert whole_ms == pytest.approx(1000 + 2000 * (len(upstream.seen) - 1), abs=150 * len(upstream.seen))
+    assert b"Xing" not in audio[1000:]
+    assert b"Info" not in audio[1000:]
+    offsets = [shape.offset_ms for shape in shapes(items)]
+    assert offsets == sorted(offsets)
+    assert shapes(items)[-1].viseme_id == 0
+    assert 0.9 * whole_ms < offsets[-1] <= whole_ms
+
+
+@given(
+    st.text(max_size=3000)
+    | st.lists(st.sampled_from(["word ", "End. ", "句子。", "&&&&", "x" * 200]), max_size=300).map("".join)
+)
+def test_parts_lose_no_word_and_fit_what_the_vendor_takes(text: str):
+    for marked in (False, True):
+        found = parts(text, marked=marked)
+        assert "".join(word for words in found for word in words) == " ".join(text.split())
+        assert all(words and len("".join(words).encode()) <= 900 for words in found)
+
+
+def test_text_is_cut_behind_a_sentence():
+    text = "One two three four. " * 60
+
+    found = parts(text, marked=False)
+
+    assert len(found) == 2
+    assert all("".join(words).rstrip().endswith("four.") for words in found)
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [b"no audio", wav(rate=16_000), wav(channels=2), wav(bits=8)],
+)
+async def test_audio_of_another_form_is_a_fault(http: VendorHttp, upstream: Upstream, audio: bytes):
+    upstream.will(said(audio))
+
+    with pytest.raises(Garbled, match="audio of another form"):
+        await spoken(voice(http, upstream))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        1,
+        {"audioContent": "?"},
+        {"audioContent": 1},
+        {"audioContent": b64encode(wav()).decode(), "timepoints": [{"markName": "w0"}]},
+        {"audioContent": b64encode(wav()).decode(), "timepoints": [{"markName": "w0", "timeSeconds": "1"}]},
+        {"error": 1},
+    ],
+)
+async def test_answer_of_an_unknown_form_is_a_fault(http: VendorHttp, upstream: Upstream, value: Any):
+    upstream.will(plain(200, dumps(value)))
+
+    with pytest.raises(Garbled):
+        await spoken(voice(http, upstream, need_viseme=True))
+
+
+async def test_answer_without_audio_has_none(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, b"{}"))
+
+    assert await spoken(voice(http, upstream)) == [SpeechFormat("audio/wav", 24_000)]
+    assert await spoken(voice(http, upstream), " ") == []
+
+
+async def test_error_in_a_good_answer_is_raised(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, dumps({"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}})))
+
+    with pytest.raises(Refused, match="broke off with an error: later") as fault:
+        await spoken(voice(http, upstream))
+    assert fault.value.retryable
+
+
+async def transcribed(
+    http: VendorHttp, upstream: Upstream, audio: bytes = b"\1\0", kind: AudioFormat = PCM, **spec: Any
+) -> list[Transcript]:
+    client = GoogleRecognition(http, account(upstream.url), RecognitionSpec(**{"model": "latest_short", **spec}))
+    tape = Tape()
+    tape.write(audio)
+    tape.end()
+    async with client.transcribe(tape, kind) as transcripts:
+        return [transcript async for transcript in transcripts]
+
+
+def heard(*texts: str, **more: Any) -> Answer:
+    results = [{"alternatives": [{"transcript": text, "confidence": 0.9}, {"transcript": "no"}]} for text in texts]
+    return plain(200, dumps({**({"results": results} if texts else {}), **more}), Content_Type="application/json")
+
+
+async def test_stretches_are_one_transcript(http: VendorHttp, upstream: Upstream):
+    upstream.will(heard("Hello you.", " How are you?", totalBilledTime="15.500s", requestId="1"))
+
+    transcripts = await transcribed(http, upstream, language_code="en-GB", prompt="Parley, valkey ;\n" + "x" * 200)
+
+    assert transcripts == [Transcript("Hello you. How are you?", final=True, seconds=15.5)]
+    (seen,) = upstream.seen
+    assert (seen.path, seen.headers["X-Goog-Api-Key"]) == ("/v1/speech:recognize", "k1")
+    assert loads(seen.body) == {
+        "config": {
+            "encoding": "LINEAR16",
+            "sampleRateHertz": 16_000,
+            "languageCode": "en-GB",
+            "enableAutomaticPunctuation": True,
+            "model": "latest_short",
+            "speechContexts": [{"phrases": ["Parley", "valkey", "x" * 100]}],
+        },
+        "audio": {"content": "AQA="},
+    }
+
+
+async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstream):
+    upstream.will(heard(), plain(200, dumps({"results": [{"alternatives": []}, {"resultEndTime": "1s"}]})))
+
+    assert await transcribed(http, upstream) == [Transcript("", final=True)]
+    assert await transcribed(http, upstream) == [Transcript("", final=True)]
+
+
+@pytest.mark.parametrize(
+    ("mime_type", "audio", "told"),
+    [
+        ("audio/wav", b"RIFF", {}),
+        ("audio/flac", b"fLaC", {}),
+        ("audio/ogg", b"OggS", {"encoding": "OGG_OPUS", "sampleRateHertz": 48_000}),
+        ("audio/webm", b"\x1a\x45", {"encoding": "WEBM_OPUS", "sampleRateHertz": 48_000}),
+        ("audio/mpeg", mp3(1), {"encoding": "MP3", "sampleRateHertz": 24_000}),
+        (
+            "audio/mpeg",
+            b"ID3\4\0\0\0\2\0\0" + bytes(32_768) + mp3(1),
+            {"encoding": "MP3", "sampleRateHertz": 24_000},
+        ),
+    ],
+)
+async def test_kinds_of_audio(
+    http: VendorHttp, upstream: Upstream, mime_type: str, audio: bytes, told: dict[str, Any]
+):
+    upstream.will(heard("a"))
+
+    await transcribed(http, upstream, audio, AudioFormat(mime_type, 0), options={"extra": {"useEnhanced": True}})
+
+    config = loads(upstream.seen[0].body)["config"]
+    assert {name: config[name] for name in ("encoding", "sampleRateHertz") if name in config} == told
+    assert config["useEnhanced"]
+
+
+async def test_audio_that_the_vendor_does_not_take_is_not_sent(http: VendorHttp, upstream: Upstream):
+    with pytest.raises(Refused, match="takes no audio/mp4") as fault:
+        await transcribed(http, upstream, b"", AudioFormat("audio/mp4", 0))
+
+    assert not fault.value.retryable
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"results": [1]},
+        {"results": [{"alternatives": [{"transcript": 1}]}]},
+        {"results": [{"alternatives": ["x"]}]},
+        {"totalBilledTime": 1},
+        {"totalBilledTime": "x"},
+        [],
+    ],
+)
+async def test_results_of_an_unknown_form_are_a_fault(http: VendorHttp, upstream: Upstream, value: Any):
+    upstream.will(plain(200, dumps(value)))
+
+    with pytest.raises(Garbled):
+        await transcribed(http, upstream)
+
+
+async def test_address_names_the_service_where_it_has_a_place_for_it(http: VendorHttp, upstream: Upstream):
+    upstream.will(said(wav()), heard("a"))
+    place = Account("main", "vendor_d_audio", f"{upstream.url}/{{service}}", SecretStr("k1"))
+    tape = Tape()
+    tape.end()
+
+    await spoken(GoogleSpeech(http, place, SpeechSpec(model="", audio_format="wav")))
+    async with GoogleRecognition(http, place, RecognitionSpec(model="")).transcribe(tape, PCM):
+        pass
+
+    assert [seen.path for seen in upstream.seen] == [
+        "/texttospeech/v1/text:synthesize",
+        "/speech/v1/speech:recognize",
+    ]

@@ -1,0 +1,273 @@
+"""A chat model as a voice: what it is told, and that it is heard to read and not to answer."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import InvalidParameter
+from tests.streams.pieces import by_byte, split
+from tests.vendors.openai_clients import TEXT, account, collect, output, reader
+from tests.vendors.upstream import Upstream, cut, plain, streaming
+from vendors.account import Account, SpeechSpec
+from vendors.chat.openai_audio import OpenAIAudio
+from vendors.chat.reading import Reading
+from vendors.errors import Garbled, Refused, VendorError
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
+from vendors.sandbox.content import mp3, speech
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+SAMPLES = speech(TEXT, 24_000)
+FORMATS = ["mp3", "wav"]
+
+
+def event(**chunk: Any) -> bytes:
+    return b"data: %b\n\n" % dumps(chunk)
+
+
+def spoken(**audio: Any) -> bytes:
+    return event(choices=[{"index": 0, "delta": {"audio": audio}, "finish_reason": None}], usage=None)
+
+
+def sound(raw: bytes) -> bytes:
+    return spoken(data=b64encode(raw).decode())
+
+
+def finish(reason: str) -> bytes:
+    return event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
+
+
+EXPIRES = event(choices=[{"index": 0, "delta": {"audio": {"expires_at": 1_729_018_505}}}])
+USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 20})
+DONE = b"data: [DONE]\n\n"
+
+
+def here(upstream: Upstream) -> Account:
+    return Account("main", "vendor_b_llm", upstream.url)
+
+
+async def test_samples_are_streamed_as_they_are_spoken(http: VendorHttp, sandbox: Running):
+    items = await collect(reader(audio_format="wav", voice="marin")(http, account(sandbox)), [])
+
+    assert items[0] == SpeechFormat("audio/wav", 24_000)
+    assert output(items) == SAMPLES
+    assert all(len(item.audio) % 2 == 0 for item in items if isinstance(item, AudioBytes))
+    (entry,) = sandbox.bill.since()
+    assert entry.asked == {
+        "model": "gpt-audio",
+        "modalities": ["text", "audio"],
+        "audio": {"voice": "marin", "format": "pcm16"},
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    billed = entry.billed
+    assert items[-1] == Usage(int(billed["input_tokens"]), int(billed["output_tokens"] + billed["audio_tokens"]))
+
+
+async def test_mp3_comes_whole(http: VendorHttp, sandbox: Running):
+    items = await collect(reader()(http, account(sandbox)), [])
+
+    assert items[:2] == [SpeechFormat("audio/mpeg", 24_000), AudioBytes(mp3(SAMPLES, 24_000))]
+    (entry,) = sandbox.bill.since()
+    assert entry.asked["audio"] == {"voice": "alloy", "format": "mp3"}
+    assert "stream" not in entry.asked
+    billed = entry.billed
+    assert items[2:] == [Usage(int(billed["input_tokens"]), int(billed["output_tokens"] + billed["audio_tokens"]))]
+
+
+async def test_model_is_told_to_read_and_how(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([DONE]))
+    spec = {"prompt": "Softly.", "speed": 1.5, "language_code": "de-AT", "options": {"extra": {"temperature": 0.2}}}
+
+    await collect(reader(audio_format="wav", options={"check": False})(http, here(upstream)), [])
+    await collect(reader(audio_format="wav", **spec)(http, here(upstream)), [])
+
+    plainly, fully = (loads(seen.body) for seen in upstream.seen)
+    assert [message["role"] for message in fully["messages"]] == ["system", "user"]
+    assert fully["messages"][1]["content"] == plainly["messages"][1]["content"] == TEXT
+    task = plainly["messages"][0]["content"]
+    assert "word for word" in task
+    assert fully["messages"][0]["content"] == (
+        f"{task} The text is in de-AT. Speak at 1.5 times the usual pace. How to speak: Softly."
+    )
+    assert fully["temperature"] == 0.2
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+@pytest.mark.parametrize(
+    "text", ["Nobody knows.", "Of course! Boats usually go out with the tide because it carries them."]
+)
+async def test_answer_in_place_of_a_reading_is_never_heard(
+    http: VendorHttp, sandbox: Running, audio_format: str, text: str
+):
+    items: list[SpeechItem] = []
+
+    with pytest.raises(Garbled, match="said something else") as fault:
+        await collect(reader(audio_format=audio_format)(http, account(sandbox, text=text)), items)
+
+    assert fault.value.retryable
+    assert not [item for item in items if isinstance(item, AudioBytes)]
+
+
+async def test_short_text_is_compared_with_what_there_is_of_it(http: VendorHttp, sandbox: Running):
+    client = OpenAIAudio(http, account(sandbox, text="Hello there!"), SpeechSpec("gpt-audio", audio_format="wav"))
+
+    with pytest.raises(Garbled, match="said something else"):
+        await collect(client.speak("Goodbye."), [])
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+async def test_reading_that_stops_half_way_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
+    with pytest.raises(Garbled, match="read a part of the text alone"):
+        await collect(reader(audio_format=audio_format)(http, account(sandbox, text="The boats go out with")), [])
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the boats go out WITH the tide -- and nobody's in a hurry to be back",
+        "At 3:30 the boats go out with the tide today, yes.",
+    ],
+)
+async def test_reading_may_be_written_otherwise(http: VendorHttp, sandbox: Running, audio_format: str, text: str):
+    items = await collect(reader(audio_format=audio_format)(http, account(sandbox, text=text)), [])
+
+    assert output(items)
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+async def test_strategy_may_trust_the_model(http: VendorHttp, sandbox: Running, audio_format: str):
+    asked = reader(audio_format=audio_format, options={"check": False})
+
+    assert output(await collect(asked(http, account(sandbox, text="Nobody knows.")), []))
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+async def test_speech_that_runs_out_of_tokens_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
+    asked = reader(audio_format=audio_format, options={"extra": {"max_completion_tokens": 9}})
+
+    with pytest.raises(Garbled, match="ran out of tokens"):
+        await collect(asked(http, account(sandbox)), [])
+
+
+@pytest.mark.parametrize("audio_format", FORMATS)
+async def test_model_without_a_voice_is_refused_in_the_vendors_words(
+    http: VendorHttp, sandbox: Running, audio_format: str
+):
+    with pytest.raises(Refused, match="does not support audio output"):
+        await collect(reader(audio_format=audio_format, model="gpt-4o")(http, account(sandbox)), [])
+
+
+def test_options_that_do_not_fit_are_refused_when_the_voice_is_made():
+    with pytest.raises(InvalidParameter, match="task must not be empty"):
+        OpenAIAudio(None, Account("a", "b", "c"), SpeechSpec("gpt-audio", {"task": ""}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "end", [[EXPIRES], [EXPIRES, USAGE, DONE], [finish("stop")], [DONE], [finish("tool_calls"), DONE]]
+)
+async def test_ways_to_end_well(http: VendorHttp, upstream: Upstream, end: list[bytes]):
+    upstream.will(streaming([spoken(id="audio_1", transcript=TEXT), sound(b"\1\2"), *end]))
+
+    items = await collect(reader(audio_format="wav")(http, here(upstream)), [])
+
+    assert output(items) == b"\1\2"
+    assert (items[-1] == Usage(9, 20)) == (USAGE in end)
+
+
+async def test_cut_behind_the_last_audio_costs_the_usage_alone(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([spoken(transcript=TEXT), sound(b"\1\2"), EXPIRES], end=cut, apart=True))
+
+    assert output(await collect(reader(audio_format="wav")(http, here(upstream)), [])) == b"\1\2"
+
+
+@pytest.mark.parametrize("message", [{"content": "No."}, {"content": "No.", "audio": None}])
+async def test_answer_in_text_is_no_speech(http: VendorHttp, upstream: Upstream, message: dict[str, Any]):
+    upstream.will(plain(200, dumps({"choices": [{"message": message}]}), Content_Type="application/json"))
+
+    with pytest.raises(Garbled, match="answered in text"):
+        await collect(reader()(http, here(upstream)), [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[], {}, {"choices": []}, {"choices": [{"message": None}]}, {"choices": [{"message": {"audio": {}}}]},
+     {"choices": [{"message": {"audio": {"data": "?"}}}]}, {"choices": [{"message": {"audio": {"data": 5}}}]}],
+)  # fmt: skip
+async def test_whole_answer_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, answer: Any):
+    upstream.will(plain(200, dumps(answer), Content_Type="application/json"))
+
+    with pytest.raises(Garbled, match="answered in an unknown form"):
+        await collect(reader()(http, here(upstream)), [])
+
+
+def read(pieces: list[bytes], text: str | None = TEXT) -> tuple[bytes, Usage | None, str]:
+    """The audio of a stream, its usage, and the fault that ends it."""
+    reading = Reading("v", text)
+    audio = b""
+    try:
+        for piece in pieces:
+            audio += reading.feed(piece)
+            if reading.done or reading.fault is not None:
+                break
+        audio += reading.end()
+    except VendorError as fault:
+        return audio, None, fault.what
+    return audio, reading.usage, ""
+
+
+READ = (
+    spoken(id="a", transcript="") + spoken(transcript=TEXT[:30]) + sound(b"\1\2\3") + spoken(transcript=TEXT[30:])
+)
+STREAMS = [
+    READ + sound(b"\4") + EXPIRES + USAGE + DONE,
+    READ + sound(b"\4") + finish("stop") + DONE,
+    READ + b"data: {\n\n",
+    READ + event(error={"message": "Ärger"}) + DONE,
+    READ + finish("content_filter"),
+    READ,
+    spoken(transcript="I am afraid that I cannot do that") + sound(b"\1\2") + DONE,
+    sound(b"\1\2") + DONE,
+]
+
+
+@given(st.sampled_from(STREAMS), st.lists(st.integers(0, 900), max_size=8))
+def test_streams_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
+    assert read(split(stream, at)) == read([stream]) == read(by_byte(stream))
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [
+        (STREAMS[0], (b"\1\2\3\4", Usage(9, 20), "")),
+        (STREAMS[1], (b"\1\2\3\4", None, "")),
+        (STREAMS[2], (b"\1\2", None, "v sent an event of an unknown form")),
+        (STREAMS[3], (b"\1\2", None, "v broke off with an error: Ärger")),
+        (STREAMS[4], (b"\1\2", None, "v filtered its speech")),
+        (STREAMS[5], (b"\1\2", None, "v ended its speech without its end mark")),
+        (STREAMS[6], (b"", None, "v said something else than what it was to read")),
+        (STREAMS[7], (b"\1\2", None, "")),
+        (spoken(data="?") + DONE, (b"", None, "v sent an event of an unknown form")),
+        (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent an event of an unknown form")),
+    ],
+)
+def test_streams_are_audio_and_an_end_or_a_fault(stream: bytes, told: tuple[bytes, Usage | None, str]):
+    assert read([stream]) == told
+
+
+def test_audio_is_held_for_a_second_at_most():
+    reading = Reading("v", TEXT)
+    second = bytes(48_000)
+
+    assert reading.feed(sound(second[:-2])) == b""
+    assert reading.feed(sound(b"\1\2\3\4")) == second[:-2] + b"\1\2\3\4"
+    assert reading.feed(sound(b"\5\6")) == b"\5\6"
+
+
+def test_audio_of_whatever_is_said_is_held_by_nobody():
+    assert Reading("v", None).feed(sound(b"\1\2")) == b"\1\2"

@@ -1,0 +1,222 @@
+"""Every client of OpenAI's protocol against every fault of its twin, before its first output and behind it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from streams.wire.codec import now_ms
+from tests.vendors.openai_clients import (
+    BODIES,
+    CLIENTS,
+    STREAMS,
+    WHOLES,
+    account,
+    collect,
+    is_output,
+    output,
+)
+from vendors.account import Account
+from vendors.errors import Garbled, Refused, Unreachable, VendorError
+from vendors.protocols import SpeechFormat, Transcript, Usage
+from vendors.sandbox.faults import Fault
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+LEAVES_WITHIN_MS = 1_000
+REFUSALS = {
+    Fault.UNAUTHORIZED: (401, False),
+    Fault.RATE_LIMITED: (429, True),
+    Fault.OUT_OF_QUOTA: (429, False),
+    Fault.SERVER_ERROR: (500, True),
+    Fault.UNAVAILABLE: (503, True),
+}
+
+
+async def failed(http: VendorHttp, name: str, to: Account) -> tuple[list[Any], VendorError]:
+    """The output before the fault, and the fault."""
+    items: list[Any] = []
+    with pytest.raises(VendorError) as fault:
+        await collect(CLIENTS[name](http, to), items)
+    assert "sandbox" not in str(fault.value), "the key is told to nobody"
+    return [item for item in items if is_output(item)], fault.value
+
+
+def check_part(name: str, part: str | bytes, whole: str | bytes, *, behind: int) -> None:
+    """What came before a fault is the beginning of the whole, and there is some where output came before it."""
+    assert len(part) < len(whole)
+    assert not part or whole[: len(part)] == part
+    if name in {
+        "reader_wav",
+        "ear_streamed",
+    }:  # the one holds what is not sure yet, the other gives no output so early
+        return
+    assert bool(part) == bool(behind)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("fault", REFUSALS)
+async def test_refusal_is_told_as_what_it_is(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
+    seen, error = await failed(http, name, account(sandbox, fault=fault, retry_after_s=0.002))
+
+    status, retryable = REFUSALS[fault]
+    assert seen == []
+    assert isinstance(error, Refused)
+    assert (error.status, error.retryable) == (status, retryable)
+    assert len(list(sandbox.bill.since())) == 1 + retryable
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_call_that_is_refused_once_is_made_again(http: VendorHttp, sandbox: Running, name: str):
+    to = account(sandbox, fault=Fault.UNAVAILABLE, times=1, retry_after_s=0.002)
+
+    items = await collect(CLIENTS[name](http, to), [])
+
+    assert output(items)
+    assert [entry.how for entry in sandbox.bill.since()] == ["fault", "done"]
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_page_in_place_of_an_answer_is_garbled(http: VendorHttp, sandbox: Running, name: str):
+    seen, error = await failed(http, name, account(sandbox, fault=Fault.WRONG_CONTENT_TYPE))
+
+    assert seen == []
+    assert isinstance(error, Garbled)
+
+
+@pytest.mark.parametrize("name", STREAMS | BODIES)
+@pytest.mark.parametrize("position", [0, 1, 3])
+async def test_cut_stream_is_garbled_behind_what_came_before_it(
+    http: VendorHttp, sandbox: Running, name: str, position: int
+):
+    whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
+    seen, error = await failed(http, name, account(sandbox, fault=Fault.CUT_MID_STREAM, position=position))
+
+    assert isinstance(error, Garbled)
+    assert error.retryable
+    check_part(name, output(seen), whole, behind=position)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("position", [0, 1, 3])
+@pytest.mark.parametrize(("fault", "kind"), [(Fault.MALFORMED_FRAME, Garbled), (Fault.ERROR_INSIDE_200, Refused)])
+async def test_fault_in_the_frames_comes_behind_the_output_before_it(
+    http: VendorHttp, sandbox: Running, name: str, *, position: int, fault: Fault, kind: type[VendorError]
+):
+    whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
+    seen, error = await failed(http, name, account(sandbox, fault=fault, position=position))
+
+    assert isinstance(error, kind)
+    check_part(name, output(seen), whole, behind=position)
+
+
+@pytest.mark.parametrize("name", WHOLES)
+@pytest.mark.parametrize("position", ["before", "after"])
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault.CUT_MID_STREAM, Garbled),
+        (Fault.MALFORMED_FRAME, Garbled),
+        (Fault.ERROR_INSIDE_200, Refused),
+    ],
+)
+async def test_broken_whole_answer_is_no_answer(
+    http: VendorHttp, sandbox: Running, name: str, *, position: str, fault: Fault, kind: type[VendorError]
+):
+    seen, error = await failed(http, name, account(sandbox, fault=fault, position=position))
+
+    assert seen == []
+    assert isinstance(error, kind)
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_error_in_place_of_audio_is_garbled(http: VendorHttp, sandbox: Running, name: str):
+    seen, error = await failed(http, name, account(sandbox, fault=Fault.ERROR_INSIDE_200, position="before"))
+
+    assert seen == []
+    assert isinstance(error, Garbled)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_empty_answer_has_no_output(http: VendorHttp, sandbox: Running, name: str):
+    to = account(sandbox, fault=Fault.EMPTY_ANSWER)
+    if name == "reader_mp3":
+        assert isinstance((await failed(http, name, to))[1], Garbled)
+        return
+
+    items = await collect(CLIENTS[name](http, to), [])
+
+    assert [item for item in items if is_output(item)] == []
+    if name.startswith("ear"):
+        assert isinstance(items[-1], Transcript), "silence is a whole answer"
+        assert items[-1].final
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_slow_answer_is_whole(http: VendorHttp, sandbox: Running, name: str):
+    whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
+
+    slow = await collect(CLIENTS[name](http, account(sandbox, fault=Fault.SLOW_DRIP, pace_ms=2)), [])
+
+    assert output(slow) == whole
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("fault", [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM])
+async def test_silent_vendor_is_left_at_once(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
+    to = account(sandbox, fault=fault)
+    seen: list[Any] = []
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.15):
+            await collect(CLIENTS[name](http, to), seen)
+    left_ms = now_ms()
+
+    async with asyncio.timeout(5):
+        entry = await sandbox.bill.wait()
+    assert entry.closed_ms is not None
+    assert entry.closed_ms - left_ms < LEAVES_WITHIN_MS
+    if fault is not Fault.STALL_MID_STREAM or name in WHOLES:
+        assert [item for item in seen if is_output(item)] == []
+
+
+@pytest.mark.parametrize("name", STREAMS | BODIES)
+async def test_client_that_leaves_after_the_first_output_is_billed_for_what_was_made(
+    http: VendorHttp, sandbox: Running, name: str
+):
+    async with CLIENTS[name](http, account(sandbox, pace_ms=40)) as items:
+        async for item in items:
+            if is_output(item):
+                break
+    left_ms = now_ms()
+
+    async with asyncio.timeout(5):
+        entry = await sandbox.bill.wait()
+    whole = await collect(CLIENTS[name](http, account(sandbox)), [])
+    async with asyncio.timeout(5):
+        finished = await sandbox.bill.wait(lambda entry: entry.how == "done")
+    assert entry.closed_ms is not None
+    assert entry.closed_ms - left_ms < LEAVES_WITHIN_MS
+    assert 0 < entry.outputs < finished.outputs
+    if usage := [item for item in whole if isinstance(item, Usage)]:
+        made = sum(amount for unit, amount in entry.billed.items() if unit != "input_tokens")
+        assert made < usage[0].output_token
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_broken_handshake_is_no_connection(http: VendorHttp, sandbox: Running, name: str):
+    to = Account("main", "vendor_b_llm", f"{sandbox.broken_tls_url}/openai/v1")
+
+    seen, error = await failed(http, name, to)
+
+    assert seen == []
+    assert isinstance(error, Unreachable)
+    assert error.retryable
+
+
+@pytest.mark.parametrize("name", [name for name in CLIENTS if not name.startswith(("chat", "ear"))])
+async def test_speech_announces_its_format_first(http: VendorHttp, sandbox: Running, name: str):
+    items = await collect(CLIENTS[name](http, account(sandbox)), [])
+
+    assert items[0] == SpeechFormat("audio/wav" if name.endswith("wav") else "audio/mpeg", 24_000)
+    assert sum(isinstance(item, SpeechFormat) for item in items) == 1

@@ -1,0 +1,190 @@
+"""The Messages protocol of Anthropic, streamed; also spoken by other hosts under a base URL of their own."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+from pydantic import Field
+
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model
+from vendors.account import Account, ChatSpec
+from vendors.chat.reply import replying
+from vendors.chat.turns import instructions, turns
+from vendors.errors import Garbled, Refused, VendorError
+from vendors.protocols import ChatItem, ChatMessage, Finish, FinishReason, Usage
+from vendors.sse import SseParser
+from vendors.transport import Outgoing, VendorHttp
+
+_WITHOUT_SAMPLING = "2026-10-21"
+_MAX_TOKENS = 4096
+"""Where the strategy sets none: the field is required."""
+_REASONS: dict[str, FinishReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+_PASSING = frozenset({"rate_limit_error", "api_error", "timeout_error", "overloaded_error"})
+"""Errors after which the same call may succeed."""
+_PREFILLED = re.compile(r"claude-(?:instant|[23]|[a-z]+-4(?:-[0-5])?(?!\d|-\d{1,2}(?!\d)))")
+"""The models of the vendor itself that go on from an unfinished answer: those up to 4.5."""
+
+
+class Options(Model):
+    """What of a strategy goes to the vendor as it stands, and what its model can do."""
+
+    version: Literal["2023-06-01", "2026-10-21"] = "2023-06-01"
+    """Of the protocol. The newer one takes no `temperature`, and other hosts may not know it."""
+    prefill: bool | None = None
+    """Whether the model goes on from an unfinished answer; absent: as its name tells."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request, such as `top_p` or `thinking`."""
+
+
+class AnthropicChat:
+    """One model of one account. A last message of the assistant is the beginning of its answer."""
+
+    Options = Options
+    takes_prefill = True
+
+    def __init__(self, http: VendorHttp, account: Account, spec: ChatSpec) -> None:
+        options = Options.of(spec.options)
+        self.takes_prefill = _takes_prefill(spec.model) if options.prefill is None else options.prefill
+        self._http = http
+        self._account = account
+        self._connect_s = spec.connect_s
+        fields: dict[str, Any] = {
+            "model": spec.model,
+            "max_tokens": spec.max_tokens or _MAX_TOKENS,
+            "stream": True,
+        }
+        if spec.temperature is not None:
+            if options.version == _WITHOUT_SAMPLING:
+                raise InvalidParameter(f"version {options.version} takes no temperature")
+            fields["temperature"] = min(spec.temperature, 1.0)
+        self._fields = {**fields, **options.extra}
+        key = account.api_key.get_secret_value() if account.api_key else ""
+        self._headers = {
+            **({"x-api-key": key} if key else {}),
+            "anthropic-version": options.version,
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream",
+        }
+        self._url = account.url("/v1/messages")
+
+    @asynccontextmanager
+    async def reply(self, messages: Sequence[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+        """Stream the reply. Ends well only by `message_stop` or a stop reason; anything else is an error."""
+        fields, space = _asked(messages)
+        call = Outgoing(
+            self._account.platform,
+            self._url,
+            headers=self._headers,
+            body=dumps({**self._fields, **fields}),
+            connect_s=self._connect_s,
+        )
+        async with self._http.stream(call) as answer:
+            reply = AnthropicReply(answer.vendor, space_before=space)
+            async with replying(answer, reply) as items:
+                yield items
+
+
+def _takes_prefill(model: str) -> bool:
+    return "claude" not in model or _PREFILLED.search(model) is not None
+
+
+def _asked(messages: Sequence[ChatMessage]) -> tuple[dict[str, Any], str]:
+    """The fields of the request that hold the messages, and the space at the end of an unfinished answer.
+
+    The vendor refuses such an end: it is taken off here, and again where the answer goes on with it.
+    """
+    said = [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
+    space = ""
+    if said and said[-1]["role"] == "assistant":
+        text = said[-1]["content"]
+        said[-1]["content"] = text.rstrip()
+        space = text[len(said[-1]["content"]) :]
+    system = instructions(messages)
+    return {**({"system": system} if system else {}), "messages": said}, space
+
+
+class AnthropicReply:
+    """A reply as it is read. Pure."""
+
+    def __init__(self, vendor: str, *, space_before: str = "") -> None:
+        self._vendor = vendor
+        self._parser = SseParser()
+        self._space = space_before
+        self._counts: dict[str, int] = {}
+        self.finish: Finish | None = None
+        self.done = False
+        self.fault: VendorError | None = None
+
+    def take(self, piece: bytes) -> str:
+        """The text of `piece`, up to a fault where it holds one."""
+        text = ""
+        try:
+            for event in self._parser.feed(piece):
+                text += self._read(loads(event.data))
+                if self.done:
+                    break
+        except VendorError as error:
+            self.fault = error
+        except ValueError:
+            self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+        except (AttributeError, TypeError, KeyError):
+            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
+        return self._without_space(text) if self._space else text
+
+    @property
+    def usage(self) -> Usage | None:
+        """All tokens that went in, those of the cache too; what the vendor counts are totals so far."""
+        asked, said = self._counts.get("input_tokens"), self._counts.get("output_tokens")
+        if asked is None or said is None or self.finish is None:
+            return None
+        cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
+        return Usage(asked + sum(self._counts.get(name, 0) for name in cached), said)
+
+    def _read(self, event: Any) -> str:
+        match event["type"]:
+            case "content_block_delta" if event["delta"]["type"] == "text_delta":
+                text: str = event["delta"]["text"]
+                return text
+            case "message_start":
+                self._count(event["message"].get("usage"))
+            case "message_delta":
+                if (reason := event["delta"].get("stop_reason")) is not None:
+                    self.finish = Finish(_REASONS.get(str(reason), "stop"))
+                self._count(event.get("usage"))
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise _refused(self._vendor, event["error"])
+        return ""
+
+    def _count(self, usage: Mapping[str, Any] | None) -> None:
+        for name, count in (usage or {}).items():
+            if isinstance(count, int):
+                self._counts[name] = count
+
+    def _without_space(self, text: str) -> str:
+        """Without what stands at the end of the answer so far."""
+        while self._space and text:
+            if text[0] != self._space[0]:
+                self._space = ""
+            else:
+                text, self._space = text[1:], self._space[1:]
+        return text
+
+
+def _refused(vendor: str, error: Mapping[str, Any]) -> Refused:
+    code = str(error.get("type"))
+    told = " ".join(str(error.get("message") or code).split())[:200]
+    return Refused(
+        vendor,
+        f"broke off with an error: {told}",
+        retryable=code in _PASSING,
+        extra={"code": code[:64]},
+    )

@@ -1,0 +1,79 @@
+"""`python -m vendors.sandbox`: the sandbox in a process of its own, and switches for one that runs.
+
+Prints one line of JSON when it listens. SIGTERM and SIGINT end it.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+from typing import Any
+
+import aiohttp
+import uvloop
+
+from streams.wire.codec import dumps
+from vendors.sandbox.faults import Fault
+from vendors.sandbox.server import listening
+
+_PORT = 8099
+
+
+def main() -> None:
+    options = _options()
+    uvloop.run(_serve(options) if options.what is None else _ask(options))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m vendors.sandbox", description="The vendors' protocols on this machine, faults included."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=_PORT, help="0: a free one (default: %(default)s)")
+    kinds = parser.add_subparsers(dest="what", metavar="fault | clear | calls")
+    url = argparse.ArgumentParser(add_help=False)
+    url.add_argument("--url", default=f"http://127.0.0.1:{_PORT}", help="of the sandbox (default: %(default)s)")
+    fault = kinds.add_parser("fault", parents=[url], help="switch a fault of a vendor on")
+    fault.add_argument("vendor")
+    fault.add_argument("fault", choices=list(Fault), metavar=f"fault: {', '.join(Fault)}")
+    fault.add_argument("--rate", type=float, default=1.0, help="the share of calls that have it (default: all)")
+    fault.add_argument("--position", default="after", help="before or after the first output, or after how many")
+    clear = kinds.add_parser("clear", parents=[url], help="switch the faults of a vendor off, or all")
+    clear.add_argument("vendor", nargs="?")
+    kinds.add_parser("calls", parents=[url], help="the bill, a call a line")
+    return parser.parse_args()
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with listening(host=options.host, port=options.port) as running:
+        line = dumps({"listening": running.url, "broken_tls": running.broken_tls_url}).decode()
+        print(line, flush=True)
+        await stop.wait()
+
+
+async def _ask(options: argparse.Namespace) -> None:
+    async with aiohttp.ClientSession(options.url.rstrip("/") + "/", raise_for_status=_refused) as http:
+        match options.what:
+            case "fault":
+                position = int(options.position) if options.position.isdecimal() else options.position
+                orders = {"fault": options.fault, "rate": options.rate, "position": position}
+                await http.post("_sandbox/faults", data=dumps({"vendor": options.vendor, **orders}))
+            case "clear":
+                await http.delete("_sandbox/faults", params={"vendor": options.vendor} if options.vendor else {})
+            case _:
+                calls: dict[str, Any] = await (await http.get("_sandbox/calls")).json()
+                for call in calls["calls"]:
+                    print(dumps(call).decode())
+
+
+async def _refused(response: aiohttp.ClientResponse) -> None:
+    if response.status >= 400:
+        sys.exit(f"the sandbox answered {response.status}: {await response.text()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Anthropic's `POST /v1/messages`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+from typing import Any
+
+from aiohttp import web
+
+from streams.wire.codec import dumps, loads
+from vendors.protocols import ChatMessage
+from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
+from vendors.sandbox.content import tokens, words
+from vendors.sandbox.continuing import said
+from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.sandbox import Sandbox
+
+_FIELDS = frozenset({
+    "model", "max_tokens", "messages", "system", "stream", "temperature", "top_p", "top_k", "stop_sequences",
+    "metadata", "thinking", "tools", "tool_choice", "service_tier", "cache_control", "container",
+    "context_management", "output_config", "inference_geo", "speed",
+})  # fmt: skip
+_VERSIONS: dict[str, set[str]] = {"2023-06-01": set(), "2026-10-21": {"temperature", "top_p", "top_k"}}
+"""And the fields that each has taken away."""
+_LARGEST_BODY = 32 * 1024 * 1024
+_PREFILLED = re.compile(r"claude-(3-|(opus|sonnet|haiku)-4-([015](-\d{8})?|\d{8})$)")
+_BAD = "invalid_request_error"
+
+
+def routes(sandbox: Sandbox) -> list[web.RouteDef]:
+    return [sandbox.post("/anthropic/v1/messages", ANTHROPIC, "llm", _message)]
+
+
+def _refusal(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Refusal:
+    error = {"type": kind, "message": message}
+    return Refusal(status, {"type": "error", "error": error, "request_id": f"req_{token_hex(12)}"}, headers)
+
+
+def _invalid(message: str) -> Refusal:
+    return _refusal(400, _BAD, message)
+
+
+def _key(request: web.Request) -> str:
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return request.headers.get("x-api-key") or bearer
+
+
+def _refuse(fault: Fault, orders: Orders) -> Refusal:
+    match fault:
+        case Fault.UNAUTHORIZED:
+            return _refusal(401, "authentication_error", "invalid x-api-key")
+        case Fault.RATE_LIMITED:
+            message = "This request would exceed your organization's rate limit."
+            return _refusal(429, "rate_limit_error", message, {"retry-after": f"{orders.retry_after_s:g}"})
+        case Fault.OUT_OF_QUOTA:
+            return _refusal(402, "billing_error", "Your credit balance is too low to access the Anthropic API.")
+        case Fault.UNAVAILABLE:
+            return _refusal(529, "overloaded_error", "Overloaded")
+        case _:
+            return _refusal(500, "api_error", "Internal server error")
+
+
+def _headers(request: web.Request) -> Mapping[str, str]:
+    return {
+        "request-id": f"req_{token_hex(12)}",
+        "anthropic-organization-id": "sandbox",
+        "anthropic-ratelimit-requests-limit": "4000",
+        "anthropic-ratelimit-requests-remaining": "3999",
+        "anthropic-ratelimit-requests-reset": "2030-01-01T00:00:00Z",
+    }
+
+
+ANTHROPIC = Dialect("anthropic", _key, _refuse, _headers)
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), dumps({"type": kind, **fields}))
+
+
+EVENTS = Framing(
+    "text/event-stream; charset=utf-8",
+    error=_event("error", error={"type": "overloaded_error", "message": "Overloaded"}),
+    malformed=b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"del\n\n',
+)
+
+
+async def _message(call: Call) -> None:
+    asked = await _asked(call)
+    messages = _checked(asked)
+    call.asks(model=asked["model"], messages=len(messages), prefill=messages[-1].role == "assistant")
+    call.charge(input_tokens=sum(tokens(message.content) for message in messages))
+    whole = words(said(call, messages))
+    cut = whole[: asked["max_tokens"]]
+    reason = "end_turn" if len(cut) == len(whole) else "max_tokens"
+    if asked.get("stream"):
+        await _stream(call, asked["model"], cut, reason)
+        return
+    call.charge(output_tokens=len(cut))
+    await call.answer(
+        _whole(call, asked["model"], "".join(cut), reason), empty=_whole(call, asked["model"], "", reason)
+    )
+
+
+async def _stream(call: Call, model: str, spoken: Sequence[str], reason: str) -> None:
+    async with call.stream(EVENTS) as flow:
+        begun = _head(call, model) | {"content": [], "stop_reason": None, "stop_sequence": None}
+        await flow.frame(_event("message_start", message={**begun, "usage": _usage(call, output_tokens=1)}))
+        await flow.frame(_event("content_block_start", index=0, content_block={"type": "text", "text": ""}))
+        await flow.frame(_event("ping"))
+        for word in spoken:
+            delta = {"type": "text_delta", "text": word}
+            await flow.output(_event("content_block_delta", index=0, delta=delta), output_tokens=1)
+        await flow.frame(_event("content_block_stop", index=0))
+        usage = {"output_tokens": int(call.billed["output_tokens"])}
+        stop = {"stop_reason": reason, "stop_sequence": None}
+        await flow.frame(_event("message_delta", delta=stop, usage=usage))
+        await flow.frame(_event("message_stop"))
+
+
+def _whole(call: Call, model: str, text: str, reason: str) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}] if text else []
+    usage = _usage(call, output_tokens=tokens(text))
+    return _head(call, model) | {"content": content, "stop_reason": reason, "stop_sequence": None, "usage": usage}
+
+
+def _head(call: Call, model: str) -> dict[str, Any]:
+    return {"id": f"msg_{call.entry.id:024}", "type": "message", "role": "assistant", "model": model}
+
+
+def _usage(call: Call, *, output_tokens: int) -> dict[str, Any]:
+    return {
+        "input_tokens": int(call.billed["input_tokens"]),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": output_tokens,
+        "service_tier": "standard",
+    }
+
+
+async def _asked(call: Call) -> dict[str, Any]:
+    version = call.request.headers.get("anthropic-version")
+    if version not in _VERSIONS:
+        raise _invalid("anthropic-version: header is required")
+    raw = await call.request.read()
+    if len(raw) > _LARGEST_BODY:
+        raise _refusal(413, "request_too_large", "Request exceeds the maximum size")
+    try:
+        asked = loads(raw)
+    except ValueError:
+        asked = None
+    if not isinstance(asked, dict):
+        raise _invalid("The request body is not valid JSON")
+    for name in asked.keys() - _FIELDS | asked.keys() & _VERSIONS[version]:
+        raise _invalid(f"{name}: Extra inputs are not permitted")
+    return asked
+
+
+def _checked(asked: Mapping[str, Any]) -> list[ChatMessage]:
+    """The instructions and the messages, once all is as the vendor wants it."""
+    for name in ("model", "max_tokens", "messages"):
+        if asked.get(name) is None:
+            raise _invalid(f"{name}: Field required")
+    if not str(asked["model"]).startswith("claude-"):
+        raise _refusal(404, "not_found_error", f"model: {asked['model']}")
+    if not isinstance(asked["max_tokens"], int) or asked["max_tokens"] < 1:
+        raise _invalid("max_tokens: Input should be greater than or equal to 1")
+    if not 0 <= asked.get("temperature", 0) <= 1:
+        raise _invalid("temperature: range: 0..1")
+    if not asked["messages"]:
+        raise _invalid("messages: at least one message is required")
+    messages = [_turn(f"messages.{number}", message) for number, message in enumerate(asked["messages"])]
+    if messages[0].role != "user":
+        raise _invalid('messages: first message must use the "user" role')
+    last = messages[-1]
+    if last.role == "assistant" and not _PREFILLED.match(asked["model"]):
+        message = (
+            "This model does not support assistant message prefill. The conversation must end with a user message."
+        )
+        raise _invalid(message)
+    if last.role == "assistant" and last.content != last.content.rstrip():
+        raise _invalid("messages: final assistant content cannot end with trailing whitespace")
+    system = asked.get("system")
+    return [*([ChatMessage("system", _plain("system", system))] if system else []), *messages]
+
+
+def _turn(path: str, message: Any) -> ChatMessage:
+    role = message.get("role") if isinstance(message, dict) else None
+    if role not in {"user", "assistant"}:
+        raise _invalid(
+            f'messages: Unexpected role "{role}". The Messages API accepts a top-level `system` parameter.'
+        )
+    return ChatMessage(role, _plain(path, message.get("content")))
+
+
+def _plain(path: str, content: Any) -> str:
+    """The text of a string or of blocks."""
+    if isinstance(content, list):
+        content = "".join(str(block.get("text", "")) for block in content)
+    if not isinstance(content, str):
+        raise _invalid(f"{path}.content: Input should be a valid string")
+    if not content.strip():
+        raise _invalid(f"{path}: text content blocks must contain non-whitespace text")
+    return content

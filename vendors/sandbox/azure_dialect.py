@@ -1,0 +1,141 @@
+"""What all services of sandboxed Azure share: keys, errors, and the messages on their sockets."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from aiohttp import web
+
+from streams.wire.codec import dumps, loads
+from vendors.sandbox.calls import Dialect, Framing, Refusal
+from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.flow import Close
+from vendors.sandbox.sockets import ClientLeft, Socket
+from vendors.speech.azure_frames import Frame, read_frame
+
+TICKS_PER_MS = 10_000
+_ID = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
+_JSON = "application/json; charset=utf-8"
+
+
+class Rejected(Exception):
+    """The client broke the protocol: its socket is closed like this."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.close = Close(code, reason)
+
+
+def _key(request: web.Request) -> str:
+    """From a header, or from the query, for browsers cannot set headers on sockets."""
+    name = "Ocp-Apim-Subscription-Key"
+    if key := request.headers.get(name) or request.query.get(name):
+        return key.strip()
+    scheme, _, token = (request.headers.get("Authorization") or request.query.get("Authorization", "")).partition(
+        " "
+    )
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> Refusal:
+    return Refusal(status, text.encode(), {"Content-Type": "text/plain; charset=utf-8", **(headers or {})})
+
+
+def _refuse(fault: Fault, orders: Orders) -> Refusal:
+    match fault:
+        case Fault.UNAUTHORIZED:
+            return plain(401, "Access denied due to invalid subscription key or wrong API endpoint.")
+        case Fault.RATE_LIMITED:
+            return plain(429, "Too Many Requests", {"Retry-After": f"{orders.retry_after_s:g}"})
+        case Fault.OUT_OF_QUOTA:
+            return plain(403, "Out of call volume quota.")
+        case Fault.UNAVAILABLE:
+            return plain(503, "Service Unavailable")
+        case _:
+            return plain(500, "")
+
+
+AZURE = Dialect("azure", _key, _refuse)
+
+SOCKET = Framing("a socket", error=Close(1011, "Internal server error."), malformed=b"\x00\x40Path:audi")
+
+
+def text_message(path: str, request_id: str, body: Mapping[str, Any] | None = None) -> str:
+    """A message of the service, which writes no blank behind its colons."""
+    content = dumps(body or {}).decode()
+    return f"X-RequestId:{request_id}\r\nContent-Type:{_JSON}\r\nPath:{path}\r\n\r\n{content}"
+
+
+def audio_message(request_id: str, stream_id: str, audio: bytes, content_type: str | None) -> bytes:
+    kind = f"Content-Type:{content_type}\r\n" if content_type else ""
+    head = f"X-RequestId:{request_id}\r\n{kind}X-StreamId:{stream_id}\r\nPath:audio\r\n".encode("ascii")
+    return bytes(divmod(len(head), 256)) + head + audio
+
+
+def new_tag() -> str:
+    return uuid4().hex
+
+
+class Talk:
+    """What a client says on a socket, checked: a configuration first, then turns with ids of their own."""
+
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
+        self._configured = False
+        self._over: set[str] = set()
+
+    async def next_turn(self) -> Frame | None:
+        """What a turn begins with; none once the client has left behind a whole one."""
+        try:
+            return await self.next()
+        except (ClientLeft, asyncio.CancelledError):
+            if not self._over:
+                raise
+            return None
+
+    async def next(self) -> Frame:
+        """The next message that belongs to a turn."""
+        while True:
+            frame = self._read(await self._socket.receive())
+            if frame.path == "telemetry" or (frame.path == "audio" and frame.request_id in self._over):
+                continue  # late: its turn is over
+            if not self._configured and frame.path != "speech.config":
+                raise Rejected(1002, "The first message must be speech.config.")
+            if frame.path == "speech.config":
+                if self._configured:
+                    raise Rejected(1002, "speech.config belongs once on a connection.")
+                json_of(frame)
+                self._configured = True
+                continue
+            if not _ID.fullmatch(frame.request_id):
+                raise Rejected(1002, "X-RequestId must be a UUID without dashes.")
+            if frame.request_id in self._over:
+                raise Rejected(1002, "X-RequestId was used before.")
+            return frame
+
+    def end_turn(self, request_id: str) -> None:
+        self._over.add(request_id)
+
+    @staticmethod
+    def _read(message: str | bytes) -> Frame:
+        try:
+            frame = read_frame(message)
+        except ValueError as error:
+            raise Rejected(1002, f"Malformed message: {error}.") from None
+        if "x-timestamp" not in frame.headers:
+            raise Rejected(1002, "X-Timestamp is missing.")
+        if frame.path == "audio" and isinstance(message, str):
+            raise Rejected(1003, "Audio must be binary.")
+        return frame
+
+
+def json_of(frame: Frame) -> dict[str, Any]:
+    try:
+        value = loads(frame.body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise Rejected(1007, f"{frame.path} must be a JSON object.")
+    return value

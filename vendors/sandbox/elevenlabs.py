@@ -1,0 +1,213 @@
+"""ElevenLabs' speech over HTTP: bare audio or lines of JSON with times; and its lists of voices and models."""
+
+import math
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+from aiohttp import web
+
+from streams.wire.codec import dumps, loads
+from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
+from vendors.sandbox.content import Timed, mp3, pieces, speech, speech_ms, timed_characters
+from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.sandbox import Sandbox
+
+_MODELS = {
+    "eleven_multilingual_v2": 10_000,
+    "eleven_flash_v2": 30_000,
+    "eleven_turbo_v2": 30_000,
+    "eleven_flash_v2_5": 40_000,
+    "eleven_turbo_v2_5": 40_000,
+    "eleven_v3": 5_000,
+}
+"""And the most characters that each takes at once."""
+_CHEAP = ("eleven_flash", "eleven_turbo")
+_MP3 = ("22050_32", "24000_48", "44100_32", "44100_64", "44100_96", "44100_128", "44100_192")
+_PCM = ("8000", "16000", "22050", "24000", "32000", "44100", "48000")
+_FORMATS = frozenset([f"mp3_{name}" for name in _MP3] + [f"pcm_{name}" for name in _PCM])
+_SETTINGS = {"stability": (0, 1), "similarity_boost": (0, 1), "style": (0, 1), "speed": (0.7, 1.2)}
+_UNKNOWN_VOICE = "nobody"
+_SPEAK = "/elevenlabs/v1/text-to-speech/{voice_id}"
+
+
+def routes(sandbox: Sandbox) -> list[web.RouteDef]:
+    return [
+        sandbox.post(_SPEAK, ELEVENLABS, "tts", _whole),
+        sandbox.post(f"{_SPEAK}/stream", ELEVENLABS, "tts", _stream),
+        sandbox.post(f"{_SPEAK}/with-timestamps", ELEVENLABS, "tts", _whole_timed),
+        sandbox.post(f"{_SPEAK}/stream/with-timestamps", ELEVENLABS, "tts", _stream_timed),
+        sandbox.get("/elevenlabs/v1/voices", ELEVENLABS, "voices", _voices),
+        sandbox.get("/elevenlabs/v1/models", ELEVENLABS, "models", _models),
+    ]
+
+
+def _refusal(code: int, status: str, message: str) -> Refusal:
+    return Refusal(code, {"detail": {"status": status, "message": message}})
+
+
+def _unprocessable(where: str, name: str, message: str, kind: str) -> Refusal:
+    return Refusal(422, {"detail": [{"loc": [where, name], "msg": message, "type": kind}]})
+
+
+def _key(request: web.Request) -> str:
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return request.headers.get("xi-api-key") or bearer
+
+
+def _refuse(fault: Fault, orders: Orders) -> Refusal:
+    match fault:
+        case Fault.UNAUTHORIZED:
+            return _refusal(401, "invalid_api_key", "Invalid API key")
+        case Fault.RATE_LIMITED:
+            message = "Too many concurrent requests. Your current subscription is associated with a maximum of 5."
+            refusal = _refusal(429, "too_many_concurrent_requests", message)
+            refusal.headers["Retry-After"] = f"{orders.retry_after_s:g}"
+            return refusal
+        case Fault.OUT_OF_QUOTA:
+            message = "This request exceeds your quota. You have 0 credits remaining."
+            return _refusal(401, "quota_exceeded", message)
+        case Fault.UNAVAILABLE:
+            return _refusal(429, "system_busy", "We are experiencing heavy traffic. Please try again later.")
+        case _:
+            return Refusal(500, b"Internal Server Error", {"Content-Type": "text/plain; charset=utf-8"})
+
+
+def _headers(request: web.Request) -> Mapping[str, str]:
+    return {
+        "request-id": token_hex(10),
+        "current-concurrent-requests": "1",
+        "maximum-concurrent-requests": "5",
+    }
+
+
+ELEVENLABS = Dialect("elevenlabs", _key, _refuse, _headers)
+
+_BUSY = {"detail": {"status": "system_busy", "message": "The system is busy."}}
+LINES = Framing("application/json", error=dumps(_BUSY) + b"\n", malformed=b'{"audio_base64":"//NExAA\n')
+
+
+@dataclass(frozen=True, slots=True)
+class _Speech:
+    """What is spoken, and how."""
+
+    text: str
+    audio: bytes
+    whole_ms: int
+    content_type: str
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Pieces of audio with the characters that begin in them."""
+        audio = list(pieces(self.audio, self.whole_ms))
+        each_ms = self.whole_ms / len(audio)
+        characters = timed_characters(self.text, self.whole_ms)
+        for number, piece in enumerate(audio, 1):
+            begun = [one for one in characters if number - 1 <= one.begin_ms / each_ms < number]
+            times = _alignment(begun)
+            yield {"audio_base64": b64encode(piece).decode(), "alignment": times, "normalized_alignment": times}
+
+
+def _alignment(characters: Sequence[Timed]) -> dict[str, Any] | None:
+    if not characters:
+        return None
+    return {
+        "characters": [one.text for one in characters],
+        "character_start_times_seconds": [one.begin_ms / 1000 for one in characters],
+        "character_end_times_seconds": [one.end_ms / 1000 for one in characters],
+    }
+
+
+async def _whole(call: Call) -> None:
+    spoken = await _spoken(call)
+    await call.answer(spoken.audio, empty=b"", content_type=spoken.content_type)
+
+
+async def _stream(call: Call) -> None:
+    spoken = await _spoken(call)
+    async with call.stream(Framing(spoken.content_type)) as flow:
+        for piece in pieces(spoken.audio, spoken.whole_ms):
+            await flow.output(piece)
+
+
+async def _whole_timed(call: Call) -> None:
+    spoken = await _spoken(call)
+    times = _alignment(timed_characters(spoken.text, spoken.whole_ms))
+    audio = b64encode(spoken.audio).decode()
+    value = {"audio_base64": audio, "alignment": times, "normalized_alignment": times}
+    await call.answer(value, empty={"audio_base64": "", "alignment": None, "normalized_alignment": None})
+
+
+async def _stream_timed(call: Call) -> None:
+    spoken = await _spoken(call)
+    async with call.stream(LINES) as flow:
+        for line in spoken.lines():
+            await flow.output(dumps(line) + b"\n")
+
+
+async def _voices(call: Call) -> None:
+    voice = {"voice_id": "21m00Tcm4TlvDq8ikWAM", "name": "Rachel", "category": "premade", "labels": {}}
+    await call.answer({"voices": [voice]}, empty={"voices": []})
+
+
+async def _models(call: Call) -> None:
+    models = [
+        {"model_id": name, "name": name, "can_do_text_to_speech": True, "maximum_text_length_per_request": most}
+        for name, most in _MODELS.items()
+    ]
+    await call.answer(models, empty=[])
+
+
+async def _spoken(call: Call) -> _Speech:
+    asked = await _asked(call)
+    output_format = call.request.query.get("output_format", "mp3_44100_128")
+    if output_format not in _FORMATS:
+        raise _unprocessable("query", "output_format", "value is not a valid enumeration member", "type_error.enum")
+    model = _checked(asked, call.request.match_info["voice_id"])
+    text = asked["text"]
+    codec, rate = output_format.split("_")[0], int(output_format.split("_")[1])
+    speed = (asked.get("voice_settings") or {}).get("speed") or 1.0
+    call.asks(model=model, voice=call.request.match_info["voice_id"], output_format=output_format)
+    call.charge(characters=len(text))
+    call.headers["x-character-count"] = str(len(text))
+    call.headers["character-cost"] = str(math.ceil(len(text) / 2) if model.startswith(_CHEAP) else len(text))
+    call.headers["history-item-id"] = token_hex(10)
+    pcm = speech(text, rate, speed=speed)
+    audio, content_type = (pcm, "audio/pcm") if codec == "pcm" else (mp3(pcm, rate), "audio/mpeg")
+    return _Speech(text, audio, speech_ms(text, speed=speed), content_type)
+
+
+async def _asked(call: Call) -> dict[str, Any]:
+    try:
+        asked = loads(await call.request.read())
+    except ValueError:
+        raise _unprocessable("body", "0", "Expecting value", "value_error.jsondecode") from None
+    if not isinstance(asked, dict) or not isinstance(asked.get("text"), str):
+        raise _unprocessable("body", "text", "field required", "value_error.missing")
+    return asked
+
+
+def _checked(asked: Mapping[str, Any], voice_id: str) -> str:
+    """The model, once all is as the vendor wants it."""
+    model = asked.get("model_id") or "eleven_multilingual_v2"
+    if voice_id == _UNKNOWN_VOICE or not voice_id.isalnum():
+        raise _refusal(400, "voice_not_found", f"A voice with the voice_id {voice_id} was not found.")
+    if model not in _MODELS:
+        raise _refusal(400, "model_not_found", f"A model with model ID {model} does not exist.")
+    if not asked["text"].strip():
+        raise _refusal(400, "input_text_empty", "Input text is empty.")
+    if len(asked["text"]) > _MODELS[model]:
+        message = f"A maximum of {_MODELS[model]} characters is allowed for this model."
+        raise _refusal(400, "max_character_limit_exceeded", message)
+    if asked.get("language_code") and model == "eleven_multilingual_v2":
+        raise _refusal(
+            400, "unsupported_language", f"Model '{model}' does not support the language_code parameter."
+        )
+    settings = asked.get("voice_settings") or {}
+    for name, (least, most) in _SETTINGS.items():
+        value = settings.get(name)
+        if value is not None and not least <= value <= most:
+            message = f"Invalid setting for {name} received, expected {least} to {most}, received {value}."
+            raise _refusal(400, "invalid_voice_settings", message)
+    return str(model)

@@ -1,0 +1,146 @@
+"""All vendors on one port, each under a prefix of its own, and beside them `/_sandbox`: the bill, and faults."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from streams.wire.codec import dumps, loads_request
+from streams.wire.errors import InvalidParameter
+from vendors.sandbox import (
+    anthropic,
+    azure,
+    elevenlabs,
+    gemini,
+    google,
+    openai,
+    openai_speech,
+    openai_transcription,
+)
+from vendors.sandbox.bill import Bill
+from vendors.sandbox.faults import Orders
+from vendors.sandbox.sandbox import Sandbox
+
+PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription)
+"""Each has `routes(sandbox)`."""
+
+_LARGEST_BODY = 64 * 1024 * 1024
+_SHUTDOWN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """`url` has no slash at its end; the base URLs of vendors are behind it. No handshake with `broken_tls_url`."""
+
+    url: str
+    broken_tls_url: str
+    sandbox: Sandbox
+
+    @property
+    def bill(self) -> Bill:
+        return self.sandbox.bill
+
+
+@asynccontextmanager
+async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Running]:
+    """Serve while the block lasts. A client that leaves ends what it asked for."""
+    sandbox = Sandbox()
+    runner = web.AppRunner(_app(sandbox), handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, access_log=None)
+    async with AsyncExitStack() as stack:
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, host, port, backlog=4_096).start()
+        broken = await asyncio.start_server(_break_tls, host, 0)
+        stack.push_async_callback(broken.wait_closed)
+        stack.callback(broken.close)
+        name = f"[{host}]" if ":" in host else host
+        yield Running(
+            url=f"http://{name}:{runner.addresses[0][1]}",
+            broken_tls_url=f"https://{name}:{broken.sockets[0].getsockname()[1]}",
+            sandbox=sandbox,
+        )
+
+
+async def _break_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1024)
+    writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # a fatal alert: handshake_failure
+    writer.close()
+
+
+def _app(sandbox: Sandbox) -> web.Application:
+    app = web.Application(middlewares=[_worded], client_max_size=_LARGEST_BODY)
+    for protocol in PROTOCOLS:
+        app.add_routes(protocol.routes(sandbox))
+    desk = _Desk(sandbox)
+    app.add_routes(
+        [
+            web.get("/_sandbox/calls", desk.calls),
+            web.delete("/_sandbox/calls", desk.forget),
+            web.get("/_sandbox/faults", desk.faults),
+            web.post("/_sandbox/faults", desk.switch),
+            web.delete("/_sandbox/faults", desk.clear),
+        ]
+    )
+    return app
+
+
+class _Desk:
+    """`/_sandbox`: for people and for tests in other processes."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def calls(self, request: web.Request) -> web.Response:
+        since = request.query.get("since", "0")
+        if not since.isdecimal():
+            raise InvalidParameter("since must be the id of a call")
+        key = request.query.get("key")
+        entries = self._sandbox.bill.since(int(since))
+        return _json({"calls": [entry.told() for entry in entries if key in {None, entry.key}]})
+
+    async def forget(self, request: web.Request) -> web.Response:
+        self._sandbox.bill.clear()
+        return _json({})
+
+    async def faults(self, request: web.Request) -> web.Response:
+        switches = self._sandbox.switches.items()
+        return _json({vendor: orders.model_dump(exclude_unset=True) for vendor, orders in switches})
+
+    async def switch(self, request: web.Request) -> web.Response:
+        """`{"vendor": …, "fault": …}` and further orders."""
+        asked = loads_request(await request.read())
+        vendor = asked.pop("vendor", None) if isinstance(asked, dict) else None
+        if not isinstance(vendor, str):
+            raise InvalidParameter("vendor is required")
+        orders = Orders.of(asked)
+        if orders.fault is None:
+            raise InvalidParameter("fault is required")
+        self._sandbox.switches[vendor] = orders
+        return _json({"vendor": vendor, **orders.model_dump(exclude_unset=True)})
+
+    async def clear(self, request: web.Request) -> web.Response:
+        """Of one `vendor` of the query, or of all."""
+        vendor = request.query.get("vendor")
+        for name in [vendor] if vendor else list(self._sandbox.switches):
+            self._sandbox.switches.pop(name, None)
+        return _json({})
+
+
+@web.middleware
+async def _worded(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """What goes wrong outside a call, as JSON."""
+    try:
+        return await handler(request)
+    except InvalidParameter as error:
+        return _json({"error": {"message": error.what, "type": "sandbox"}}, status=400)
+    except web.HTTPException as error:
+        message = f"{error.reason}: {request.method} {request.path}"
+        return _json({"error": {"message": message, "type": "invalid_request_error"}}, status=error.status)
+
+
+def _json(value: object, *, status: int = 200) -> web.Response:
+    return web.Response(body=dumps(value), status=status, content_type="application/json")

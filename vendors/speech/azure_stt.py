@@ -1,0 +1,127 @@
+"""Recognition of vendor A: PCM and WAV over a socket while they arrive, short Ogg Opus over HTTP in one piece."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Literal
+
+from pydantic import Field
+
+from streams.wire.model import Model
+from vendors.account import Account, RecognitionSpec
+from vendors.errors import Garbled, Refused
+from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.speech.azure_languages import locale_of, word_gap
+from vendors.speech.azure_line import http_url, key_header, socket_url
+from vendors.speech.azure_listening import Hypothesis, Phrase, Question, listening, said
+from vendors.transport import Outgoing, VendorHttp
+
+_STREAMED = frozenset({"audio/pcm", "audio/wav"})
+_OPUS_RATE = 48_000
+_MAX_OGG_S = 60
+_PAGE, _PAGE_TIME = b"OggS", slice(6, 14)
+_NO_TIME = (1 << 64) - 1
+
+
+class RecognitionOptions(Model):
+    profanity: Literal["masked", "removed", "raw"] = "raw"
+    phrases: list[str] = Field(default_factory=list)
+    """Names and terms that are likely to be said."""
+
+
+class AzureRecognition:
+    """One account; `model` is the id of a custom model, where one is meant."""
+
+    Options = RecognitionOptions
+
+    def __init__(self, http: VendorHttp, account: Account, spec: RecognitionSpec) -> None:
+        self._options = RecognitionOptions.of(spec.options)
+        self._http = http
+        self._account = account
+        self._connect_s = spec.connect_s
+        self._language = locale_of(spec.language_code)
+        self._query = {
+            "language": self._language,
+            "format": "simple",
+            "profanity": self._options.profanity,
+            **({"cid": spec.model} if spec.model else {}),
+        }
+
+    @asynccontextmanager
+    async def transcribe(
+        self, audio: AudioInput, audio_format: AudioFormat
+    ) -> AsyncIterator[AsyncIterator[Transcript]]:
+        if audio_format.mime_type == "audio/ogg":
+            yield _once(await self._short(audio))
+            return
+        vendor = self._account.platform
+        if audio_format.mime_type not in _STREAMED:
+            raise Refused(vendor, f"takes no {audio_format.mime_type}")
+        question = Question(audio, audio_format, self._context())
+        url = socket_url(self._account, "/stt/speech/universal/v2", self._query)
+        async with (
+            listening(self._http, self._account, url, question, connect_s=self._connect_s) as heard,
+            aclosing(_transcripts(vendor, heard, word_gap(self._language))) as transcripts,
+        ):
+            yield transcripts
+
+    def _context(self) -> dict[str, Any]:
+        hints = [{"Text": phrase} for phrase in self._options.phrases]
+        return {
+            "phraseDetection": {"mode": "Conversation", "language": self._language},
+            **({"dgi": {"Groups": [{"Type": "Generic", "Items": hints}]}} if hints else {}),
+        }
+
+    async def _short(self, audio: AudioInput) -> Transcript:
+        heard = b"".join([piece async for piece in audio.read()])
+        vendor = self._account.platform
+        if b"OpusHead" not in heard[:128]:
+            raise Refused(vendor, "takes no Ogg but of Opus")
+        if _ogg_s(heard) > _MAX_OGG_S:
+            raise Refused(vendor, f"takes no Ogg of more than {_MAX_OGG_S} s")
+        call = Outgoing(
+            vendor,
+            http_url(self._account, "/stt/speech/recognition/conversation/cognitiveservices/v1", self._query),
+            headers={
+                **key_header(self._account),
+                "Content-Type": "audio/ogg; codecs=opus",
+                "Accept": "application/json",
+            },
+            body=heard,
+            connect_s=self._connect_s,
+        )
+        async with self._http.stream(call) as answer:
+            phrase = await answer.json()
+            if not isinstance(phrase, dict) or "RecognitionStatus" not in phrase:
+                raise Garbled(vendor, "answered without a status")
+            return Transcript(said(vendor, phrase).strip(), final=True)
+
+
+async def _transcripts(
+    vendor: str, heard: AsyncIterator[Hypothesis | Phrase], gap: str
+) -> AsyncGenerator[Transcript]:
+    """All that was said so far, each time that there is more of it; last, all that was said."""
+    phrases: list[str] = []
+    async for item in heard:
+        match item:
+            case Hypothesis(text):
+                yield Transcript(gap.join([*phrases, text.strip()]), final=False)
+            case Phrase(value):
+                if text := said(vendor, value).strip():
+                    phrases.append(text)
+                    yield Transcript(gap.join(phrases), final=False)
+    yield Transcript(gap.join(phrases), final=True)
+
+
+def _ogg_s(ogg: bytes) -> float:
+    """How long it plays, by the time of its last page that has one; the lead-in is counted."""
+    at = ogg.rfind(_PAGE)
+    while at >= 0:
+        samples = int.from_bytes(ogg[at:][_PAGE_TIME], "little")
+        if samples != _NO_TIME:
+            return samples / _OPUS_RATE
+        at = ogg.rfind(_PAGE, 0, at)
+    return 0.0
+
+
+async def _once(transcript: Transcript) -> AsyncGenerator[Transcript]:
+    yield transcript

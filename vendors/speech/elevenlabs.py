@@ -1,0 +1,202 @@
+"""Speech of ElevenLabs over HTTP: bare audio as it is made, or lines of JSON with the times of its characters."""
+
+from base64 import b64decode
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from pydantic import Field
+
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.model import Model
+from vendors.account import Account, SpeechSpec
+from vendors.errors import Garbled, Refused
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
+from vendors.speech.visemes import visemes_of_letters
+from vendors.transport import Incoming, Outgoing, VendorHttp
+
+_LEAST_SPEED, _MOST_SPEED = 0.7, 1.2
+_FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}
+_PREFIXES = {"mp3": "mp3_", "wav": "pcm_"}
+_TOLD_LANGUAGE = ("eleven_flash_v2_5", "eleven_turbo_v2_5", "eleven_v3")
+"""The other models hear the language from the text, and some refuse to be told."""
+_SETTINGS = {"stability", "similarity_boost", "style", "use_speaker_boost"}
+_LINE_BYTES = 4 * 1024 * 1024
+
+
+class Options(Model):
+    """The voice's settings, and what else goes to the vendor as it stands."""
+
+    output_format: str | None = Field(default=None, pattern=r"^(mp3_\d{4,5}_\d{2,3}|pcm_\d{4,5})$")
+    """In the vendor's words; absent: `mp3_44100_128`, and `pcm_24000` for WAV."""
+    stability: float | None = Field(default=None, ge=0, le=1)
+    similarity_boost: float | None = Field(default=None, ge=0, le=1)
+    style: float | None = Field(default=None, ge=0, le=1)
+    use_speaker_boost: bool | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request, such as `seed` or `apply_text_normalization`."""
+
+
+class ElevenLabsSpeech:
+    """One voice of one account; a speed beyond what the vendor takes is the nearest that it does."""
+
+    Options = Options
+
+    def __init__(self, http: VendorHttp, account: Account, spec: SpeechSpec) -> None:
+        options = Options.of(spec.options)
+        if not spec.voice:
+            raise ConfigInvalid(f"{account.platform}: voice is not set")
+        output_format = options.output_format or _FORMATS[spec.audio_format]
+        if not output_format.startswith(_PREFIXES[spec.audio_format]):
+            raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")
+        self._http = http
+        self._account = account
+        self._connect_s = spec.connect_s
+        self._timed = spec.need_viseme
+        self._format = SpeechFormat(
+            "audio/mpeg" if spec.audio_format == "mp3" else "audio/wav", int(output_format.split("_")[1])
+        )
+        path = f"/v1/text-to-speech/{quote(spec.voice, safe='')}/stream" + "/with-timestamps" * spec.need_viseme
+        self._url = account.url(f"{path}?{urlencode({'output_format': output_format})}")
+        key = account.api_key.get_secret_value() if account.api_key else ""
+        self._headers = {**({"xi-api-key": key} if key else {}), "Content-Type": "application/json"}
+        self._fields = {**_fields(spec, options), **options.extra}
+
+    @asynccontextmanager
+    async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
+        call = Outgoing(
+            self._account.platform,
+            self._url,
+            headers=self._headers,
+            body=dumps({**self._fields, "text": text}),
+            connect_s=self._connect_s,
+        )
+        async with self._http.stream(call) as answer:
+            is_audio = answer.content_type.startswith("audio/") or answer.content_type == "application/octet-stream"
+            if answer.content_type == "text/html" or not (is_audio or self._timed):  # lines prove themselves
+                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not as it was asked")
+            items = _timed_items(answer, letters=len(text)) if self._timed else _bare_items(answer)
+            async with aclosing(self._announced(answer, items)) as announced:
+                yield announced
+
+    async def _announced(self, answer: Incoming, items: AsyncGenerator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
+        """What is announced before the audio: its format, and what it costs, where that is told."""
+        yield self._format
+        characters = answer.headers.get("x-character-count", "")
+        if characters.isdecimal():
+            yield Usage(int(characters), 0)
+        async with aclosing(items):
+            async for item in items:
+                yield item
+
+
+def _fields(spec: SpeechSpec, options: Options) -> dict[str, Any]:
+    settings = options.model_dump(include=_SETTINGS, exclude_none=True)
+    if spec.speed != 1:
+        settings["speed"] = min(max(spec.speed, _LEAST_SPEED), _MOST_SPEED)
+    fields: dict[str, Any] = {"model_id": spec.model} if spec.model else {}
+    if spec.language_code and spec.model.startswith(_TOLD_LANGUAGE):
+        fields["language_code"] = spec.language_code.partition("-")[0].lower()
+    return fields | ({"voice_settings": settings} if settings else {})
+
+
+async def _bare_items(answer: Incoming) -> AsyncGenerator[SpeechItem]:
+    async with aclosing(answer.pieces()) as pieces:
+        async for piece in pieces:
+            yield AudioBytes(piece)
+
+
+async def _timed_items(answer: Incoming, *, letters: int) -> AsyncGenerator[SpeechItem]:
+    lines = TimedLines(answer.vendor, letters=letters)
+    async with aclosing(answer.pieces()) as pieces:
+        async for piece in pieces:
+            for item in lines.feed(piece):
+                yield item
+    for item in lines.end():
+        yield item
+
+
+class TimedLines:
+    """Lines of JSON, each with audio and the times of its characters; mouth shapes stand before their audio. Pure.
+
+    `letters` is the length of the text that is spoken: once so many have come, the mouth is shut.
+    """
+
+    def __init__(self, vendor: str, *, letters: int) -> None:
+        self._vendor = vendor
+        self._left = letters
+        self._tail = b""
+        self._end_ms = 0
+        self._shape = 0
+
+    def feed(self, piece: bytes) -> Iterator[SpeechItem]:
+        """What the lines hold that `piece` completes, up to a fault."""
+        *lines, self._tail = (self._tail + piece).split(b"\n")
+        for line in lines:
+            yield from self._items(line)
+        if len(self._tail) > _LINE_BYTES:
+            raise Garbled(self._vendor, "sent a line that is too long")
+
+    def end(self) -> Iterator[SpeechItem]:
+        """What the last line holds where no line feed ends it, and the shut mouth."""
+        yield from self._items(self._tail)
+        yield from _visemes(self._shut())
+
+    def _items(self, line: bytes) -> list[SpeechItem]:
+        if not line.strip():
+            return []
+        try:
+            value = loads(line)
+            if fault := value.get("detail") or value.get("error"):
+                raise _refused(self._vendor, fault)
+            audio = b64decode(value.get("audio_base64") or "", validate=True)
+            shapes = self._shapes(value)
+        except (ValueError, TypeError, AttributeError, KeyError):
+            raise Garbled(self._vendor, "sent a line of an unknown form") from None
+        return [*_visemes(shapes), *([AudioBytes(audio)] if audio else [])]
+
+    def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
+        spoken = _letters(value.get("normalized_alignment") or value.get("alignment"))
+        self._left -= len((value.get("alignment") or {}).get("characters") or ())
+        timed: list[tuple[str, int, int]] = []
+        for letter, begin_ms, end_ms in spoken:
+            begin_ms = max(begin_ms, self._end_ms)  # noqa: PLW2901 - shapes never go back in time
+            self._end_ms = max(end_ms, begin_ms)
+            timed.append((letter, begin_ms, self._end_ms))
+        shapes = visemes_of_letters(timed)
+        if shapes:
+            self._shape = shapes[-1].viseme_id
+        return [*shapes, *(self._shut() if self._left <= 0 else ())]
+
+    def _shut(self) -> list[Viseme]:
+        shape, self._shape = self._shape, 0
+        return [Viseme(self._end_ms, 0)] if shape else []
+
+
+def _letters(alignment: Mapping[str, Any] | None) -> list[tuple[str, int, int]]:
+    if not alignment:
+        return []
+    begins = alignment["character_start_times_seconds"]
+    ends = alignment["character_end_times_seconds"]
+    return [
+        (letter, round(begin * 1000), round(end * 1000))
+        for letter, begin, end in zip(alignment["characters"], begins, ends, strict=True)
+    ]
+
+
+def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:
+    return [Visemes(shapes)] if shapes else []
+
+
+def _refused(vendor: str, fault: Any) -> Refused:
+    """An error where audio should be."""
+    code = str(fault.get("status") or fault.get("code") or "") if isinstance(fault, dict) else ""
+    told = str(fault.get("message") or code) if isinstance(fault, dict) else str(fault)
+    return Refused(
+        vendor,
+        f"broke off with an error: {' '.join(told.split())[:200]}",
+        retryable=code in {"system_busy", "too_many_concurrent_requests"},
+        extra={"code": code[:64]} if code else None,
+    )

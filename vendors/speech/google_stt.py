@@ -1,0 +1,110 @@
+"""Recognition of Google Cloud: up to a minute of audio in one request, its text in one answer."""
+
+import re
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from pydantic import Field
+
+from streams.mp3 import Mp3Joiner, id3v2_bytes
+from streams.wire.codec import dumps
+from streams.wire.model import Model
+from vendors.account import Account, RecognitionSpec
+from vendors.errors import Garbled, Refused
+from vendors.google import GoogleHttp, answered
+from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.transport import Outgoing, VendorHttp
+
+_SERVICE = "speech"
+_OPUS_RATE = 48_000
+_SEEN_BYTES = 16 * 1024
+_SELF_DESCRIBED = frozenset({"audio/wav", "audio/flac"})
+_PHRASE_CHARACTERS = 100
+_PHRASES = 500
+
+
+class Options(Model):
+    """What of a strategy goes to the vendor as it stands."""
+
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of `config`, such as `profanityFilter` or `useEnhanced`."""
+
+
+class GoogleRecognition:
+    """One model of one account; without `model` the vendor chooses one. `prompt` is phrases, comma between them."""
+
+    Options = Options
+
+    def __init__(self, http: VendorHttp, account: Account, spec: RecognitionSpec) -> None:
+        options = Options.of(spec.options)
+        self._http = GoogleHttp(http, account)
+        self._account = account
+        self._connect_s = spec.connect_s
+        phrases = [phrase for part in re.split(r"[,;\n]", spec.prompt) if (phrase := part.strip())]
+        self._config: dict[str, Any] = {
+            "languageCode": spec.language_code,
+            "enableAutomaticPunctuation": True,
+            **({"model": spec.model} if spec.model else {}),
+            **({"speechContexts": [{"phrases": _fitting(phrases)}]} if phrases else {}),
+            **options.extra,
+        }
+
+    @asynccontextmanager
+    async def transcribe(
+        self, audio: AudioInput, audio_format: AudioFormat
+    ) -> AsyncIterator[AsyncIterator[Transcript]]:
+        async with aclosing(audio.read()) as pieces:
+            heard = b"".join([piece async for piece in pieces])
+        config = {**self._config, **self._encoding(heard, audio_format)}
+        call = Outgoing(
+            self._account.platform,
+            self._account.url("/v1/speech:recognize").replace("{service}", _SERVICE),
+            headers={"Content-Type": "application/json"},
+            body=dumps({"config": config, "audio": {"content": b64encode(heard).decode()}}),
+            connect_s=self._connect_s,
+        )
+        async with self._http.stream(call) as answer:
+            yield _once(_transcript(answer.vendor, answered(answer.vendor, await answer.json())))
+
+    def _encoding(self, heard: bytes, audio_format: AudioFormat) -> dict[str, Any]:
+        """What the vendor does not read from the audio itself."""
+        match audio_format.mime_type:
+            case mime_type if mime_type in _SELF_DESCRIBED:
+                return {}
+            case "audio/pcm":
+                return {"encoding": "LINEAR16", "sampleRateHertz": audio_format.sample_rate}
+            case "audio/ogg":
+                return {"encoding": "OGG_OPUS", "sampleRateHertz": _OPUS_RATE}
+            case "audio/webm":
+                return {"encoding": "WEBM_OPUS", "sampleRateHertz": _OPUS_RATE}
+            case "audio/mpeg":
+                joiner = Mp3Joiner()
+                joiner.feed(heard[id3v2_bytes(heard) :][:_SEEN_BYTES])
+                return {"encoding": "MP3", "sampleRateHertz": joiner.sample_rate or 44_100}
+            case mime_type:
+                raise Refused(self._account.platform, f"takes no {mime_type}")
+
+
+def _fitting(phrases: list[str]) -> list[str]:
+    return [phrase[:_PHRASE_CHARACTERS] for phrase in phrases[:_PHRASES]]
+
+
+def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
+    """The best of each stretch; no result at all is silence."""
+    try:
+        text = "".join(
+            result["alternatives"][0].get("transcript", "")
+            for result in value.get("results") or ()
+            if result.get("alternatives")
+        )
+        billed = value.get("totalBilledTime")
+        seconds = float(billed.removesuffix("s")) if billed else None
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError):
+        raise Garbled(vendor, "answered with results of an unknown form") from None
+    return Transcript(text.strip(), final=True, seconds=seconds)
+
+
+async def _once(transcript: Transcript) -> AsyncIterator[Transcript]:
+    yield transcript
