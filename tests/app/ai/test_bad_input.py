@@ -191,6 +191,13 @@ async def test_a_client_that_still_uploads_sees_the_error_event(talk: Talk) -> N
         ({"record_id": "99999999999999999999"}, 400),
         ({"record_id": "3000000000"}, 404),
         ({"from": "3000000000"}, 200),
+        ({"from": "9" * 40}, 200),
+        ({"from": "0" * 40}, 400),
+        ({"from": "-" + "9" * 40}, 400),
+        ({"size": "9" * 40}, 400),
+        ({"record_id": "1", "from": "0", "size": "x"}, 200),
+        ({"record_id": "1", "from": "nonsense"}, 200),
+        ({"record_id": "", "from": "1"}, 400),
     ],
 )
 async def test_wrong_history_queries(talk: Talk, query: dict[str, str], status: int) -> None:

@@ -1,0 +1,112 @@
+"""Streams while a store is away: one turn at a time still, no answer lost, no place kept."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from storage.conversations import Answered, ClosedTurn
+from storage.parked import park, write_parked
+from tests.app.ai.conftest import Talk
+from tests.app.valkey_door import Door, door_to
+from tests.servers import Server
+from tests.sse_client import all_events, events
+from tests.vendor import Vendor
+
+
+@pytest.fixture
+async def door(stores, tmp_path):
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+
+
+@pytest.fixture
+def settings(settings, door):
+    """Every service is behind the door."""
+    return replace(settings, redis_url=door.url)
+
+
+async def until_first_words(response) -> None:
+    async for event in events(response):
+        if event.name == "assistant_output_chunk":
+            return
+
+
+async def test_without_valkey_a_second_turn_is_still_refused_and_the_first_is_kept(
+    talk: Talk, strategy, vendor: Vendor, door: Door
+) -> None:
+    await strategy("one", "say:Fine")
+    await strategy("slow", "slow:Once upon a time")
+    await talk.turn("hello", "one")
+    await door.shut()
+    async with talk.say("go on", "slow") as running:
+        await until_first_words(running)
+        async with talk.say("again", "one") as second:
+            assert second.status == 409
+        vendor.release.set()
+        assert (await all_events(running))[-1].name == "end"
+    record = (await talk.history())["conversation_records"][0]
+    assert (record["record_id"], record["status"]) == (2, "complete")
+    assert (await talk.turn("third", "one"))[-1].content["record_id"] == 3
+
+
+async def test_without_valkey_a_user_still_has_four_streams_at_most(
+    talk: Talk, strategy, vendor: Vendor, door: Door
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    await door.shut()
+    running = [await talk.say("go", "slow") for _ in range(4)]
+    assert [response.status for response in running] == [200] * 4
+    async with talk.say("go", "slow") as fifth:
+        assert fifth.status == 429
+    vendor.release.set()
+    for response in running:
+        assert (await all_events(response))[-1].name == "end"
+        response.release()
+
+
+async def test_a_place_is_given_back_when_valkey_comes_again(
+    talk: Talk, strategy, vendor: Vendor, door: Door, server: Server
+) -> None:
+    await strategy("one", "say:Fine")
+    await strategy("slow", "slow:Once upon a time")
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        await door.shut()
+        vendor.release.set()
+        assert (await all_events(response))[-1].name == "end"
+    await door.open()
+    async with asyncio.timeout(5):
+        while True:
+            async with talk.say("again", "one") as second:
+                if second.status == 200:
+                    assert (await all_events(second))[-1].content["record_id"] == 2
+                    return
+                assert second.status == 409
+            await asyncio.sleep(0.05)
+
+
+async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
+    await strategy("slow", "slow:Once upon")
+    services = server.services
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        stream_id = response.headers["X-Service-Stream-Id"]
+        await until_first_words(response)
+        text = {"type": "text", "text": "Parked", "source": {"from_user": False, "platform": "x", "model": "y"}}
+        message = {"role": "assistant", "content": [text]}
+        answered = Answered("complete", "slow", message, 3, 4, tokens_estimated=False)
+        turn = ClosedTurn("default", talk.uid, talk.conversation_id, 1, stream_id, answered, [])
+        for _ in range(2):
+            await park(services.valkey, turn)
+        async with asyncio.timeout(8):
+            while (await talk.history())["conversation"]["status"] == "running":
+                await write_parked(services.database, services.valkey)
+        await write_parked(services.database, services.valkey)
+        vendor.release.set()
+        await all_events(response)
+    data = await talk.history()
+    assert data["conversation"]["record_token"] == 7
+    assert [m["role"] for m in data["conversation_records"][0]["content"]] == ["user", "assistant"]
+    assert data["conversation_records"][0]["content"][1]["content"][0]["text"] == "Parked"
