@@ -69,8 +69,6 @@ class _Speaking:
                 shapes = self._file.shapes(visemes)
                 if self._voice.need_viseme and shapes:
                     await self._ctx.emit(VisemeEvent(shapes))
-            case Usage():
-                self._usage = item
 
     async def end(self) -> None:
         await self._send(self._file.end())

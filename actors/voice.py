@@ -25,7 +25,7 @@ def voice_attempt(name: str, voice: Voice | ServiceError, text: str) -> Attempt[
         between_s=voice.config.waits.between_s,
         hedge=hedge_of(voice.config),
         gate=voice.gate,
-        meter=lambda: Meter(len(text)),
+        meter=lambda: Meter(len(text), by_us=True),
         price=price_of(voice.config),
     )
 

@@ -7,6 +7,7 @@ from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.chat.anthropic import AnthropicChat
 from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
+from vendors.chat.openai_audio import OpenAIAudio
 from vendors.protocols import ChatModel, Recognizer, Synthesizer
 from vendors.speech.azure_stt import AzureRecognition
 from vendors.speech.azure_tts import AzureSpeech
@@ -15,6 +16,7 @@ from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
 from vendors.speech.local import LocalSpeech
 from vendors.speech.openai import OpenAITranscription
+from vendors.speech.openai_speech import OpenAISpeech
 from vendors.transport import VendorHttp
 
 
@@ -33,7 +35,10 @@ class Platform:
 
 
 CATALOG: dict[str, Platform] = {
-    "vendor_b_llm": Platform(base_url="https://api.openai.com/v1", chat=OpenAIChat),
+    "vendor_b_llm": Platform(base_url="https://api.openai.com/v1", chat=OpenAIChat, speech=OpenAIAudio),
+    "vendor_b_audio": Platform(
+        base_url="https://api.openai.com/v1", recognition=OpenAITranscription, speech=OpenAISpeech
+    ),
     "anthropic": Platform(base_url="https://api.anthropic.com", chat=AnthropicChat),
     "gemini": Platform(base_url="https://generativelanguage.googleapis.com/v1beta", chat=GeminiChat),
     "vendor_a_audio": Platform(recognition=AzureRecognition, speech=AzureSpeech),

@@ -31,10 +31,14 @@ def is_count(value: object) -> TypeGuard[int]:
 
 
 class Meter:
-    """Watches the items of one attempt. `input_token` is what was asked, counted by us."""
+    """Watches the items of one attempt. `input_token` is what was asked, counted by us.
 
-    def __init__(self, input_token: int = 0) -> None:
+    `by_us`: the unit is ours (code points of a text to speak), whatever the vendor counts.
+    """
+
+    def __init__(self, input_token: int = 0, *, by_us: bool = False) -> None:
         self._input_token = input_token
+        self._by_us = by_us
         self._bytes = 0
         self._usage: Usage | None = None
 
@@ -46,6 +50,8 @@ class Meter:
 
     @property
     def usage(self) -> Usage:
+        if self._by_us:
+            return Usage(self._input_token, 0)
         return self._usage or Usage(self._input_token, -(-self._bytes // BYTES_PER_TOKEN))
 
     @property

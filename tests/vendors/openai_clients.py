@@ -14,11 +14,8 @@ from vendors.protocols import (
     AudioBytes,
     AudioFormat,
     ChatMessage,
-    Finish,
-    SpeechFormat,
     TextDelta,
     Transcript,
-    Usage,
 )
 from vendors.sandbox.content import speech
 from vendors.sandbox.faults import key_of
@@ -106,7 +103,3 @@ async def collect(opened: Opened, into: list[Any]) -> list[Any]:
         async for item in items:
             into.append(item)  # noqa: PERF401 - kept when reading fails, too
     return into
-
-
-def ends_well(items: list[Any]) -> bool:
-    return isinstance(items[-1], Finish | Transcript | Usage | AudioBytes | SpeechFormat)

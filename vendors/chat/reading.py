@@ -6,6 +6,7 @@ from typing import Any
 
 from streams.wire.codec import loads
 from vendors.errors import Garbled, Refused, VendorError, broke_off
+from vendors.meter import is_count
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
 from vendors.sse import SseParser
@@ -145,4 +146,4 @@ def _usage(answer: dict[str, Any]) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Usage(taken, given) if isinstance(taken, int) and isinstance(given, int) else None
+    return Usage(taken, given) if is_count(taken) and is_count(given) else None

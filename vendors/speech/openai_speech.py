@@ -11,6 +11,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, broke_off
+from vendors.meter import is_count
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.speech.samples import Samples
 from vendors.sse import SseParser
@@ -163,4 +164,4 @@ def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     taken, spoken = usage.get("input_tokens"), usage.get("output_tokens")
-    return Usage(taken, spoken) if isinstance(taken, int) and isinstance(spoken, int) else None
+    return Usage(taken, spoken) if is_count(taken) and is_count(spoken) else None

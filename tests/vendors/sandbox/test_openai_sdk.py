@@ -4,6 +4,7 @@ import io
 from base64 import b64decode
 from collections.abc import AsyncIterator
 
+import openai
 import pytest
 
 from streams.audio import wav_header
@@ -16,8 +17,6 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 from vendors.speech.openai import OpenAITranscription
 from vendors.transport import VendorHttp
-
-openai = pytest.importorskip("openai", reason="OpenAI's own client is not installed")
 
 ASKED = "Tell me a story about the sea, please."
 WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
