@@ -1,5 +1,6 @@
 """A row of the route table, what its handler gets, and the path from one to the other."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -154,10 +155,14 @@ async def read_body(call: Call) -> bytes:
     if (call.request.content_length or 0) > limit:
         raise TooLarge(f"body exceeds {limit} bytes")
     body = bytearray()
-    async for piece in call.request.content.iter_any():
-        body += piece
-        if len(body) > limit:
-            raise TooLarge(f"body exceeds {limit} bytes")
+    try:
+        async with asyncio.timeout(call.app_limits.input_idle_s):
+            async for piece in call.request.content.iter_any():
+                body += piece
+                if len(body) > limit:
+                    raise TooLarge(f"body exceeds {limit} bytes")
+    except TimeoutError:
+        raise InvalidParameter("body timed out") from None
     return bytes(body)
 
 

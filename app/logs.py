@@ -1,17 +1,19 @@
-"""Logs: one JSON object a line on standard output."""
+"""Logs: one JSON object a line on standard output, what libraries say too."""
 
 import logging
-import sys
 
 import structlog
 
 from streams.wire.codec import dumps
 
+log = structlog.get_logger()
+
+_MESSAGE_CHARACTERS = 200
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def configure(*, level: str) -> None:
-    """Lines from `level` on. What libraries say in their own way goes to standard error from WARNING on."""
+    """Lines from `level` on; of libraries those from WARNING on."""
     threshold = _LEVELS.get(level.lower(), 20)
     structlog.configure(
         processors=[
@@ -25,4 +27,22 @@ def configure(*, level: str) -> None:
         logger_factory=structlog.BytesLoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=max(threshold, logging.WARNING), stream=sys.stderr, format="%(name)s %(message)s")
+    logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
+
+
+class _OneLine(logging.Handler):
+    """A library's words as one line of ours. Stack and text of an exception stay out: they may quote a client."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()
+        except Exception:  # noqa: BLE001 - words that do not fit their places end no request
+            text = str(record.msg)
+        kind = record.exc_info[0] if record.exc_info else None
+        log.log(
+            record.levelno,
+            "library",
+            logger=record.name,
+            message=text.partition("\n")[0][:_MESSAGE_CHARACTERS],
+            exception=kind and kind.__name__,
+        )

@@ -5,7 +5,6 @@ import gc
 import os
 import resource
 import signal
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -14,16 +13,12 @@ from app import logs
 from app.endpoint import handler_of
 from app.middleware import on_prepare, with_access_line, with_envelope, with_request_id, with_rest_of_upload
 from app.routes import ROUTES
+from app.runner import runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
 
 log = structlog.get_logger()
 
-HTTP: dict[str, Any] = {
-    "max_line_size": 16 * 1024,
-    "max_field_size": 16 * 1024,
-    "lingering_time": 0,  # with_rest_of_upload does that, and ends with the connection
-}
 _BACKLOG = 4096
 _STOP_LISTENING_AFTER_S = 1
 _LAST_WRITES_S = 5
@@ -49,13 +44,7 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
     async with open_services(settings) as services:
-        runner = web.AppRunner(
-            application(services),
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=_LAST_WRITES_S,
-            **HTTP,
-        )
+        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S)
         await runner.setup()
         site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
         try:

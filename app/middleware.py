@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 
 import structlog
@@ -14,7 +15,8 @@ from app.errors import error_response
 from app.services import SERVICES
 from app.state import APP_ID, ARRIVED, REQUEST_ID, USER_ID
 from storage.kinds.apps import APPS
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS
 from streams.wire.ids import request_id
 
 log = structlog.get_logger()
@@ -27,6 +29,9 @@ SECONDS = Histogram(
     ["method", "endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+_HEADERS_BYTES = 16 * 1024
+_CLIENT_GONE = 499
+"""In the access line alone: nobody is there to see it."""
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
 _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
@@ -37,6 +42,7 @@ async def with_request_id(request: web.Request, handler: Handler) -> web.StreamR
     """Take the caller's `X-Request-Id` or make one; it is in every answer and every log line."""
     request[ARRIVED] = time.monotonic()
     request[REQUEST_ID] = request_id(request.headers.get("X-Request-Id"))
+    REQUEST_ID_OF_CALLS.set(request[REQUEST_ID])
     with structlog.contextvars.bound_contextvars(request_id=request[REQUEST_ID]):
         return await handler(request)
 
@@ -67,7 +73,7 @@ async def with_access_line(request: web.Request, handler: Handler) -> web.Stream
     row = request.get(ENDPOINT)
     path = row.path if row else "none"
     seconds = time.monotonic() - request[ARRIVED]
-    REQUESTS.labels(request.method, path, response.status).inc()
+    count(request.method, path, status=response.status)
     if row is not None and not row.stream:
         SECONDS.labels(request.method, path).observe(seconds)
     if not (row and row.quiet):
@@ -83,10 +89,16 @@ async def with_access_line(request: web.Request, handler: Handler) -> web.Stream
     return response
 
 
+def count(method: str, path: str, *, status: int) -> None:
+    """Count a request; `path` is that of its row in the route table."""
+    REQUESTS.labels(method, path, status).inc()
+
+
 @web.middleware
 async def with_envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn whatever fails into the envelope. A response that has begun is never patched: it is cut."""
     try:
+        _check_head(request)
         return preflight(request) if request.method == "OPTIONS" else await handler(request)
     except ServiceError as error:
         if error.__cause__ is not None:
@@ -105,11 +117,26 @@ async def with_envelope(request: web.Request, handler: Handler) -> web.StreamRes
         )
     except web.HTTPException:
         raise
-    except ConnectionError:
-        raise  # the client is gone: nobody to tell
-    except Exception:
-        log.exception("request.crashed", method=request.method, path=request.path)
-        return _answered(request, ServiceError("the server failed"))
+    except Exception as error:  # noqa: BLE001 - logged there, unless the client is gone
+        return _crashed(request, error)
+
+
+def _crashed(request: web.Request, error: Exception) -> web.Response:
+    if isinstance(error, ConnectionError) and (request.transport is None or request.transport.is_closing()):
+        return web.Response(status=_CLIENT_GONE)
+    log.error("request.crashed", method=request.method, path=request.path, exc_info=error)
+    return _answered(request, ServiceError("the server failed"))
+
+
+def _check_head(request: web.Request) -> None:
+    """Limits of what stands before the body, for all endpoints."""
+    if sum(len(name) + len(value) + len(": \r\n") for name, value in request.raw_headers) > _HEADERS_BYTES:
+        raise InvalidParameter(f"header block exceeds {_HEADERS_BYTES} bytes")
+    for name, value in chain(request.match_info.items(), request.query.items()):
+        if "\0" in value:
+            raise InvalidParameter(f"{name} must not hold the character U+0000")
+        if "\0" in name:
+            raise InvalidParameter("query must not hold the character U+0000")
 
 
 def _answered(request: web.Request, error: ServiceError) -> web.Response:

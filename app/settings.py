@@ -9,6 +9,8 @@ from typing import Literal, Self
 
 from pydantic import SecretStr
 
+_LAST_PORT = 65_535
+_DIGITS = 9
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -51,7 +53,7 @@ class Settings:
         mode = read.text("PARLEY_ENV", "production")
         if mode not in {"development", "production"}:
             raise SettingsError("parley: PARLEY_ENV must be development or production")
-        port = read.number("PORT", 8080)
+        port = read.number("PORT", 8080, least=1, most=_LAST_PORT)
         host = read.text("HOST", "127.0.0.1")
         return cls(
             database_url=read.required("DATABASE_URL"),
@@ -61,9 +63,9 @@ class Settings:
             env="development" if mode == "development" else "production",
             host=host,
             port=port,
-            processes=read.number("PARLEY_PROCESSES", 1),
+            processes=read.number("PARLEY_PROCESSES", 1, least=1, most=256),
             public_url=read.text("PARLEY_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
-            metrics_port=read.number("PARLEY_METRICS_PORT", 0) or None,
+            metrics_port=read.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.text("PARLEY_LOCAL_URL", "") or None,
@@ -88,11 +90,17 @@ class _Reader:
             raise SettingsError(f"parley: {name} is not set (`make run` sets it for you)")
         return value
 
-    def number(self, name: str, default: int) -> int:
+    def number(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
         value = self.text(name, str(default))
-        if not value.isdecimal():
+        if not (value.isdecimal() and len(value) <= _DIGITS):
             raise SettingsError(f"parley: {name} must be a whole number")
-        return int(value)
+        number = int(value)
+        if number < least or (most is not None and number > most):
+            raise SettingsError(f"parley: {name} must be from {least} to {most}")
+        return number
+
+    def optional_number(self, name: str, *, least: int, most: int) -> int | None:
+        return self.number(name, 0, least=least, most=most) if self.text(name, "") else None
 
     def networks(self, name: str) -> tuple[str, ...]:
         values = tuple(part.strip() for part in self.text(name, "").split(",") if part.strip())

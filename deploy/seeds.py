@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -28,9 +29,11 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
     """A strategy `openai`, where the environment tells of a server that speaks that protocol."""
     base_url, key = env.get("PARLEY_OPENAI_BASE_URL"), env.get("PARLEY_OPENAI_API_KEY")
-    if not base_url or not key:
+    if not base_url:
         return []
-    account = {"platform": "vendor_b_llm", "base_url": base_url.rstrip("/"), "api_key": SecretStr(key)}
+    account: dict[str, Any] = {"platform": "vendor_b_llm", "base_url": base_url.rstrip("/")}
+    if key:  # a server of one's own may need none
+        account["api_key"] = SecretStr(key)
     conversation = {
         "chat": {"account": "openai", "model": env.get("PARLEY_OPENAI_MODEL") or "gpt-4o-mini"},
         "recognition": "local",

@@ -59,10 +59,13 @@ class LocalLimiter:
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
         burst = max(1, rate.count // 2)
-        empty_at = max(self._empty_at.get(key, now), now) + interval_s
-        wait_s = empty_at - interval_s * burst - now
+        full_at = now + interval_s * burst
+        stored = min(self._empty_at.get(key, now), full_at)  # later than that: the rate was lower
+        empty_at = max(stored, now) + interval_s
+        wait_s = empty_at - full_at
         if wait_s <= 1e-5:
-            wait_s, self._empty_at[key] = 0, empty_at
+            wait_s, stored = 0, empty_at
+        self._empty_at[key] = stored
         self._empty_at.move_to_end(key)
         if len(self._empty_at) > self._counters:
             self._empty_at.popitem(last=False)

@@ -31,6 +31,10 @@ def map_errors() -> Iterator[None]:
         raise
     except _AWAY as error:
         raise StoreAway("the database is not reachable", error_type="database", retry_after_s=1) from error
+    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
+        raise StoreError(
+            "the database is not up to date: run `python -m app migrate`", error_type="database"
+        ) from error
     except asyncpg.PostgresError as error:
         raise StoreError("the database refused a statement", error_type="database") from error
 

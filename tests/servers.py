@@ -140,9 +140,10 @@ class Server:
 @asynccontextmanager
 async def running_server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
     """The application of `services` on `listener`."""
-    from app.main import HTTP, application  # noqa: PLC0415 - most tests need no server
+    from app.main import application  # noqa: PLC0415 - most tests need no server
+    from app.runner import runner_of  # noqa: PLC0415
 
-    runner = web.AppRunner(application(services), access_log=None, handle_signals=False, shutdown_timeout=1, **HTTP)
+    runner = runner_of(application(services), shutdown_timeout_s=1)
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()

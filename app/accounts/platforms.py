@@ -5,13 +5,21 @@ A platform is offered once its field has a model that knows its `social_id`.
 
 from typing import Annotated, Any, Protocol
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 
 Identifier = Annotated[str, Field(max_length=256)]
-SocialId = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+SocialId = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_not_blank)]
 
 
 class PlatformInfo(Protocol):

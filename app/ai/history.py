@@ -13,7 +13,6 @@ from streams.wire.errors import InvalidParameter, ItemNotFound
 from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
 
-
 _LAST_ID = 2**31 - 1
 
 

@@ -46,8 +46,11 @@ def run(args: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, str]) -> None:
     async with open_services(settings) as services:
         if args.action == "export":
-            for path in await export_folder(services.configs, args.folder, app_id=args.app):
-                sys.stderr.write(f"{path} belongs to no config\n")
+            exported = await export_folder(services.configs, args.folder, app_id=args.app)
+            sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
+            sys.stderr.writelines(
+                f"{'/'.join(key)} is left out: app {key.app_id} does not exist\n" for key in exported.left_out
+            )
             return
         changes = await import_folder(
             services.configs,

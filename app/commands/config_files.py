@@ -13,6 +13,7 @@ from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import left_out
 from storage.configs import ConfigStore
 from storage.kinds import KINDS
+from storage.kinds.apps import APPS
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter, ServiceError, StoreError
 
@@ -50,10 +51,21 @@ async def import_folder(
         return [await _brought(edit, file, env, keep_edited_by_others=keep_edited_by_others) for file in files]
 
 
-async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> list[Path]:
-    """Write a file for each active config, of one app or all, and return those that belong to none."""
+@dataclass(frozen=True, slots=True)
+class Exported:
+    strays: list[Path]
+    """YAML files of the apps that belong to no config."""
+    left_out: list[ConfigKey]
+    """Configs of apps that do not exist: no import takes them."""
+
+
+async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> Exported:
+    """Write a file for each active config, of one app or all."""
     revisions = await configs.overview(app_id=app_id)
-    return write_folder(revisions, folder)
+    apps = {revision.key.app_id for revision in revisions if revision.key.kind == APPS.name}
+    left_out = [revision.key for revision in revisions if revision.key.app_id not in apps]
+    strays = write_folder([revision for revision in revisions if revision.key.app_id in apps], folder)
+    return Exported(strays, left_out)
 
 
 def read_folder(folder: Path) -> list[ConfigFile]:

@@ -1,6 +1,6 @@
 """The typed border: one strict, frozen model for bodies, replies, configs and options."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -23,7 +23,32 @@ _WHAT = {
     "model_attributes_type": "must be an object",
     "none_required": "must be null",
     "extra_forbidden": "is unknown",
+    "int_parsing": "must be an integer",
+    "int_parsing_size": "is too large an integer",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+    "tuple_type": "must be a list",
+    "set_type": "must be a list",
+    "mapping_type": "must be an object",
+    "string_unicode": "must be valid Unicode",
 }
+_BOUNDS = {
+    "greater_than": ("gt", "must be greater than"),
+    "greater_than_equal": ("ge", "must be at least"),
+    "less_than": ("lt", "must be less than"),
+    "less_than_equal": ("le", "must be at most"),
+}
+_LENGTHS = {
+    "string_too_short": ("min_length", "must be at least", "character"),
+    "string_too_long": ("max_length", "must be at most", "character"),
+    "too_short": ("min_length", "must have at least", "entry"),
+    "too_long": ("max_length", "must have at most", "entry"),
+}
+_PLURAL = {"character": "characters", "entry": "entries"}
+
+
+_TAGS = ("function-", "tagged-union", "is-instance", "literal[", "constrained-", "nullable")
+"""Parts of a fault's place that are no fields."""
 
 
 def _whole_number(value: Any) -> Any:
@@ -83,7 +108,7 @@ def _path(detail: ErrorDetails) -> str:
     for part in detail["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not part.startswith(("function-", "tagged-union", "is-instance")):
+        elif not part.startswith(_TAGS):
             path += f".{part}" if path else part
     return path
 
@@ -96,5 +121,22 @@ def _words(detail: ErrorDetails) -> str:
         return f"must be one of {context['expected']}"
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
         return "must not be empty"
+    if kind in _BOUNDS or kind in _LENGTHS:
+        return _limit(kind, context)
+    if kind == "string_pattern_mismatch":
+        return f"has not the form {context['pattern']}"
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
+
+
+def _limit(kind: str, context: Mapping[str, Any]) -> str:
+    if kind in _BOUNDS:
+        name, what = _BOUNDS[kind]
+        return f"{what} {_number(context[name])}"
+    name, what, unit = _LENGTHS[kind]
+    length = context[name]
+    return f"{what} {length} {unit if length == 1 else _PLURAL[unit]}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)

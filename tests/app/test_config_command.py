@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.config_files import export_folder, import_folder
+from app.commands.config_files import Exported, export_folder, import_folder
 from app.settings import Settings
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
@@ -71,7 +71,7 @@ async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder
 async def test_what_was_exported_imports_as_it_was(configs, folder, settings, tmp_path):
     await bring(configs, folder)
     out = tmp_path / "out"
-    assert await export_folder(configs, out, app_id=None) == []
+    assert await export_folder(configs, out, app_id=None) == Exported(strays=[], left_out=[])
     files = {path.relative_to(out).as_posix() for path in out.rglob("*.yaml")}
     assert files == {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")}
     assert set((await bring(configs, out)).values()) == {"unchanged"}
@@ -102,7 +102,8 @@ async def test_a_file_that_belongs_to_no_config_is_told(configs, folder, tmp_pat
     out = tmp_path / "out"
     await export_folder(configs, out, app_id="default")
     await configs.delete(ConfigKey("default", "speech", "s"), author="ada")
-    assert await export_folder(configs, out, app_id="default") == [out / "default/speech/s.yaml"]
+    exported = await export_folder(configs, out, app_id="default")
+    assert exported == Exported(strays=[out / "default/speech/s.yaml"], left_out=[])
 
 
 async def test_a_dry_run_tells_and_writes_nothing(configs, folder):
@@ -220,6 +221,17 @@ async def test_the_command_imports_shows_and_exports(settings, folder, tmp_path)
     code, _, _ = await command(settings, "export", str(tmp_path / "out"), "--app", "default")
     assert code == 0
     assert (tmp_path / "out/default/speech/s.yaml").read_text() == "account: main\nspeed: 2.0\n"
+
+
+async def test_configs_of_an_app_that_was_deleted_are_left_out_and_told(configs, folder, settings, tmp_path):
+    write(folder, "two/apps/default.yaml", "title: Two\n")
+    write(folder, "two/auth/default.yaml", "anonymous_login: false\n")
+    await bring(configs, folder)
+    await configs.delete(ConfigKey("two", "apps", "default"), author="ada")
+    out = tmp_path / "out"
+    code, _, complaints = await command(settings, "export", str(out))
+    assert (code, complaints) == (0, "two/auth/default is left out: app two does not exist\n")
+    assert set((await bring(configs, out)).values()) == {"unchanged"}
 
 
 async def test_the_command_complains_in_one_line(settings, folder):

@@ -71,6 +71,24 @@ async def test_without_valkey_the_process_lets_in_half_and_then_counts_again(set
         assert await allowed(limiter, rate, calls=20) == 6
 
 
+async def test_who_is_over_a_rate_that_is_raised_waits_by_the_new_one(services):
+    low, high = Rate(count=1, per_s=3600), Rate(count=3600, per_s=3600)
+    assert await allowed(services.limiter, low, calls=2) == 1
+    assert await allowed(services.limiter, Rate(count=3, per_s=1), calls=1) == 0
+    await asyncio.sleep(0.35)
+    assert await allowed(services.limiter, Rate(count=3, per_s=1), calls=1) == 1
+    assert await allowed(services.limiter, high, calls=1) == 1
+
+
+def test_the_local_count_frees_who_is_over_a_rate_that_is_raised():
+    now = 0.0
+    limiter = LocalLimiter(clock=lambda: now)
+    assert limiter.wait_s(Rate(count=1, per_s=3600), "k") == 0
+    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == pytest.approx(2)
+    now = 2.0
+    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == 0
+
+
 @given(
     st.integers(1, 50),
     st.floats(0.1, 100),
@@ -184,6 +202,32 @@ def test_trusted_proxies_are_read_from_the_environment():
     assert Settings.from_env(ENVIRONMENT).trusted_proxies == ()
     with pytest.raises(SettingsError, match="PARLEY_TRUSTED_PROXIES"):
         Settings.from_env(ENVIRONMENT | {"PARLEY_TRUSTED_PROXIES": "the balancer"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("PORT", "0", "from 1 to 65535"),
+        ("PORT", "65536", "from 1 to 65535"),
+        ("PORT", "-1", "a whole number"),
+        ("PORT", "9" * 5000, "a whole number"),
+        ("PARLEY_METRICS_PORT", "0", "from 1 to 65535"),
+        ("PARLEY_METRICS_PORT", "70000", "from 1 to 65535"),
+        ("PARLEY_PROCESSES", "0", "from 1 to 256"),
+        ("PARLEY_PROCESSES", "257", "from 1 to 256"),
+    ],
+)
+def test_numbers_of_the_environment_have_bounds(name, value, what):
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env(ENVIRONMENT | {name: value})
+    assert str(refused.value) == f"parley: {name} must be {what}"
+
+
+def test_the_outermost_numbers_of_the_environment_are_taken():
+    given = {"PORT": "65535", "PARLEY_METRICS_PORT": "1", "PARLEY_PROCESSES": "256"}
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.port, read.metrics_port, read.processes) == (65535, 1, 256)
+    assert Settings.from_env(ENVIRONMENT).metrics_port is None
 
 
 def test_an_ipv6_caller_holds_a_whole_64():

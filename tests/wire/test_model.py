@@ -24,6 +24,16 @@ class Outer(Model):
     data: Inner | None = None
     items: list[Inner] = Field(default_factory=list)
     params: dict[str, int] = Field(default_factory=dict)
+    code: str | None = Field(default=None, min_length=2, max_length=3)
+    letter: str | None = Field(default=None, max_length=1)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    share: float = Field(default=1, gt=0, le=1)
+    speed: float = Field(default=1, ge=0.25, lt=4.0)
+    parts: dict[str, Any] = Field(default_factory=dict, max_length=1)
+    pair: list[int] | None = Field(default=None, min_length=2)
+    limit: Annotated[int, Field(strict=False, ge=1)] = 1
+    exact: Annotated[float, Field(strict=False)] = 1
+    sure: Annotated[bool, Field(strict=False)] = True
 
 
 class Query(Model):
@@ -39,7 +49,7 @@ class Query(Model):
         ({"name": "a", "count": "1"}, "count must be an integer"),
         ({"name": "a", "count": 1.5}, "count must be an integer"),
         ({"name": "a", "count": True}, "count must be an integer"),
-        ({"name": "a", "count": -1}, "count input should be greater than or equal to 0"),
+        ({"name": "a", "count": -1}, "count must be at least 0"),
         ({"name": "a", "ratio": "1"}, "ratio must be a number"),
         ({"name": "a", "wanted": 1}, "wanted must be true or false"),
         ({"name": "a", "wanted": "true"}, "wanted must be true or false"),
@@ -52,6 +62,23 @@ class Query(Model):
         ({"name": "a", "items": [{"reference_text": "b"}, {}]}, "items[1].reference_text is required"),
         ({"name": "a", "params": {"x": "1"}}, "params.x must be an integer"),
         ({"name": "a", "params": 1}, "params must be an object"),
+        ({"name": "a", "code": "a"}, "code must be at least 2 characters"),
+        ({"name": "a", "code": "abcd"}, "code must be at most 3 characters"),
+        ({"name": "a", "letter": "ab"}, "letter must be at most 1 character"),
+        ({"name": "a", "currency": "euro"}, "currency has not the form ^[A-Z]{3}$"),
+        ({"name": "a", "share": 0}, "share must be greater than 0"),
+        ({"name": "a", "share": 1.5}, "share must be at most 1"),
+        ({"name": "a", "speed": 0.1}, "speed must be at least 0.25"),
+        ({"name": "a", "speed": 4.0}, "speed must be less than 4"),
+        ({"name": "a", "tags": ["x", "y", "z"]}, "tags must have at most 2 entries"),
+        ({"name": "a", "parts": {"x": 1, "y": 2}}, "parts must have at most 1 entry"),
+        ({"name": "a", "pair": [1]}, "pair must have at least 2 entries"),
+        ({"name": "a", "limit": "x"}, "limit must be an integer"),
+        ({"name": "a", "limit": "9" * 5000}, "limit is too large an integer"),
+        ({"name": "a", "limit": "0"}, "limit must be at least 1"),
+        ({"name": "a", "exact": "x"}, "exact must be a number"),
+        ({"name": "a", "sure": "perhaps"}, "sure must be true or false"),
+        ({"name": "a", "currency": "\ud800"}, "currency must be valid Unicode"),
         ([], "body must be an object"),
         ("name", "body must be an object"),
         (None, "body must be an object"),
@@ -137,5 +164,5 @@ def test_integer_of_a_query_is_nothing_else(given: Any):
 
 
 def test_integer_of_a_query_keeps_its_bounds():
-    with pytest.raises(InvalidParameter, match="size input should be greater than or equal to 1"):
+    with pytest.raises(InvalidParameter, match="size must be at least 1"):
         Query.of({"size": "-3"})

@@ -1,0 +1,179 @@
+"""Requests that are no good as HTTP, or whose sender goes away: the envelope all the same, and quiet logs."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from streams.wire.codec import loads
+from tests.servers import ADMIN_TOKEN, Server
+
+NOT_HTTP = {
+    "error": {"error_type": "invalid_parameter", "message": "invalid_parameter: the request is not valid HTTP"}
+}
+
+
+@asynccontextmanager
+async def connection(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def answer(server: Server, raw: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of what the server says to these bytes before it closes."""
+    async with connection(server) as (reader, writer):
+        writer.write(raw)
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    return int(status.split()[1]), dict(line.split(": ", 1) for line in lines), body
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"nonsense\r\n\r\n",
+        b"G<b>ET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad header\x00: 1\r\n\r\n",
+        b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 20_000 + b"\r\n\r\n",
+        b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nExpect: a <b>miracle\r\nContent-Length: 2\r\n\r\n{}",
+        b"GET /nothing HTTP/1.1\r\nHost: a\r\nExpect: a <b>miracle\r\n\r\n",
+    ],
+)
+async def test_what_is_no_valid_http_gets_the_envelope_and_nothing_of_its_own_back(
+    server: Server, raw: bytes
+) -> None:
+    with capture_logs() as lines:
+        status, headers, body = await answer(server, raw)
+    assert (status, loads(body)) == (400, NOT_HTTP)
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Server"] == "parley"
+    assert [(line["event"], line["request_id"]) for line in lines] == [
+        ("request.malformed", headers["X-Request-Id"])
+    ]
+
+
+async def test_a_request_id_is_taken_where_the_head_could_be_read(server: Server) -> None:
+    raw = b"GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: much\r\nX-Request-Id: mine\r\n\r\n"
+    _, headers, _ = await answer(server, raw)
+    assert headers["X-Request-Id"] == "mine"
+
+
+async def test_a_body_in_broken_chunks_is_refused(server: Server) -> None:
+    raw = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\nzz\r\n"
+    with capture_logs() as lines:
+        status, _, body = await answer(server, raw)
+    assert (status, loads(body)) == (400, NOT_HTTP)
+    assert "request.crashed" not in [line["event"] for line in lines]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/bp/user/login", "/nothing"])
+async def test_a_header_block_over_its_limit_is_refused(server: Server, path: str) -> None:
+    def headers(size: int) -> bytes:
+        return b"Host: a\r\nConnection: close\r\nX-A: %b\r\nX-B: %b\r\n" % (
+            b"a" * 8_000,
+            b"b" * (size - 8_000 - 42),
+        )
+
+    status, told, body = await answer(server, b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), headers(16_384 + 1)))
+    assert status == 400
+    assert loads(body)["error"]["message"] == "invalid_parameter: header block exceeds 16384 bytes"
+    assert told["X-Request-Id"]
+    _, _, body = await answer(server, b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), headers(16_384)))
+    assert b"header block" not in body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "what"),
+    [
+        ("GET", "/admin/api/configs?app=%00", "app"),
+        ("GET", "/admin/api/configs?app=default&a%00=1", "query"),
+        ("GET", "/admin/api/configs/a%00/speech/s", "app"),
+        ("GET", "/admin/api/configs/a%00/speech/s/revisions", "app"),
+        ("POST", "/admin/api/configs/default/speech/a%00b/validate", "name"),
+        ("GET", "/bp/server/user/%00", "user_id"),
+        ("GET", "/files/a/%00", "key"),
+        ("GET", "/bp/ai/conversation/query?conversation_id=%00", "conversation_id"),
+    ],
+)
+async def test_the_character_zero_is_refused_in_paths_and_queries(
+    server: Server, method: str, path: str, what: str
+) -> None:
+    raw = f"{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nConnection: close\r\n\r\n"
+    status, _, body = await answer(server, raw.encode())
+    message = f"invalid_parameter: {what} must not hold the character U+0000"
+    assert (status, loads(body)["error"]["message"]) == (400, message)
+
+
+async def begin_upload(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, headers: bytes
+) -> None:
+    """Send the head of a request, and wait until the server has it."""
+    writer.write(b"POST %b HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n%b\r\n" % (path.encode(), headers))
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize("path", ["/bp/user/login", "/bp/ai/conversation", "/bp/ai/audio/tts"])
+async def test_a_client_that_leaves_while_its_parameters_come_is_counted_and_no_crash(
+    server: Server, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, token = await server.login()
+    labels = {"method": "POST", "endpoint": path, "status": "499"}
+    before = REGISTRY.get_sample_value("parley_requests_total", labels) or 0
+    told = asyncio.Event()
+
+    def watch(_logger: object, _method: str, line: EventDict) -> EventDict:
+        if line["event"] == "request":
+            told.set()
+        return line
+
+    with capture_logs(processors=[watch]) as lines:
+        async with connection(server) as (reader, writer):
+            headers = f"X-Service-Session-Token: {token}\r\nContent-Length: 99\r\n"
+            await begin_upload(reader, writer, path, headers.encode())
+            writer.write(b'{"strategies": [')
+        async with asyncio.timeout(5):
+            await told.wait()
+    assert [(line["event"], line.get("status")) for line in lines] == [("request", 499)]
+    assert REGISTRY.get_sample_value("parley_requests_total", labels) == before + 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_what_libraries_say_is_one_line_without_stack_and_exception_text() -> None:
+    code = """
+import logging
+from app import logs
+logs.configure(level="info")
+try:
+    raise ValueError("st_secret of a client")
+except ValueError:
+    logging.getLogger("aiohttp.server").exception("Unhandled %s\\nsecond line", "x" * 300)
+logging.getLogger("asyncio").warning("slow")
+logging.getLogger("asyncio").warning("bad %d", "words")
+logging.getLogger("asyncio").info("chatter")
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1, stderr=-1)
+    out, complaints = await process.communicate()
+    assert (process.returncode, complaints) == (0, b"")
+    first, *others = [loads(line) for line in out.splitlines()]
+    assert first.pop("timestamp")
+    assert first == {
+        "event": "library",
+        "level": "error",
+        "logger": "aiohttp.server",
+        "message": f"Unhandled {'x' * 190}",
+        "exception": "ValueError",
+    }
+    assert [line["message"] for line in others] == ["slow", "bad %d"]
