@@ -48,6 +48,7 @@ _PLURAL = {"character": "characters", "entry": "entries"}
 
 
 _TAGS = ("function-", "tagged-union", "is-instance", "literal[", "constrained-", "nullable")
+_TYPES = frozenset({"int", "float", "str", "bool"})
 """Parts of a fault's place that are no fields."""
 
 
@@ -108,7 +109,7 @@ def _path(detail: ErrorDetails) -> str:
     for part in detail["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not part.startswith(_TAGS):
+        elif not part.startswith(_TAGS) and part not in _TYPES:
             path += f".{part}" if path else part
     return path
 
