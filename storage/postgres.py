@@ -67,7 +67,7 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    dsn: str, *, max_size: int = 20, acquire_timeout_s: float = 5, command_timeout_s: float = 15
+    dsn: str, *, max_size: int = 20, acquire_timeout_s: float = 10, command_timeout_s: float = 15
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close every connection at the end."""
     with map_errors():
