@@ -1,5 +1,6 @@
 """What streams say: one class per event (§6 of the interface), and their one encoding."""
 
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ FinishReason = Literal["stop", "length", "content_filter", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(ABC):
     """`content` is what stands under `content` in the event's JSON."""
 
     name: ClassVar[str]
 
-    def content(self) -> Any:
-        raise NotImplementedError(self.name)
+    @abstractmethod
+    def content(self) -> Any: ...
 
     def said(self) -> bytes:
         """The bytes of answer that this event delivers: what the stream's digest covers."""

@@ -80,7 +80,7 @@ def content_types(stream: Stream, event: type[Event]) -> Sequence[Any]:
         return stream.ends
     if event is Failed:
         return [FailedContent]
-    return [_content_type(event)]  # type: ignore[arg-type]  # a class has a hash, whatever its instances have
+    return [_content_type(event)]
 
 
 @cache

@@ -1,7 +1,7 @@
 """Chat completions of OpenAI's protocol: OpenAI, vLLM, Ollama, llama.cpp, the engines of this machine."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from pydantic import Field
@@ -9,11 +9,12 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
+from vendors.chat.reply import replying
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.meter import is_count
-from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
+from vendors.protocols import ChatItem, ChatMessage, Finish, Usage
 from vendors.sse import SseParser
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Outgoing, VendorHttp
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
@@ -65,52 +66,30 @@ class OpenAIChat:
         call = Outgoing(
             self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
         )
-        async with self._http.stream(call) as answer:
-            if answer.content_type != "text/event-stream":
-                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
-            async with aclosing(_items(answer)) as items:
-                yield items
+        async with self._http.stream(call) as answer, replying(answer, _Reply(answer.vendor)) as items:
+            yield items
 
 
 def _message(message: ChatMessage) -> dict[str, str]:
     return {"role": message.role, "content": message.content}
 
 
-async def _items(answer: Incoming) -> AsyncGenerator[ChatItem]:
-    reply = _Reply(answer.vendor)
-    try:
-        async with aclosing(answer.pieces()) as pieces:
-            async for piece in pieces:
-                if text := reply.take(piece):
-                    yield TextDelta(text)
-                if reply.done or reply.fault is not None:
-                    break
-    except VendorError:
-        if reply.reason is None:  # else the text is whole, and only its usage is lost
-            raise
-    if reply.fault is not None:
-        raise reply.fault
-    if reply.done:
-        await answer.rest()
-    elif reply.reason is None:
-        raise Garbled(answer.vendor, "ended its stream without its end mark", retryable=True)
-    if reply.usage is not None:
-        yield reply.usage
-    yield Finish(_REASONS.get(reply.reason or "", "stop"))
-
-
 class _Reply:
     """What is known of a reply beside its text."""
 
-    __slots__ = ("_parser", "_vendor", "done", "fault", "reason", "usage")
+    __slots__ = ("_parser", "_reason", "_vendor", "done", "fault", "usage")
 
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
         self._parser = SseParser()
-        self.reason: str | None = None
+        self._reason: str | None = None
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
+
+    @property
+    def finish(self) -> Finish | None:
+        return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
 
     def take(self, piece: bytes) -> str:
         """The text of `piece`, up to a fault where it holds one."""
@@ -123,7 +102,7 @@ class _Reply:
                 chunk = loads(event.data)
                 delta, why = _read(self._vendor, chunk)
                 text += delta
-                self.reason = why or self.reason
+                self._reason = why or self._reason
                 self.usage = _usage(chunk) or self.usage
         except VendorError as error:
             self.fault = error
