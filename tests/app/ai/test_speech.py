@@ -204,3 +204,24 @@ async def test_silence_is_told_as_such_and_no_model_is_asked(talk: Talk) -> None
         seen = await all_events(response)
     assert [event.name for event in seen] == ["start", "error"]
     assert seen[-1].content["error"]["message"] == "invalid_parameter: no speech was heard"
+
+
+async def test_a_language_that_a_strategy_lacks_is_a_failed_attempt_and_another_speaks_it(talk: Talk) -> None:
+    german = [{"platform": "local_audio", "language_code": "de"}]
+    body = {"text": "Guten Morgen.", "strategies": ["local-natural"], "platform_params": german}
+    async with talk.post("/bp/ai/audio/tts", json=body) as response:
+        error = (await all_events(response))[-1].content["error"]
+    assert (error["error_type"], error["extra"]["retryable"]) == ("all_strategies_failed", False)
+    assert error["extra"]["attempts"][0]["message"] == "invalid_parameter: language_code de is not one of en"
+    async with talk.post("/bp/ai/audio/tts", json={**body, "strategies": ["local-natural", "local"]}) as response:
+        assert (await all_events(response))[-1].content["strategy"] == "local"
+    async with talk.post(
+        "/bp/ai/conversation",
+        data=talk.params("scripted-text", type="audio", language_code="de-DE") + base64.b64encode(bytes(32_000)),
+    ) as response:
+        error = (await all_events(response))[-1].content["error"]
+    attempt = error["extra"]["attempts"][0]
+    assert (attempt["stage"], attempt["message"]) == (
+        "stt",
+        "invalid_parameter: language_code de-DE is not one of en",
+    )
