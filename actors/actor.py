@@ -80,6 +80,8 @@ class Actor:
             outcome = await self._outcome()
             self.ctx.settled = True
             await self._release()
+        except Exception:
+            log.exception("stream.kept_its_place", stream_id=self.stream_id, kind=self.kind)
         finally:
             self.ctx.receipt.mark("total")
             self.log.finish(encode(self._last_event(outcome), self.log.last_id + 1, now_ms()))

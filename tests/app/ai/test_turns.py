@@ -216,3 +216,17 @@ async def test_a_user_sees_no_conversation_of_another(talk: Talk, strategy, serv
     async with other.say("yours?", "one") as response:
         assert response.status == 404
         assert (await response.json())["error"]["error_type"] == "item_not_found"
+
+
+async def test_waiting_for_the_client_is_no_overhead_of_ours(talk: Talk, strategy) -> None:
+    await strategy("one", "say:Fine")
+
+    async def slowly():
+        yield b" "
+        await asyncio.sleep(0.4)
+        yield talk.params("one") + b"Hello"
+
+    async with talk.post("/bp/ai/conversation", data=slowly()) as response:
+        latency_ms = (await all_events(response))[-1].content["latency_ms"]
+    assert latency_ms["admission"] >= 400
+    assert latency_ms["overhead"] < 300
