@@ -131,7 +131,7 @@ class Turn:
         async with AsyncExitStack() as voice:
             while True:
                 try:
-                    speaking = await self._written(left, prefill, opening, voice)
+                    await self._written(left, prefill, opening, voice)
                     break
                 except AllStrategiesFailed:
                     if broke is None:
@@ -143,9 +143,9 @@ class Turn:
                     if not prefill:
                         await voice.aclose()
                         await self._answer.restart()
-            if speaking is not None and self._answer.speaker is not None:
+            if self._speaking is not None and self._answer.speaker is not None:
                 self._answer.speaker.finish()
-                await speaking
+                await self._speaking
 
     async def _written(
         self,
@@ -153,8 +153,8 @@ class Turn:
         prefill: str,
         opening: asyncio.Task[int],
         voice: AsyncExitStack,
-    ) -> asyncio.Task[None] | None:
-        """Have one of `strategies` write the answer, or go on with `prefill`; the task that speaks it."""
+    ) -> None:
+        """Have one of `strategies` write the answer, or go on with `prefill`."""
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
         async with AsyncExitStack() as stack:
             with self._ctx.receipt.waiting():
@@ -168,7 +168,6 @@ class Turn:
             if begins:
                 self._speaking = await self._begin_to_speak(winner, voice)
             await self._answer.write(items)
-        return self._speaking
 
     def _rescuers(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
         """Who may rescue an answer that broke off, and what they go on with; raises `error` where nobody may."""
@@ -220,7 +219,7 @@ class Turn:
 
     async def _begin_to_speak(self, winner: Strategy, voice: AsyncExitStack) -> asyncio.Task[None] | None:
         """The winning strategy's voice, then those of the others; none where the winner has none."""
-        before = self._answer.speaker
+        before, self._answer.speaker = self._answer.speaker, None
         if winner.config.speech is None:
             return None
         others = [s for s in self._plan.strategies if isinstance(s, Strategy) and s is not winner]
@@ -233,7 +232,6 @@ class Turn:
             language=self._plan.target_language_code,
             merge_characters=winner.config.sentence_characters,
             at_once=winner.config.voices_at_once,
-            first=before is None or not before.heard,
         )
         return await voice.enter_async_context(background(speaker.run()))
 

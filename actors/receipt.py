@@ -38,6 +38,9 @@ class Receipt:
         if stage not in self._marks:
             self._marks[stage] = round((time.monotonic() - self._arrived) * 1000)
 
+    def reached(self, stage: Stage) -> bool:
+        return stage in self._marks
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """A wait for the client or a vendor; waits that overlap count once."""

@@ -54,8 +54,7 @@ class _ParagraphEnd:
 class Speaker:
     """One voice for one answer, chosen by its first sentence. It fails alone: the text goes on without it.
 
-    `feed`, `close` and `finish` never wait; `run` does the work and ends once all is spoken and stored. `first`:
-    the stream has had no audio yet.
+    `feed`, `close` and `finish` never wait; `run` does the work and ends once all is spoken and stored.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class Speaker:
         language: str,
         merge_characters: int,
         at_once: int,
-        first: bool = True,
     ) -> None:
         self.failure: dict[str, Any] | None = None
         self.stored: dict[int, Kept] = {}
@@ -87,12 +85,6 @@ class Speaker:
         self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_PARAGRAPHS_TO_STORE)
         self._file = SpokenFile()
         self._announced = -1
-        self._first = first
-
-    @property
-    def heard(self) -> bool:
-        """Whether any audio went out."""
-        return self._announced >= 0
 
     def feed(self, index: int, text: str) -> None:
         """Take a piece of paragraph `index`."""
@@ -232,7 +224,7 @@ class Speaker:
             await self._ctx.emit(AssistantOutputViseme(index, shapes))
         if not audio:
             return
-        if self._announced < 0 and self._first:
+        if not self._ctx.receipt.reached("first_audio"):
             await self._ctx.emit(FirstSentenceEnabled())
             self._ctx.receipt.mark("first_audio")
         if self._announced == index or self._file.format is None:

@@ -200,3 +200,14 @@ async def test_an_answer_without_end_is_cut_at_its_limit(talk: Talk, strategy, s
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"
     assert seen[-1].content["digest"]["chars"] < 60_000
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_audio_of_words_that_are_void_is_no_part_of_the_record(talk: Talk, strategy) -> None:
+    half = "cut:One sentence.||Two sentences. And a third one. And then"
+    await strategy("half", half, on_break="restart", speech="local", paragraph_delimiter="||")
+    await strategy("good", "say:Here I am. All is well.")
+    seen = await talk.turn("Hello", "half", "good")
+    assert seen[-1].name == "end"
+    content = (await talk.history())["conversation_records"][0]["content"][1]["content"]
+    assert [item["type"] for item in content] == ["text"]
