@@ -1,10 +1,10 @@
 """A turn of a conversation: what the user said, the answer as it is written and spoken, the record (§4.17)."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from actors import prompt
 from actors.answer import Answer
@@ -18,7 +18,7 @@ from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
 from streams.audio import wav_header
 from streams.events import UserInput
-from streams.tasks import background
+from streams.tasks import background, unless_failed
 from streams.wire.errors import ServiceError
 from vendors.errors import VendorError
 from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
@@ -26,8 +26,6 @@ from vendors.meter import Meter, estimated_tokens
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,7 @@ class Turn:
         async with AsyncExitStack() as stack:
             with self._ctx.receipt.waiting():
                 asking = stack.enter_async_context(first_success(attempts, self._ctx.attempts))
-                attempt, items = await _unless_failed(opening, asking)
+                attempt, items = await unless_failed(opening, asking)
             self._ctx.receipt.mark("first_token")
             await opening
             winner = self._winner(attempt)
@@ -286,23 +284,3 @@ class Turn:
 
 def _says_something(item: ChatItem) -> bool:
     return isinstance(item, TextDelta) and bool(item.text.replace("\0", "").strip())
-
-
-async def _unless_failed(opening: asyncio.Task[int], asking: Coroutine[Any, Any, Item]) -> Item:
-    """What `asking` gives; it is cut as soon as the user's words turn out not to be kept."""
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(None) as cut:
-
-            def opened(task: asyncio.Task[int]) -> None:
-                if not task.cancelled() and task.exception() is not None:
-                    cut.reschedule(loop.time())
-
-            opening.add_done_callback(opened)
-            try:
-                return await asking
-            finally:
-                opening.remove_done_callback(opened)
-    except TimeoutError:
-        await opening
-        raise

@@ -58,12 +58,16 @@ class Tape:
             raise self._error
         return bytes(self._bytes[:size])
 
-    async def whole(self) -> bytes:
-        """All of it, once it is complete."""
+    async def completed(self) -> None:
+        """Wait until all of it is here; raises the fault that it ended with."""
         while not self._ended:
             await self._change()
         if self._error is not None:
             raise self._error
+
+    async def whole(self) -> bytes:
+        """All of it, once it is complete."""
+        await self.completed()
         return bytes(self._bytes)
 
     async def _change(self) -> None:

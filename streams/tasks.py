@@ -26,6 +26,27 @@ async def background(coro: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task
         task.result()
 
 
+async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -> T:
+    """What `coro` gives; it is cut as soon as `task` fails, whose fault is raised then."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as cut:
+
+            def ended(task: asyncio.Task[Any]) -> None:
+                if not task.cancelled() and task.exception() is not None:
+                    cut.reschedule(loop.time())
+
+            task.add_done_callback(ended)
+            try:
+                return await coro
+            finally:
+                task.remove_done_callback(ended)
+    except TimeoutError:
+        if task.done():
+            await task
+        raise
+
+
 def stopping() -> bool:
     """Whether the running task was told to end: what a loop asks before it goes on.
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.chat.anthropic import AnthropicChat
 from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
-from vendors.protocols import ChatModel, Recognizer, Synthesizer
+from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
+from vendors.speech.azure_assess import AzureAssessment
 from vendors.speech.azure_stt import AzureRecognition
 from vendors.speech.azure_tts import AzureSpeech
 from vendors.speech.elevenlabs import ElevenLabsSpeech
@@ -32,6 +33,7 @@ class Platform:
     chat: Any = None
     recognition: Any = None
     speech: Any = None
+    assessment: Any = None
 
 
 CATALOG: dict[str, Platform] = {
@@ -41,7 +43,7 @@ CATALOG: dict[str, Platform] = {
     ),
     "anthropic": Platform(base_url="https://api.anthropic.com", chat=AnthropicChat),
     "gemini": Platform(base_url="https://generativelanguage.googleapis.com/v1beta", chat=GeminiChat),
-    "vendor_a_audio": Platform(recognition=AzureRecognition, speech=AzureSpeech),
+    "vendor_a_audio": Platform(recognition=AzureRecognition, speech=AzureSpeech, assessment=AzureAssessment),
     "vendor_c": Platform(base_url="https://api.elevenlabs.io", speech=ElevenLabsSpeech),
     "vendor_d_audio": Platform(
         base_url="https://{service}.googleapis.com", recognition=GoogleRecognition, speech=GoogleSpeech
@@ -74,4 +76,9 @@ def recognizer(http: VendorHttp, account: Account, spec: RecognitionSpec) -> Rec
 
 def synthesizer(http: VendorHttp, account: Account, spec: SpeechSpec) -> Synthesizer:
     client: Synthesizer = CATALOG[account.platform].speech(http, account, spec)
+    return client
+
+
+def assessor(http: VendorHttp, account: Account, spec: AssessmentSpec) -> Assessor:
+    client: Assessor = CATALOG[account.platform].assessment(http, account, spec)
     return client

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -24,6 +24,7 @@ ATTEMPTS = Counter("parley_vendor_attempts", "Attempts by outcome", ["stage", "v
 Stage = Literal["stt", "llm", "tts", "assess"]
 Outcome = Literal["won", "failed", "hedged", "canceled"]
 Item = TypeVar("Item")
+Clock = Callable[[], Coroutine[Any, Any, float]]
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
 _AHEAD = 16
@@ -36,6 +37,10 @@ class Attempt(Generic[Item]):
 
     The first item for which `is_output` holds is the first output; what comes before it is held. `hedge`: after
     so many seconds without output the next attempt is started beside this one.
+
+    `clock` is of attempts that hear an input: it returns at the input's end, and the times for the first output
+    and for the hedge run from then on, the first longer by the seconds that it gives. `early`: the vendor is
+    called before.
     """
 
     strategy: str
@@ -49,6 +54,8 @@ class Attempt(Generic[Item]):
     gate: Gate = field(default_factory=lambda: Gate("none", GatePolicy()))
     meter: Callable[[], Meter] = Meter
     price: UnitPrice = FREE
+    clock: Clock | None = None
+    early: bool = True
 
 
 @dataclass(slots=True)
@@ -144,6 +151,7 @@ class _Try(Generic[Item]):
         self.attempt = attempt
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
+        self._due_from = self._begun
         self._meter = attempt.meter()
         self._account = Account(attempt.strategy, attempt.stage, attempt.vendor, self._meter, attempt.price)
         self.accounts = accounts
@@ -158,20 +166,22 @@ class _Try(Generic[Item]):
     async def has_output(self, stack: AsyncExitStack) -> bool:
         """Whether there was output; what is to be closed is `stack`'s. A failure is accounted for."""
         stack.callback(self._ended)
+        if self.attempt.clock is not None and not self.attempt.early:
+            await self.attempt.clock()  # a fault of the input is not this attempt's
         try:
             self._rest = await self._first_output(stack)
         except ServiceError as error:
             self._failed(error)
             await stack.aclose()
             return False
-        self.attempt.gate.answered(self._loop.time() - self._begun)
+        self.attempt.gate.answered(self._loop.time() - self._due_from)
         self._account.first_output_ms = self._elapsed_ms()
         return True
 
     async def _first_output(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
         attempt = self.attempt
         try:
-            async with asyncio.timeout(attempt.first_output_s):
+            async with asyncio.timeout(None) as limit, self._clocked(limit):
                 await stack.enter_async_context(attempt.gate.call(attempt.vendor))
                 items = await stack.enter_async_context(attempt.open())
                 self._account.accepted = True
@@ -185,6 +195,21 @@ class _Try(Generic[Item]):
                 attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True
             ) from None
         raise Empty(attempt.vendor, "answered with nothing")
+
+    @asynccontextmanager
+    async def _clocked(self, limit: asyncio.Timeout) -> AsyncIterator[None]:
+        """Set the time for the first output, now or once the input is whole."""
+        if self.attempt.clock is None:
+            limit.reschedule(self._loop.time() + self.attempt.first_output_s)
+            yield
+            return
+        async with background(self._at_the_end_of_input(self.attempt.clock, limit)):
+            yield
+
+    async def _at_the_end_of_input(self, clock: Clock, limit: asyncio.Timeout) -> None:
+        longer_s = await clock()
+        self._due_from = self._loop.time()
+        limit.reschedule(self._due_from + self.attempt.first_output_s + longer_s)
 
     async def items(self) -> AsyncGenerator[Item]:
         """All items from the first. The wait for the next one runs only while somebody waits for it."""
@@ -255,6 +280,10 @@ async def _race(
     """
     first = _Runner(leader)
     await first.begin(stack)
+    if leader.attempt.clock is not None:
+        async with background(leader.attempt.clock()) as clock:
+            either: list[asyncio.Future[Any]] = [first.output, clock]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     done, _ = await asyncio.wait([first.output], timeout=hedge_after_s)
     if done or not left[0].gate.take_hedge():
         return (leader if await first.output else None), first.items()

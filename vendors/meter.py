@@ -1,10 +1,12 @@
 """What an attempt used: as the vendor says, else estimated from what went by."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypeGuard
 
-from vendors.protocols import TextDelta, Usage
+from vendors.protocols import TextDelta, Transcript, Usage
 
 BYTES_PER_TOKEN = 4
 
@@ -31,12 +33,12 @@ def is_count(value: object) -> TypeGuard[int]:
 
 
 class Meter:
-    """Watches the items of one attempt. `input_token` is what was asked, counted by us.
+    """Watches the items of one attempt. `input_token` is what was asked, counted by us: now, or once it is known.
 
     `by_us`: the unit is ours (code points of a text to speak), whatever the vendor counts.
     """
 
-    def __init__(self, input_token: int = 0, *, by_us: bool = False) -> None:
+    def __init__(self, input_token: int | Callable[[], int] = 0, *, by_us: bool = False) -> None:
         self._input_token = input_token
         self._by_us = by_us
         self._bytes = 0
@@ -45,14 +47,18 @@ class Meter:
     def saw(self, item: Any) -> None:
         if isinstance(item, TextDelta):
             self._bytes += len(item.text.encode())
+        elif isinstance(item, Transcript):
+            if item.seconds is not None and is_count(seconds := math.ceil(item.seconds)):
+                self._usage = Usage(seconds, 0)
         elif isinstance(item, Usage) and is_count(item.input_token) and is_count(item.output_token):
             self._usage = item
 
     @property
     def usage(self) -> Usage:
-        if self._by_us:
-            return Usage(self._input_token, 0)
-        return self._usage or Usage(self._input_token, -(-self._bytes // BYTES_PER_TOKEN))
+        if self._usage is not None and not self._by_us:
+            return self._usage
+        asked = self._input_token if isinstance(self._input_token, int) else self._input_token()
+        return Usage(asked, 0 if self._by_us else -(-self._bytes // BYTES_PER_TOKEN))
 
     @property
     def source(self) -> Literal["vendor", "estimated"]:

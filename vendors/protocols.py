@@ -76,6 +76,10 @@ class Transcript:
 
 
 class Recognizer(Protocol):
+    def streams(self, audio_format: AudioFormat) -> bool:
+        """Whether it listens while the audio arrives."""
+        ...
+
     def transcribe(
         self, audio: AudioInput, audio_format: AudioFormat
     ) -> AbstractAsyncContextManager[AsyncIterator[Transcript]]: ...

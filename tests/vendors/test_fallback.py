@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -280,3 +281,61 @@ async def test_broken_strategy_is_a_failed_attempt_however_often_it_is_met(stage
         depths.append(depth)
 
     assert depths[0] == depths[-1], "a fault that is kept must not keep the frames of every stream"
+
+
+class Input:
+    """Of a stream that is still being spoken."""
+
+    def __init__(self, *, longer_s: float = 0) -> None:
+        self.whole = asyncio.Event()
+        self._longer_s = longer_s
+
+    async def clock(self) -> float:
+        await self.whole.wait()
+        return self._longer_s
+
+
+async def test_time_for_the_first_output_stands_still_until_the_input_is_whole(stage: Stage) -> None:
+    spoken = Input()
+
+    async def hears() -> None:
+        await a_moment()
+        spoken.whole.set()
+        await a_moment()
+
+    patient = replace(stage.attempt("patient", hears, "heard", first_output_s=0.03), clock=spoken.clock)
+    async with first_success([patient]) as (_, items):
+        assert [item async for item in items] == ["heard"]
+
+
+async def test_time_for_the_first_output_runs_from_the_end_of_the_input(stage: Stage) -> None:
+    spoken = Input()
+    spoken.whole.set()
+    silent = replace(stage.attempt("silent", for_ever, first_output_s=0.01), clock=spoken.clock)
+    with pytest.raises(AllStrategiesFailed):
+        async with first_success([silent]):
+            pass
+    assert stage.story == ["silent opened", "silent closed"]
+
+
+async def test_longer_input_gives_more_time(stage: Stage) -> None:
+    spoken = Input(longer_s=5)
+    spoken.whole.set()
+    slow = replace(stage.attempt("slow", a_moment, "heard", first_output_s=0.001), clock=spoken.clock)
+    async with first_success([slow]) as (_, items):
+        assert [item async for item in items] == ["heard"]
+
+
+async def test_vendor_that_does_not_stream_is_called_behind_the_input(stage: Stage) -> None:
+    spoken = Input()
+    whole = replace(stage.attempt("whole", "heard"), clock=spoken.clock, early=False)
+
+    async def ask() -> list[str]:
+        async with first_success([whole]) as (_, items):
+            return [item async for item in items]
+
+    async with background(ask()) as asking:
+        await a_moment()
+        assert stage.story == []
+        spoken.whole.set()
+        assert await asking == ["heard"]

@@ -184,3 +184,25 @@ async def test_all_failed_tells_them_in_the_order_they_were_begun() -> None:
     with pytest.raises(AllStrategiesFailed) as failed:
         await heard(one, two)
     assert [attempt["strategy"] for attempt in failed.value.extra["attempts"]] == ["one", "two"]
+
+
+async def test_no_company_is_sent_for_while_the_input_arrives() -> None:
+    whole = asyncio.Event()
+
+    async def clock() -> float:
+        await whole.wait()
+        return 0
+
+    late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Heard")
+    attempts = [replace(late.attempt(), clock=clock), second.attempt()]
+
+    async def ask() -> str:
+        async with first_success(attempts) as (winner, _):
+            return winner.strategy
+
+    async with background(ask()) as asking:
+        await late.begun.wait()
+        await asyncio.sleep(0.03)
+        assert not second.begun.is_set()
+        whole.set()
+        assert await asking == "second"

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from streams.durations import ogg_s
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
@@ -16,10 +17,7 @@ from vendors.speech.azure_listening import Hypothesis, Phrase, Question, listeni
 from vendors.transport import Outgoing, VendorHttp
 
 _STREAMED = frozenset({"audio/pcm", "audio/wav"})
-_OPUS_RATE = 48_000
 _MAX_OGG_S = 60
-_PAGE, _PAGE_TIME = b"OggS", slice(6, 14)
-_NO_TIME = (1 << 64) - 1
 
 
 class RecognitionOptions(Model):
@@ -45,6 +43,9 @@ class AzureRecognition:
             "profanity": self._options.profanity,
             **({"cid": spec.model} if spec.model else {}),
         }
+
+    def streams(self, audio_format: AudioFormat) -> bool:
+        return audio_format.mime_type in _STREAMED
 
     @asynccontextmanager
     async def transcribe(
@@ -76,7 +77,7 @@ class AzureRecognition:
         vendor = self._account.platform
         if b"OpusHead" not in heard[:128]:
             raise Refused(vendor, "takes no Ogg but of Opus")
-        if _ogg_s(heard) > _MAX_OGG_S:
+        if ogg_s(heard) > _MAX_OGG_S:
             raise Refused(vendor, f"takes no Ogg of more than {_MAX_OGG_S} s")
         call = Outgoing(
             vendor,
@@ -110,17 +111,6 @@ async def _transcripts(
                     phrases.append(text)
                     yield Transcript(gap.join(phrases), final=False)
     yield Transcript(gap.join(phrases), final=True)
-
-
-def _ogg_s(ogg: bytes) -> float:
-    """How long it plays, by the time of its last page that has one; the lead-in is counted."""
-    at = ogg.rfind(_PAGE)
-    while at >= 0:
-        samples = int.from_bytes(ogg[at:][_PAGE_TIME], "little")
-        if samples != _NO_TIME:
-            return samples / _OPUS_RATE
-        at = ogg.rfind(_PAGE, 0, at)
-    return 0.0
 
 
 async def _once(transcript: Transcript) -> AsyncGenerator[Transcript]:

@@ -51,6 +51,9 @@ class GoogleRecognition:
             **options.extra,
         }
 
+    def streams(self, audio_format: AudioFormat) -> bool:  # noqa: ARG002 - it takes whole files alone
+        return False
+
     @asynccontextmanager
     async def transcribe(
         self, audio: AudioInput, audio_format: AudioFormat

@@ -56,6 +56,9 @@ class OpenAITranscription:
             **({"stream": "true"} if streams else {}),
         }
 
+    def streams(self, audio_format: AudioFormat) -> bool:  # noqa: ARG002 - it takes whole files alone
+        return False
+
     @asynccontextmanager
     async def transcribe(
         self, audio: AudioInput, audio_format: AudioFormat

@@ -22,8 +22,12 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-async def _one(strategy) -> None:
-    await strategy("one", "say:Fine")
+async def _one(strategy, server: Server) -> None:
+    account = {"platform": "vendor_b_audio", "base_url": "http://127.0.0.1:9/v1"}
+    await server.services.configs.put("default", "vendor_accounts", "ears", account, author="test")
+    recognition = {"account": "ears", "model": "whisper-1"}
+    await server.services.configs.put("default", "recognition", "ears", recognition, author="test")
+    await strategy("one", "say:Fine", recognition="ears")
 
 
 async def refused(response) -> tuple[int, str, str]:

@@ -1,0 +1,167 @@
+"""What is spoken is heard while it arrives, where the vendor can; else when it is whole."""
+
+import asyncio
+import base64
+import math
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.app.ai.conftest import Talk
+from tests.app.ai.test_vendors import account, chat, sandbox
+from tests.servers import Server
+from tests.sse_client import all_events, named
+from vendors.sandbox.bill import Entry
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+__all__ = ["sandbox"]
+
+SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in range(16_000))
+"""A second of a tone: 32,000 bytes."""
+
+
+def coded(audio: bytes) -> bytes:
+    return base64.b64encode(audio)
+
+
+def heard(entry: Entry) -> bool:
+    return entry.stage == "stt"
+
+
+async def ears(
+    server: Server,
+    sandbox: Running,
+    name: str,
+    platform: str = "vendor_a_audio",
+    key: str = "sandbox",
+    **fields: Any,
+) -> None:
+    """A conversation strategy whose ears are of `platform`."""
+    await account(server, sandbox, f"{name}-ears", platform, key)
+    value = {"account": f"{name}-ears", **fields}
+    await server.services.configs.put("default", "recognition", name, value, author="test")
+    await chat(server, sandbox, name, "vendor_b_llm", recognition=name)
+
+
+async def test_vendor_hears_while_the_user_still_speaks(talk: Talk, server: Server, sandbox: Running) -> None:
+    await ears(server, sandbox, "one", key=key_of(text="Where is my parcel?"))
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio")
+        yield coded(SPOKEN[:9_600])
+        call = await asyncio.wait_for(sandbox.bill.wait(heard), 5)
+        assert call.ended is None
+        yield coded(SPOKEN[9_600:])
+
+    async with talk.post("/bp/ai/conversation", data=speaking()) as response:
+        seen = await all_events(response)
+    assert seen[-1].name == "end", seen[-1]
+    assert named(seen, "user_input") == ["Where is my parcel?"]
+    assert seen[-1].content["latency_ms"]["input"] <= seen[-1].content["latency_ms"]["stt"]
+
+
+async def test_time_for_the_first_output_runs_from_the_end_of_the_input(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    waits = {"connect_s": 2, "first_output_s": 0.3, "between_s": 2}
+    await ears(server, sandbox, "one", key=key_of(text="Good morning"), waits=waits)
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio")
+        for at in range(0, 32_000, 4_800):
+            yield coded(SPOKEN[at : at + 4_800])
+            await asyncio.sleep(0.1)  # as people speak: longer than the vendor may take
+
+    async with talk.post("/bp/ai/conversation", data=speaking()) as response:
+        seen = await all_events(response)
+    assert named(seen, "user_input") == ["Good morning"]
+
+
+async def test_vendor_that_never_answers_is_given_up_after_the_input(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    waits = {"first_output_s": 0.2}
+    await ears(server, sandbox, "one", key=key_of(fault="hang_before_output", position="before"), waits=waits)
+    await ears(server, sandbox, "two", "vendor_b_audio", key_of(text="Good evening"), model="whisper-1")
+    body = talk.params("one", "two", type="audio") + coded(SPOKEN)
+    async with talk.post("/bp/ai/conversation", data=body) as response:
+        seen = await all_events(response)
+    assert named(seen, "user_input") == ["Good evening"]
+    call = await asyncio.wait_for(sandbox.bill.wait(lambda entry: heard(entry) and entry.ended is not None), 1)
+    assert call.how == "closed_by_client"
+
+
+async def test_vendor_refused_early_leaves_the_whole_input_to_the_next(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await ears(server, sandbox, "one", key=key_of(fault="unauthorized"))
+    await ears(server, sandbox, "two", "vendor_b_audio", key_of(text="All of it"), model="whisper-1")
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", "two", type="audio")
+        yield coded(SPOKEN[:9_600])
+        await asyncio.wait_for(sandbox.bill.wait(heard), 5)
+        yield coded(SPOKEN[9_600:])
+
+    async with talk.post("/bp/ai/conversation", data=speaking()) as response:
+        seen = await all_events(response)
+    assert named(seen, "user_input") == ["All of it"]
+    calls = [entry for entry in sandbox.bill.since() if heard(entry)]
+    assert [call.how for call in calls] == ["fault", "done"]
+    assert calls[-1].billed["seconds"] == 1
+
+
+@pytest.mark.parametrize("behind", [b"*", b"A"])
+async def test_fault_of_the_input_ends_the_call_and_no_other_vendor_is_asked(
+    talk: Talk, server: Server, sandbox: Running, behind: bytes
+) -> None:
+    await ears(server, sandbox, "one")
+    await ears(server, sandbox, "two", "vendor_b_audio", model="whisper-1")
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", "two", type="audio")
+        yield coded(SPOKEN[:9_600])
+        await asyncio.wait_for(sandbox.bill.wait(heard), 5)
+        yield behind
+
+    async with talk.post("/bp/ai/conversation", data=speaking()) as response:
+        seen = await all_events(response)
+    assert [event.name for event in seen] == ["start", "error"]
+    assert seen[-1].content["error"]["error_type"] == "invalid_parameter"
+    call = await asyncio.wait_for(sandbox.bill.wait(), 1)
+    assert call.how == "closed_by_client"
+    assert len(list(sandbox.bill.since())) == 1
+
+
+async def test_client_that_breaks_off_closes_the_call(talk: Talk, server: Server, sandbox: Running) -> None:
+    await ears(server, sandbox, "one")
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio")
+        yield coded(SPOKEN[:9_600])
+        await asyncio.Event().wait()
+
+    response = await talk.post("/bp/ai/conversation", data=speaking())
+    await asyncio.wait_for(sandbox.bill.wait(heard), 5)
+    response.close()
+    call = await asyncio.wait_for(sandbox.bill.wait(), 1)
+    assert call.how == "closed_by_client"
+    await asyncio.wait_for(server.services.supervisor.idle(), 5)
+
+
+async def test_what_a_container_tells_of_its_length_is_billed(talk: Talk, server: Server, sandbox: Running) -> None:
+    from streams.audio import wav_header  # noqa: PLC0415
+
+    await ears(server, sandbox, "one", "vendor_d_audio", price={"input": 0.5})
+    wav = wav_header(16_000, data_bytes=len(SPOKEN) * 2) + SPOKEN * 2
+    async with talk.post("/bp/ai/conversation", data=talk.params("one", type="audio") + coded(wav)) as response:
+        seen = await all_events(response)
+    assert seen[-1].name == "end", seen[-1]
+    async with server.services.database.connection() as conn:
+        row = await conn.fetchrow("select input_unit, price from attempts where stage = 'stt'")
+    call = next(entry for entry in sandbox.bill.since() if heard(entry))
+    assert row["input_unit"] == call.billed["seconds"]
+    assert float(row["price"]) == 0.5 * row["input_unit"]

@@ -1,0 +1,56 @@
+"""How long a file plays is read from what it says of itself."""
+
+import io
+from array import array
+from fractions import Fraction
+
+import av
+import pytest
+
+from streams.audio import wav_header
+from streams.durations import duration_s
+from tests.streams.mp3_files import dressed_mp3, plain_mp3, tone
+
+
+def encoded(container_format: str, codec: str, *, seconds: float, rate: int) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format=container_format) as container:
+        stream = container.add_stream(codec, rate=rate, layout="mono", format="s16")
+        size = stream.codec_context.frame_size or 960
+        pcm = array("h", tone(seconds=seconds, sample_rate=rate))
+        for start in range(0, len(pcm), size):
+            piece = pcm[start : start + size]
+            frame = av.AudioFrame(format="s16", layout="mono", samples=len(piece))
+            frame.planes[0].update(piece.tobytes().ljust(frame.planes[0].buffer_size, b"\0"))
+            frame.sample_rate, frame.pts, frame.time_base = rate, start, Fraction(1, rate)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return file.getvalue()
+
+
+PCM = tone(seconds=1.5, sample_rate=16_000)
+
+
+@pytest.mark.parametrize(
+    ("audio", "mime_type", "seconds"),
+    [
+        (wav_header(16_000, data_bytes=len(PCM)) + PCM, "audio/wav", 1.5),
+        (wav_header(16_000) + PCM, "audio/wav", 1.5),
+        (wav_header(16_000, data_bytes=10**8) + PCM, "audio/wav", 1.5),
+        (wav_header(8_000, channels=2, data_bytes=len(PCM)) + PCM, "audio/wav", 1.5),
+        (encoded("ogg", "libopus", seconds=1.5, rate=48_000), "audio/ogg", 1.5),
+        (encoded("flac", "flac", seconds=1.5, rate=16_000), "audio/flac", 1.5),
+        (plain_mp3(seconds=1.5), "audio/mpeg", 1.5),
+        (dressed_mp3(seconds=1.5), "audio/mpeg", 1.5),
+    ],
+)
+def test_length_is_what_plays(audio: bytes, mime_type: str, seconds: float) -> None:
+    assert duration_s(audio, mime_type) == pytest.approx(seconds, abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("audio", "mime_type"),
+    [(b"RIFF", "audio/wav"), (b"junk" * 20, "audio/wav"), (b"fLaC", "audio/flac"), (b"\0" * 64, "audio/mp4")],
+)
+def test_what_does_not_tell_has_no_length(audio: bytes, mime_type: str) -> None:
+    assert duration_s(audio, mime_type) is None
