@@ -16,6 +16,7 @@ from vendors.speech.elevenlabs import ElevenLabsSpeech
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
 from vendors.speech.local import LocalSpeech
+from vendors.speech.local_assess import LocalAssessment
 from vendors.speech.openai import OpenAITranscription
 from vendors.speech.openai_speech import OpenAISpeech
 from vendors.transport import VendorHttp
@@ -50,7 +51,9 @@ CATALOG: dict[str, Platform] = {
     ),
     "local_llm": Platform(local=True, chat=OpenAIChat),
     "scripted": Platform(local=True, chat=OpenAIChat),
-    "local_audio": Platform(local=True, recognition=OpenAITranscription, speech=LocalSpeech),
+    "local_audio": Platform(
+        local=True, recognition=OpenAITranscription, speech=LocalSpeech, assessment=LocalAssessment
+    ),
 }
 
 SPEECH_PLATFORMS = (

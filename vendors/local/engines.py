@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from vendors.local import espeak, piper, smollm2, whisper
+from vendors.local import espeak, piper, pronunciation, smollm2, whisper
 from vendors.local.espeak import Espeak
 from vendors.local.faults import engine_missing, model_not_found
 from vendors.local.packages import first_fault
 from vendors.local.piper import Piper
-from vendors.local.protocols import ChatEngine, EarEngine, VoiceEngine
+from vendors.local.pronunciation import Pronunciation
+from vendors.local.protocols import AssessorEngine, ChatEngine, EarEngine, VoiceEngine
 from vendors.local.scripted import Scripted
 from vendors.local.smollm2 import SmolLM2
 from vendors.local.whisper import Whisper
@@ -22,9 +23,10 @@ _NEEDS = {
     "whisper": whisper.NEEDS,
     "espeak": espeak.NEEDS,
     "piper": piper.NEEDS,
+    "pocketsphinx": pronunciation.NEEDS,
 }
 
-AnyEngine = TypeVar("AnyEngine", ChatEngine, EarEngine, VoiceEngine)
+AnyEngine = TypeVar("AnyEngine", ChatEngine, EarEngine, VoiceEngine, AssessorEngine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Engines:
     chats: Mapping[str, ChatEngine]
     ears: Mapping[str, EarEngine] = field(default_factory=dict)
     voices: Mapping[str, VoiceEngine] = field(default_factory=dict)
+    assessors: Mapping[str, AssessorEngine] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def chat(self, model: str) -> ChatEngine:
@@ -45,6 +48,9 @@ class Engines:
     def voice(self, model: str) -> VoiceEngine:
         return self._named(self.voices, model)
 
+    def assessor(self, model: str) -> AssessorEngine:
+        return self._named(self.assessors, model)
+
     def faults(self) -> dict[str, str | None]:
         """Every engine with what keeps it from working; none for those that work."""
         return {name: engine.fault for name, engine in self._all().items()} | dict(self.missing)
@@ -54,8 +60,8 @@ class Engines:
         for engine in self._all().values():
             engine.close()
 
-    def _all(self) -> dict[str, ChatEngine | EarEngine | VoiceEngine]:
-        return {**self.chats, **self.ears, **self.voices}
+    def _all(self) -> dict[str, ChatEngine | EarEngine | VoiceEngine | AssessorEngine]:
+        return {**self.chats, **self.assessors, **self.ears, **self.voices}
 
     def _named(self, engines: Mapping[str, AnyEngine], model: str) -> AnyEngine:
         if model in engines:
@@ -75,10 +81,12 @@ def find_engines(*, pace_ms: int = 20) -> Engines:
         return {} if name in missing else {name: make()}
 
     chats: dict[str, ChatEngine] = {"scripted": Scripted(pace_ms)}
+    ears: dict[str, EarEngine] = usable("whisper", Whisper)
     return Engines(
         chats=chats | usable("smollm2", SmolLM2),
-        ears=usable("whisper", Whisper),
+        ears=ears,
         voices=usable("espeak", Espeak) | usable("piper", Piper),
+        assessors=usable("pocketsphinx", lambda: Pronunciation(ears["whisper"])),
         missing=missing,
     )
 

@@ -1,11 +1,11 @@
 """What the engines of this machine can do, one Protocol a capability. `fault`: why it cannot, after all."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from vendors.protocols import ChatItem, ChatMessage
+from vendors.protocols import AssessmentRequest, ChatItem, ChatMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,23 @@ class EarEngine(Protocol):
     def close(self) -> None: ...
 
     async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """What was understood in `seconds` of audio, and the result in the form of vendor A; no text: nothing was."""
+
+    seconds: float
+    text: str
+    raw: Mapping[str, Any]
+
+
+class AssessorEngine(Protocol):
+    @property
+    def fault(self) -> str | None: ...
+
+    def close(self) -> None: ...
+
+    async def assess(self, pcm: bytes, request: AssessmentRequest) -> Assessed:
+        """Of 16-bit mono PCM at 16 kHz."""
+        ...

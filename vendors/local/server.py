@@ -8,6 +8,7 @@ import structlog
 from aiohttp import web
 
 from streams.wire.codec import dumps
+from vendors.local.assessing import assess
 from vendors.local.completions import complete
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault, server_error
@@ -44,6 +45,7 @@ def _app(engines: Engines) -> web.Application:
             web.post("/v1/chat/completions", partial(complete, engines)),
             web.post("/v1/audio/speech", partial(speak, engines)),
             web.post("/v1/audio/transcriptions", partial(transcribe, engines)),
+            web.post("/v1/audio/assessments", partial(assess, engines)),
         ]
     )
     return app

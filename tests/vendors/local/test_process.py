@@ -18,7 +18,7 @@ async def test_process_tells_where_it_listens_answers_and_ends_well() -> None:
         async with asyncio.timeout(30):
             said = loads(await process.stdout.readline())
             assert said["listening"].startswith("http://127.0.0.1:")
-            assert set(said["engines"]) == {"scripted", "smollm2", "whisper", "espeak", "piper"}
+            assert set(said["engines"]) == {"scripted", "smollm2", "whisper", "espeak", "piper", "pocketsphinx"}
             body = dumps({"model": "scripted", "messages": [{"role": "user", "content": "hello"}]})
             async with (
                 ClientSession() as http,

@@ -1,0 +1,388 @@
+"""The assessor of pronunciations, where it is installed: it hears what a voice of this machine reads aloud."""
+
+import asyncio
+import os
+import random
+import signal
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import FormData
+
+from streams.audio import wav_header
+from tests.vendors.local.conftest import Local, refusal
+from tests.vendors.local.speakers import REFERENCE, Reader, reader
+from vendors.local.engines import Engines
+from vendors.local.faults import Fault
+from vendors.local.pronunciation import Pronunciation
+from vendors.local.protocols import Heard, HeardSegment
+from vendors.protocols import AssessmentRequest
+
+__all__ = ["reader"]
+
+SECOND = 10_000_000
+OTHER = "My grandmother sells seven yellow umbrellas every summer."
+
+
+def form(audio: Any, **fields: str) -> FormData:
+    """`audio` is bytes or pieces that come."""
+    body = FormData()
+    for name, value in {"model": "pocketsphinx", "reference_text": REFERENCE, **fields}.items():
+        body.add_field(name, value)
+    payload = audio if not isinstance(audio, bytes) else _at_once(audio)
+    body.add_field("file", payload, filename="audio.pcm", content_type="audio/pcm")
+    return body
+
+
+async def _at_once(audio: bytes) -> AsyncIterator[bytes]:
+    yield audio
+
+
+def asking(local: Local, body: Any):
+    return local.http.post(f"{local.url}/audio/assessments", data=body)
+
+
+async def assessed(local: Local, audio: bytes, **fields: str) -> dict[str, Any]:
+    async with asking(local, form(audio, **fields)) as response:
+        assert response.status == 200, await response.text()
+        return await response.json()
+
+
+def scores(answer: dict[str, Any]) -> dict[str, float]:
+    return answer["raw_data"]["NBest"][0]["PronunciationAssessment"]
+
+
+def words(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return answer["raw_data"]["NBest"][0]["Words"]
+
+
+def errors(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every word with its error."""
+    return [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in words(answer)]
+
+
+def sound(text: str) -> list[tuple[str, str]]:
+    return [(word, "None") for word in text.lower().strip(".").split()]
+
+
+async def test_a_text_that_is_read_well_is_told_in_full(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+    answer = await assessed(local, pcm)
+
+    assert answer["text"].lower().strip(".").split()[-2:] == ["lazy", "dog"]
+    assert answer["usage"] == {"type": "duration", "seconds": -(-len(pcm) // 32_000)}
+    raw = answer["raw_data"]
+    assert (raw["RecognitionStatus"], len(raw["Id"]), raw["DisplayText"]) == ("Success", 32, answer["text"])
+    assert 0 < raw["Duration"] <= len(pcm) / 32_000 * SECOND + SECOND
+    (best,) = raw["NBest"]
+    assert 0.3 < best["Confidence"] <= 1
+    assert best["Lexical"] == REFERENCE.lower().strip(".")
+    assert {"ITN", "MaskedITN", "Display", "Words", "PronunciationAssessment"} < best.keys()
+    assert set(scores(answer)) == {"AccuracyScore", "FluencyScore", "CompletenessScore", "PronScore"}
+    assert all(85 <= score <= 100 for score in scores(answer).values())
+    assert errors(answer) == sound(REFERENCE)
+
+
+async def test_words_syllables_and_phonemes_stand_where_they_are_spoken(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+    told = words(await assessed(local, pcm))
+
+    end = 0
+    for word in told:
+        for parts in (word["Syllables"], word["Phonemes"]):
+            assert parts[0]["Offset"] == word["Offset"]
+            assert sum(part["Duration"] for part in parts) == word["Duration"]
+            assert all(0 <= part["PronunciationAssessment"]["AccuracyScore"] <= 100 for part in parts)
+        assert word["Offset"] >= end
+        end = word["Offset"] + word["Duration"]
+    assert end <= len(pcm) / 32_000 * SECOND
+    lazy = told[-2]
+    assert [phoneme["Phoneme"] for phoneme in lazy["Phonemes"]] == ["l", "ey", "z", "iy"]
+    assert [syllable["Syllable"] for syllable in lazy["Syllables"]] == ["ley", "ziy"]
+
+
+async def test_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
+    right = scores(await assessed(local, await reader(REFERENCE)))
+    wrong = scores(await assessed(local, await reader(OTHER)))
+
+    assert wrong["AccuracyScore"] < right["AccuracyScore"] - 40
+    assert wrong["CompletenessScore"] < right["CompletenessScore"] - 40
+    assert wrong["PronScore"] < right["PronScore"] - 20
+
+
+async def test_a_word_that_is_left_out_is_an_omission(local: Local, reader: Reader) -> None:
+    pcm = await reader("The quick fox jumps over the lazy dog.")
+
+    answer = await assessed(local, pcm, enable_miscue="true")
+    assert errors(answer) == [(word, "Omission" if word == "brown" else error) for word, error in sound(REFERENCE)]
+    omitted = words(answer)[2]
+    assert (omitted["Offset"], omitted["Duration"], omitted["Phonemes"]) == (0, 0, [])
+    assert omitted["PronunciationAssessment"]["AccuracyScore"] == 0
+    assert scores(answer)["CompletenessScore"] == pytest.approx(100 * 8 / 9, abs=0.1)
+
+    unasked = await assessed(local, pcm)
+    assert ("brown", "Mispronunciation") in errors(unasked)
+    assert {error for _, error in errors(unasked)} == {"None", "Mispronunciation"}
+
+
+async def test_a_word_that_is_put_in_is_an_insertion(local: Local, reader: Reader) -> None:
+    pcm = await reader("The quick brown fox jumps over the very lazy dog.")
+
+    answer = await assessed(local, pcm, enable_miscue="true")
+    assert errors(answer) == [
+        *sound("the quick brown fox jumps over the"),
+        ("very", "Insertion"),
+        *sound("lazy dog"),
+    ]
+    assert scores(answer)["CompletenessScore"] == 100
+
+    assert errors(await assessed(local, pcm)) == sound(REFERENCE)
+
+
+async def test_another_word_in_its_place_is_mispronounced_or_a_miscue(local: Local, reader: Reader) -> None:
+    pcm = await reader("The quick brown cow jumps over the lazy dog.")
+
+    assert ("fox", "Mispronunciation") in errors(await assessed(local, pcm))
+    told = errors(await assessed(local, pcm, enable_miscue="true"))
+    assert ("fox", "Omission") in told
+    assert "Insertion" in dict.fromkeys(error for _, error in told)
+
+
+@pytest.mark.parametrize(
+    ("granularity", "levels"),
+    [("Phoneme", {"Syllables", "Phonemes"}), ("Word", set())],
+)
+async def test_granularity_leaves_out_what_is_too_fine(
+    local: Local, reader: Reader, granularity: str, levels: set[str]
+) -> None:
+    answer = await assessed(local, await reader(REFERENCE), granularity=granularity)
+    assert {name for word in words(answer) for name in word} == {
+        "Word", "Offset", "Duration", "PronunciationAssessment", *levels,
+    }  # fmt: skip
+
+
+async def test_of_the_full_text_no_words_are_told(local: Local, reader: Reader) -> None:
+    answer = await assessed(local, await reader(REFERENCE), granularity="FullText")
+    assert "Words" not in answer["raw_data"]["NBest"][0]
+    assert scores(answer)["AccuracyScore"] > 85
+
+
+async def test_five_points_are_a_twentieth_of_a_hundred(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+    five = await assessed(local, pcm, grading_system="FivePoint")
+    hundred = await assessed(local, pcm)
+    for name, score in scores(hundred).items():
+        assert scores(five)[name] == pytest.approx(score / 20, abs=0.06)
+    for word, same in zip(words(five), words(hundred), strict=True):
+        assert word["PronunciationAssessment"]["AccuracyScore"] <= 5
+        assert word["Phonemes"][0]["PronunciationAssessment"]["AccuracyScore"] == pytest.approx(
+            same["Phonemes"][0]["PronunciationAssessment"]["AccuracyScore"] / 20, abs=0.06
+        )
+
+
+async def test_prosody_is_graded_where_it_is_asked_for(local: Local, reader: Reader) -> None:
+    told = scores(await assessed(local, await reader(REFERENCE), enable_prosody_assessment="true"))
+    assert set(told) == {"AccuracyScore", "FluencyScore", "CompletenessScore", "ProsodyScore", "PronScore"}
+    assert 50 <= told["ProsodyScore"] <= 100
+
+
+async def test_words_of_no_dictionary_are_spelt_out(local: Local, reader: Reader) -> None:
+    text = "Our new product Zyntrafol costs 25 dollars in Kuala Lumpur."
+    answer = await assessed(local, await reader(text), reference_text=text)
+    told = {word["Word"]: word for word in words(answer)}
+    for name, phonemes in {"zyntrafol": 6, "lumpur": 5}.items():
+        assert told[name]["PronunciationAssessment"]["AccuracyScore"] > 40
+        assert len(told[name]["Phonemes"]) >= phonemes
+
+
+async def test_silence_and_noise_are_understood_as_nothing(local: Local, needs) -> None:
+    needs("pocketsphinx")
+    noise = random.Random(1).choices(range(-300, 300), k=48_000)  # noqa: S311 - noise
+    for pcm in (bytes(96_000), struct.pack("<48000h", *noise)):
+        answer = await assessed(local, pcm)
+        assert answer["text"] == ""
+        assert answer["usage"]["seconds"] == 3
+        raw = answer["raw_data"]
+        assert (raw["RecognitionStatus"], raw["Duration"], raw["NBest"]) == ("NoMatch", 3 * SECOND, [])
+
+
+async def test_a_reference_of_thousands_of_words_is_graded_in_time(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE) + bytes(32_000) + await reader(OTHER)
+    strange = "\u2d30\u2d31 \u6f22\u5b57 \U0001f98a ((( a(b c(2) </s> <sil> " + "x" * 500
+    text = " ".join([REFERENCE, strange, *(f"word{number} again and again" for number in range(1_500))])
+    answer = await assessed(local, pcm, reference_text=text, enable_miscue="true")
+    told = errors(answer)
+    assert told[: len(sound(REFERENCE))] == sound(REFERENCE)
+    assert sum(error == "Omission" for _, error in told) > 5_000
+    assert scores(answer)["CompletenessScore"] < 5
+
+
+async def test_wav_of_the_right_form_is_taken(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+    answer = await assessed(local, wav_header(16_000, data_bytes=len(pcm)) + pcm + b"LIST\4\0\0\0junk")
+    assert errors(answer) == sound(REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("audio", "fields", "told"),
+    [
+        (bytes(32_000), {"language": "de-DE"}, (400, "language", "unsupported_language")),
+        (bytes(32_000), {"reference_text": ""}, (400, "reference_text", None)),
+        (bytes(32_000), {"reference_text": " … — !?"}, (400, "reference_text", None)),
+        (bytes(32_000), {"grading_system": "TenPoint"}, (400, "grading_system", None)),
+        (bytes(32_000), {"granularity": "Letter"}, (400, "granularity", None)),
+        (bytes(32_000), {"enable_miscue": "yes"}, (400, "enable_miscue", None)),
+        (bytes(32_000), {"model": "sphinx-9"}, (404, "model", "model_not_found")),
+        (bytes(1_001), {}, (400, "file", "audio_too_short")),
+        (b"", {}, (400, "file", "audio_too_short")),
+        (wav_header(44_100) + bytes(88_200), {}, (400, "file", None)),
+        (b"RIFF\0\0\0\0nonsense", {}, (400, "file", None)),
+        (bytes(12 * 1024 * 1024), {}, (413, "file", None)),
+    ],
+    ids=[
+        *("language", "none", "signs", "grading", "granularity", "miscue", "model", "short", "empty"),
+        *("rate", "riff", "large"),
+    ],
+)
+async def test_what_cannot_be_graded_is_refused(
+    local: Local, needs, audio: bytes, fields: dict[str, str], told: tuple[int, str, str | None]
+) -> None:
+    needs("pocketsphinx")
+    async with asking(local, form(audio, **fields)) as response:
+        status, error = await refusal(response)
+    assert (status, error["param"], error["code"]) == told
+
+
+async def test_a_form_without_its_file_or_with_it_too_early_is_refused(local: Local, needs) -> None:
+    needs("pocketsphinx")
+    early = FormData()
+    early.add_field("file", b"\0\0" * 16_000, filename="audio.pcm")
+    early.add_field("model", "pocketsphinx")
+    late = FormData({"model": "pocketsphinx", "reference_text": "Hello"}, default_to_multipart=True)
+    for body, param in ((early, "model"), (late, "file"), (b"--x", None)):
+        async with asking(local, body) as response:
+            status, error = await refusal(response)
+        assert (status, error["param"]) == (400, param)
+
+
+async def test_a_wrong_question_is_refused_before_the_audio_ends(local: Local, needs) -> None:
+    needs("pocketsphinx")
+    answered = asyncio.Event()
+
+    async def spoken() -> AsyncIterator[bytes]:
+        while not answered.is_set():
+            yield bytes(3_200)
+            await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(10), asking(local, form(spoken(), language="fr")) as response:
+        assert (await refusal(response))[0] == 400
+        answered.set()
+
+
+async def test_audio_may_come_as_slowly_as_it_is_spoken(local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+
+    async def spoken() -> AsyncIterator[bytes]:
+        for begin in range(0, len(pcm), 3_333):
+            yield pcm[begin : begin + 3_333]
+            await asyncio.sleep(0)
+
+    async with asking(local, form(spoken())) as response:
+        assert errors(await response.json()) == sound(REFERENCE)
+
+
+async def test_missing_assessor_says_what_to_install(serving) -> None:
+    why = "install parley[local]: pocketsphinx is missing"
+    local = await serving(Engines(chats={}, missing={"pocketsphinx": why}))
+    async with asking(local, form(bytes(32_000))) as response:
+        status, error = await refusal(response)
+    assert (status, error["code"]) == (501, "engine_missing")
+    assert "pip install 'parley[local]'" in error["message"]
+
+
+class Ear:
+    """Hears what it is told to, in all of the audio."""
+
+    fault = None
+
+    def __init__(self, text: str) -> None:
+        self.heard = asyncio.Event()
+        self.text = text
+
+    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard:
+        self.heard.set()
+        seconds = len(audio) / 32_000
+        segments = [
+            HeardSegment(begin, min(begin + 5.0, seconds), self.text, [], 0.0, -0.2, 1.0, 0.0)
+            for begin in range(0, max(1, round(seconds)), 5)
+        ]
+        return Heard(seconds, segments)
+
+    def close(self) -> None:
+        pass
+
+
+async def test_a_process_that_dies_is_begun_again(reader: Reader) -> None:
+    pronunciation = Pronunciation(Ear(REFERENCE))
+    request = AssessmentRequest(REFERENCE)
+    try:
+        pcm = await reader(REFERENCE)
+        first = await pronunciation.assess(pcm, request)
+        died = pronunciation.pid
+        assert died is not None
+        os.kill(died, signal.SIGKILL)
+        second = await pronunciation.assess(pcm, request)
+        assert pronunciation.pid not in {None, died}
+        assert second.raw["NBest"][0]["Words"] == first.raw["NBest"][0]["Words"]
+    finally:
+        await asyncio.to_thread(pronunciation.close)
+    assert pronunciation.pid is None
+
+
+async def test_an_assessment_that_nobody_waits_for_is_given_up(reader: Reader) -> None:
+    ear = Ear(REFERENCE)
+    pronunciation = Pronunciation(ear)
+    try:
+        pcm = await reader(REFERENCE)
+        await pronunciation.assess(pcm, AssessmentRequest(REFERENCE))
+        busy = pronunciation.pid
+        ear.heard.clear()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await pronunciation.assess(pcm * 90, AssessmentRequest(REFERENCE * 90))
+        assert ear.heard.is_set()
+        assert pronunciation.pid is None
+        await pronunciation.assess(pcm, AssessmentRequest(REFERENCE))
+        assert pronunciation.pid not in {None, busy}
+    finally:
+        await asyncio.to_thread(pronunciation.close)
+
+
+async def test_more_assessments_than_it_takes_are_asked_to_come_again(needs) -> None:
+    needs("pocketsphinx")
+
+    class Deaf(Ear):
+        async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard:
+            self.heard.set()
+            return await asyncio.Event().wait()
+
+    ear = Deaf("")
+    pronunciation = Pronunciation(ear)
+    request = AssessmentRequest(REFERENCE)
+
+    async def crowd(number: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(number):
+                group.create_task(pronunciation.assess(bytes(32_000), request))
+
+    try:
+        async with asyncio.timeout(5):
+            with pytest.raises(ExceptionGroup) as refused:
+                await crowd(9)
+        (fault,) = refused.value.exceptions
+        assert isinstance(fault, Fault)
+        assert (fault.status, fault.retry_after_s) == (429, 1)
+    finally:
+        await asyncio.to_thread(pronunciation.close)

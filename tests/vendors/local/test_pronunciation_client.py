@@ -1,0 +1,146 @@
+"""Our client of the assessor on this machine: against the engine itself, and against one that misbehaves."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from streams.tape import Tape
+from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from tests.vendors.local.conftest import Local
+from tests.vendors.local.speakers import REFERENCE, Reader, reader
+from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
+from vendors.account import Account, AssessmentSpec
+from vendors.catalog import assessor
+from vendors.errors import Garbled, Refused, VendorError
+from vendors.protocols import Assessment, AssessmentRequest, AudioInput
+from vendors.transport import VendorHttp
+
+__all__ = ["reader"]
+
+REQUEST = AssessmentRequest(REFERENCE)
+
+
+def tape(*pieces: bytes) -> Tape:
+    full = Tape()
+    for piece in pieces:
+        full.write(piece)
+    full.end()
+    return full
+
+
+async def assessed(
+    http: VendorHttp, url: str, audio: AudioInput, request: AssessmentRequest = REQUEST, **spec: Any
+) -> Assessment:
+    account = Account("main", "local_audio", url)
+    async with assessor(http, account, AssessmentSpec(**spec)).assess(audio, request) as items:
+        (assessment,) = [item async for item in items]
+    assert isinstance(assessment, Assessment)
+    return assessment
+
+
+async def test_the_engine_is_asked_everything(http: VendorHttp, local: Local, reader: Reader) -> None:
+    pcm = await reader("The quick fox jumps over the lazy dog.")
+    request = AssessmentRequest(
+        REFERENCE,
+        language="en-GB",
+        grading_system="FivePoint",
+        granularity="Word",
+        enable_miscue=True,
+        enable_prosody_assessment=True,
+    )
+    result = await assessed(http, local.url, tape(pcm), request, model="pocketsphinx")
+
+    assert result.text.lower().startswith("the quick fox")
+    (best,) = result.raw["NBest"]
+    assert "ProsodyScore" in best["PronunciationAssessment"]
+    assert best["PronunciationAssessment"]["AccuracyScore"] <= 5
+    by_word = {word["Word"]: word for word in best["Words"]}
+    assert by_word["brown"]["PronunciationAssessment"]["ErrorType"] == "Omission"
+    assert "Phonemes" not in by_word["fox"]
+
+
+async def test_nothing_understood_is_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
+    needs("pocketsphinx")
+    assert (await assessed(http, local.url, tape(bytes(64_000)))).text == ""
+
+
+async def test_another_language_is_refused(http: VendorHttp, local: Local, needs) -> None:
+    needs("pocketsphinx")
+    with pytest.raises(Refused, match="grades English only") as refused:
+        await assessed(http, local.url, tape(bytes(64_000)), AssessmentRequest("Hallo", language="de-DE"))
+    assert (refused.value.status, refused.value.retryable) == (400, False)
+
+
+async def test_audio_goes_up_while_it_arrives(http: VendorHttp, local: Local, reader: Reader) -> None:
+    pcm = await reader(REFERENCE)
+    live = Tape()
+    half = len(pcm) // 2
+    read = asyncio.Event()
+
+    class Watched:
+        async def read(self) -> AsyncGenerator[bytes]:
+            async for piece in live.read():
+                yield piece
+                read.set()
+
+    live.write(pcm[:half])
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(assessed(http, local.url, Watched()))
+        await read.wait()
+        assert not asked.done()
+        live.write(pcm[half:])
+        live.end()
+    assert asked.result().raw["NBest"][0]["PronunciationAssessment"]["AccuracyScore"] > 85
+
+
+async def test_what_is_wrong_with_the_input_is_told(http: VendorHttp, local: Local, needs) -> None:
+    needs("pocketsphinx")
+    broken = Tape()
+    broken.write(bytes(3_200))
+    broken.fail(InvalidParameter("input timed out"))
+    with pytest.raises(InvalidParameter, match="input timed out"):
+        await assessed(http, local.url, broken)
+
+
+async def test_a_missing_engine_is_the_operators_to_mend(http: VendorHttp, upstream: Upstream) -> None:
+    upstream.will(refusing(501, "pocketsphinx is not installed", "engine_missing"))
+    with pytest.raises(ConfigInvalid, match="is not installed"):
+        await assessed(http, upstream.url, tape(bytes(3_200)))
+
+
+async def test_an_answer_is_passed_on_as_it_is(http: VendorHttp, upstream: Upstream) -> None:
+    raw = {"Id": "1", "NBest": [{"Confidence": 1.0}]}
+    upstream.will(plain(body=dumps({"text": "Hi", "raw_data": raw}), Content_Type="application/json"))
+    assert await assessed(http, upstream.url, tape(b"\1\0", b"\2\0")) == Assessment("Hi", raw)
+    (seen,) = upstream.seen
+    assert seen.path == "/audio/assessments"
+    assert b"\r\n\r\n\1\0\2\0\r\n--" in seen.body
+    assert b'name="model"\r\n\r\npocketsphinx\r\n' in seen.body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{}", b"[]", b"nonsense", b'{"text": 1, "raw_data": {}}', b'{"text": "Hi", "raw_data": []}'],
+)
+async def test_an_answer_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: bytes) -> None:
+    upstream.will(plain(body=body, Content_Type="application/json"))
+    with pytest.raises(Garbled):
+        await assessed(http, upstream.url, tape(bytes(3_200)))
+
+
+async def test_an_answer_that_is_cut_is_an_error(http: VendorHttp, upstream: Upstream) -> None:
+    upstream.will(streaming([b'{"text": "Hi", '], end=cut, content_type="application/json"))
+    with pytest.raises(VendorError):
+        await assessed(http, upstream.url, tape(bytes(3_200)))
+
+
+async def test_who_leaves_closes_the_connection(http: VendorHttp, upstream: Upstream) -> None:
+    upstream.will(streaming([b"{"], end=hold, content_type="application/json"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await assessed(http, upstream.url, tape(bytes(3_200)))
+    async with asyncio.timeout(5):
+        await upstream.left.wait()

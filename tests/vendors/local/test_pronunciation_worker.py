@@ -1,0 +1,106 @@
+"""Processes that work for this one: they are late, they die, they fail, and nobody may wait for them any more."""
+
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+
+import pytest
+
+from vendors.local.worker import Worker, WorkerFailed, WorkerLate, WorkerLost
+
+
+def obey(line: Connection) -> None:
+    """Does what the question says, and answers with it and its own id."""
+    line.send((None, None))
+    while True:
+        try:
+            order = line.recv()
+        except EOFError:
+            return
+        if order == "hang":
+            signal.pause()
+        elif order == "die" or (order.startswith("die once ") and not _known(order.removeprefix("die once "))):
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif order == "fail":
+            line.send(("it went wrong", None))
+        else:
+            line.send((None, (order, os.getpid())))
+
+
+def _known(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return False
+
+
+def refuse(line: Connection) -> None:
+    line.send(("a library is missing", None))
+
+
+def wanted() -> bool:
+    return True
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker(obey, name="obedient")
+    yield made
+    made.stop()
+
+
+def test_one_process_answers_one_question_after_the_other(worker: Worker) -> None:
+    assert worker.pid is None
+    first, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    assert (first, pid) == ("one", worker.pid)
+    assert worker.ask("two", limit_s=30, wanted=wanted) == ("two", pid)
+
+
+def test_what_goes_wrong_is_told_and_the_process_lives_on(worker: Worker) -> None:
+    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    with pytest.raises(WorkerFailed, match="it went wrong"):
+        worker.ask("fail", limit_s=30, wanted=wanted)
+    assert worker.ask("two", limit_s=30, wanted=wanted) == ("two", pid)
+
+
+def test_a_process_that_is_late_is_ended(worker: Worker) -> None:
+    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    with pytest.raises(WorkerLate):
+        worker.ask("hang", limit_s=0.2, wanted=wanted)
+    assert not _runs(pid)
+    assert worker.ask("two", limit_s=30, wanted=wanted)[1] != pid
+
+
+def test_a_process_that_works_for_nobody_is_ended(worker: Worker) -> None:
+    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    assert worker.ask("hang", limit_s=30, wanted=lambda: False) is None
+    assert not _runs(pid)
+    assert worker.ask("two", limit_s=30, wanted=wanted)[0] == "two"
+
+
+def test_a_question_is_asked_again_when_the_process_died(worker: Worker, tmp_path) -> None:
+    order = f"die once {tmp_path / 'died'}"
+    assert worker.ask(order, limit_s=30, wanted=wanted)[0] == order
+
+
+def test_a_question_that_kills_every_process_is_given_up(worker: Worker) -> None:
+    with pytest.raises(WorkerLost):
+        worker.ask("die", limit_s=30, wanted=wanted)
+    assert worker.ask("two", limit_s=30, wanted=wanted)[0] == "two"
+
+
+def test_a_process_that_cannot_begin_says_why() -> None:
+    worker = Worker(refuse, name="unwilling")
+    with pytest.raises(WorkerFailed, match="a library is missing"):
+        worker.ask("one", limit_s=30, wanted=wanted)
+    assert worker.pid is None
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""Pronunciation of English against a reference: whisper hears the words, pocketsphinx grades their sounds.
+
+Weaker than a vendor: see `grading`. What whisper hears is the `text`, and tells which words were left out or put
+in; where it heard other words than those of the reference, the sounds decide. It likes to hear what makes sense:
+a word that is said twice by mistake may be missed.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from streams.audio import wav_header
+from streams.wire.ids import new_id
+from vendors.local import whisper
+from vendors.local.assessor import Question, serve
+from vendors.local.decoding import SAMPLE_RATE
+from vendors.local.engine import Engine, Put
+from vendors.local.faults import Fault
+from vendors.local.grading import TICKS_A_SECOND
+from vendors.local.packages import Package
+from vendors.local.plan import Segment
+from vendors.local.protocols import Assessed, EarEngine, HeardSegment
+from vendors.local.worker import Worker, WorkerLate
+from vendors.protocols import AssessmentRequest
+from vendors.speech.azure_miscues import units
+
+_MODEL = "model/en-us"
+_SOUNDS = Package(
+    "pocketsphinx",
+    {
+        f"{_MODEL}/en-us/mdef": "2360f9a86889c1cfee8bd618a0269387911e5fb2920a594f506b18b8c79683b0",
+        f"{_MODEL}/en-us/means": "832019e32cac12eb318964f96f469034acb12d0348eeddc3831831a100cb4dd4",
+        f"{_MODEL}/en-us/variances": "b00d696f85e96834fc10f8e5f06428d8c4db6bffdbe5845b6f69bf6efbc48fa5",
+        f"{_MODEL}/en-us/sendump": "8c9564c0d5bef69ca9d9bf1014abe162f071644cf02cf1fa8a483c3dc165a7a8",
+        f"{_MODEL}/cmudict-en-us.dict": "20b5c293e1f311fb375fe067e500ec5636f4fc7af5594967263696def9b23bfe",
+        f"{_MODEL}/en-us-phone.lm.bin": "c57e0fa4191b096b1279cfe3a77927f52568fdecfc6624ddb5cec9527c763a54",
+    },
+)
+NEEDS = (_SOUNDS, Package("espeakng_loader"), Package("numpy"), *whisper.NEEDS)
+
+_PLACES = 8
+_LIMIT_S, _LIMIT_PER_S = 30, 1.0
+
+
+class Pronunciation:
+    """One assessment at a time, in a process of its own. Leaving one ends it at once."""
+
+    def __init__(self, ear: EarEngine) -> None:
+        self._ear = ear
+        self._worker = Worker(serve, name="pocketsphinx")
+        self._engine = Engine("pocketsphinx", self._load, places=_PLACES)
+
+    @property
+    def fault(self) -> str | None:
+        return self._engine.fault or self._ear.fault
+
+    @property
+    def pid(self) -> int | None:
+        """Of its process, if that runs."""
+        return self._worker.pid
+
+    async def assess(self, pcm: bytes, request: AssessmentRequest) -> Assessed:
+        if not units(request.reference_text, gap=" "):
+            raise Fault(400, "reference_text holds no words", param="reference_text")
+        with self._engine.place():
+            wav = wav_header(SAMPLE_RATE, data_bytes=len(pcm)) + pcm
+            heard = await self._ear.transcribe(wav, prompt=None)
+            segments = [segment for segment in heard.segments if units(segment.text, gap=" ")]
+            if not segments:
+                return Assessed(heard.seconds, "", _nothing(heard.seconds))
+            graded = await self._graded(pcm, segments, request, _LIMIT_S + _LIMIT_PER_S * heard.seconds)
+        text = "".join(segment.text for segment in segments).strip()
+        return Assessed(heard.seconds, text, _result(text, segments, graded))
+
+    async def _graded(
+        self, pcm: bytes, segments: Sequence[HeardSegment], request: AssessmentRequest, limit_s: float
+    ) -> Mapping[str, Any]:
+        when = [Segment(segment.start_s, segment.end_s, segment.text) for segment in segments]
+        answer: Mapping[str, Any] = {}
+        async with self._engine.run(partial(_ask, Question(pcm, when, request), limit_s)) as output:
+            async for ready in output:
+                answer = next((item for item in ready if item is not None), answer)
+        return answer
+
+    def close(self) -> None:
+        self._engine.close()
+        self._worker.stop()
+
+    def _load(self) -> Worker:
+        # ended by somebody or late: the first question begins it again
+        with suppress(EOFError, ConnectionError, WorkerLate):
+            self._worker.start()
+        return self._worker
+
+
+def _ask(question: Question, limit_s: float, worker: Worker, put: Put[Mapping[str, Any] | None]) -> None:
+    try:
+        answer = worker.ask(question, limit_s=limit_s, wanted=lambda: put(None))
+    except WorkerLate:
+        raise Fault(
+            503, f"The assessment took longer than {limit_s:.0f} seconds", error_type="server_error", code="timeout"
+        ) from None
+    put(answer)
+
+
+def _nothing(seconds: float) -> dict[str, Any]:
+    return {
+        "Id": new_id(),
+        "RecognitionStatus": "NoMatch",
+        "Offset": 0,
+        "Duration": round(seconds * TICKS_A_SECOND),
+        "DisplayText": "",
+        "NBest": [],
+    }
+
+
+def _result(text: str, segments: Sequence[HeardSegment], graded: Mapping[str, Any]) -> dict[str, Any]:
+    """Vendor A's detailed result. `Confidence` is that of the words that were heard, not of their sounds."""
+    begin_s, end_s = segments[0].start_s, segments[-1].end_s
+    lexical = " ".join(units(text, gap=" "))
+    best = {
+        "Confidence": round(math.exp(min(0.0, fmean(segment.avg_logprob for segment in segments))), 6),
+        "Lexical": lexical,
+        "ITN": lexical,
+        "MaskedITN": lexical,
+        "Display": text,
+        **graded,
+    }
+    return {
+        "Id": new_id(),
+        "RecognitionStatus": "Success",
+        "Offset": round(begin_s * TICKS_A_SECOND),
+        "Duration": round((end_s - begin_s) * TICKS_A_SECOND),
+        "DisplayText": text,
+        "NBest": [best],
+    }

@@ -1,0 +1,36 @@
+"""English syllables out of phonemes: before each vowel as many consonants as a word may begin with. Pure."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+VOWELS = frozenset(["AA", "AE", "AH", "AO", "AW", "AY", "EH", "ER", "EY", "IH", "IY", "OW", "OY", "UH", "UW"])
+
+_NEVER_FIRST = frozenset(["NG"])
+_CLUSTERS = frozenset([
+    "P L", "P R", "P Y", "B L", "B R", "B Y", "T R", "T W", "D R", "D W", "K L", "K R", "K W",
+    "K Y", "G L", "G R", "F L", "F R", "F Y", "TH R", "TH W", "SH R", "HH Y", "V Y", "M Y", "N Y",
+    "S P", "S T", "S K", "S L", "S W", "S M", "S N", "S F", "S P L", "S P R", "S P Y", "S T R", "S K R",
+    "S K W", "S K Y",
+])  # fmt: skip
+
+
+def syllables(phones: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where each syllable begins and ends; a word without a vowel is one."""
+    vowels = [at for at, phone in enumerate(phones) if phone in VOWELS]
+    begin = 0
+    for before, vowel in pairwise(vowels):
+        end = _onset(phones, before + 1, vowel)
+        yield begin, end
+        begin = end
+    if phones:
+        yield begin, len(phones)
+
+
+def _onset(phones: Sequence[str], begin: int, vowel: int) -> int:
+    """Where the syllable of `vowel` begins, at `begin` or behind it."""
+    for at in range(max(begin, vowel - 3), vowel):
+        onset = " ".join(phones[at:vowel])
+        length = vowel - at
+        if (length == 1 and onset not in _NEVER_FIRST) or onset in _CLUSTERS:
+            return at
+    return vowel
