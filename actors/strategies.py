@@ -5,20 +5,23 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from storage.configs import ConfigStore
+from storage.configs import Active, ConfigStore
 from storage.kinds.conversation import CONVERSATION, Conversation
+from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION, Recognition
 from storage.kinds.speech import SPEECH, Speech
 from storage.kinds.strategies import VendorCall
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError
-from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
+from streams.wire.ids import sha256_hex
+from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.breaker import BreakerPolicy
-from vendors.catalog import CATALOG, chat_model, recognizer, synthesizer
+from vendors.catalog import CATALOG, assessor, chat_model, recognizer, synthesizer
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.local_engines import LocalEngines
 from vendors.meter import UnitPrice
-from vendors.protocols import ChatModel, Recognizer, Synthesizer
+from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 from vendors.transport import VendorHttp
 
 Client = TypeVar("Client")
@@ -50,6 +53,18 @@ class Voice:
     platform: str
     synthesizer: Synthesizer
     need_viseme: bool
+    gate: Gate
+    stored_as: str | None = None
+    """A digest of all that shapes its sound; none where what it says is not cached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """One account of a pronunciation strategy."""
+
+    config: VendorCall
+    platform: str
+    assessor: Assessor
     gate: Gate
 
 
@@ -120,7 +135,8 @@ class Strategies:
 
     def voice(self, app_id: str, name: str, wishes: Mapping[str, SpeechWish], *, language: str | None) -> Voice:
         """The voice of a speech strategy; `wishes` by platform id go over its settings."""
-        config = self._config(lambda: self._configs.get(SPEECH, app_id, name).value)
+        active = self._config(lambda: self._configs.get(SPEECH, app_id, name))
+        config = active.value
         account = self._account(app_id, config, "speech")
         wish = wishes.get(account.platform, NO_WISH)
         spoken = wish.language_code or config.language_code or language
@@ -139,7 +155,14 @@ class Strategies:
             need_viseme=config.need_viseme if wish.need_viseme is None else wish.need_viseme,
         )
         client = _client(f"speech {name}", synthesizer, self._http, account, spec)
-        return Voice(config, account.platform, client, spec.need_viseme, self._gate(app_id, config.account))
+        stored_as = self._stored_as(app_id, name, active, spec) if config.cache else None
+        gate = self._gate(app_id, config.account)
+        return Voice(config, account.platform, client, spec.need_viseme, gate, stored_as)
+
+    def _stored_as(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
+        """Another one after each change of the strategy or its account, and for other wishes."""
+        account = self._configs.get(VENDOR_ACCOUNTS, app_id, active.value.account)
+        return sha256_hex(dumps([name, active.revision, active.value.account, account.revision, spec]))
 
     def voices(
         self, app_id: str, names: Sequence[str], wishes: Mapping[str, SpeechWish]
@@ -154,6 +177,31 @@ class Strategies:
                 found.append((name, Broken(name, error)))
         _check_one_sound([voice for _, voice in found])
         return found
+
+    def assessors(self, app_id: str, name: str, *, language: str) -> list[tuple[str, Grader | Broken]]:
+        """The accounts of a pronunciation strategy by name, in order.
+
+        It does not exist: `ItemNotFound`. All accounts broken: `ConfigInvalid`. It lacks the language:
+        `InvalidParameter`.
+        """
+        if not self._configs.exists(PRONUNCIATION, app_id, name):
+            raise ItemNotFound(f"strategy names no {PRONUNCIATION.name} strategy of this app")
+        config = self._configs.get(PRONUNCIATION, app_id, name).value
+        _check_language(config.languages, "language", language)
+        found: list[tuple[str, Grader | Broken]] = []
+        for call in config.accounts:
+            try:
+                found.append((call.account, self._grader(app_id, name, call)))
+            except ServiceError as error:
+                found.append((call.account, Broken(call.account, error)))
+        _check_one_sound([grader for _, grader in found])
+        return found
+
+    def _grader(self, app_id: str, name: str, call: VendorCall) -> Grader:
+        account = self._account(app_id, call, "assessment")
+        spec = AssessmentSpec(model=call.model, options=call.options, connect_s=call.waits.connect_s)
+        client = _client(f"pronunciation {name}", assessor, self._http, account, spec)
+        return Grader(call, account.platform, client, self._gate(app_id, call.account))
 
     def _conversation(self, app_id: str, name: str) -> Strategy | Broken:
         key = (app_id, name)

@@ -27,7 +27,7 @@ class UnitPrice(Model):
     input_per_price: float
     output_per_price: float
     input_token: int
-    """Tokens of a language model; code points of speech."""
+    """Tokens of a language model; code points of speech; whole seconds of audio that was heard."""
     output_token: int
 
 

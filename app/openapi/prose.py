@@ -71,7 +71,8 @@ SECURITY_SCHEMES: dict[str, Any] = {
 TAGS = {
     "account": "Login, logout, and what is known of a user.",
     "ai": "Conversations and speech, as streams; what was said before.",
-    "admin": "Named configs of apps, for the operator. Every change is a revision, to be read and brought back.",
+    "admin": "For the operator: named configs of apps, where every change is a revision, to be read and brought "
+    "back; and the streams that live.",
     "files": "Audio and other files behind signed links, which come in answers and events and need no headers.",
     "operations": "For whoever runs the server.",
     "reference": "This page.",
@@ -102,6 +103,7 @@ PATH_PARAMETERS = {
     "user_id": "The user on whose behalf the call is made.",
     "key": "What a signed link names.",
     "conversation_id": "A conversation of the user.",
+    "stream_id": "`X-Service-Stream-Id` of the answer that began the stream.",
     "app": "An app of this server.",
     "kind": "A kind of config.",
     "name": "A config's name; `default` where an app has one of the kind.",

@@ -7,10 +7,12 @@ from storage.kinds.auth import AUTH
 from storage.kinds.base import ConfigKind
 from storage.kinds.conversation import CONVERSATION
 from storage.kinds.limits import LIMITS
+from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
 from storage.kinds.speech import SPEECH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 
 KINDS: dict[str, ConfigKind[Any]] = {
-    kind.name: kind for kind in (APPS, AUTH, LIMITS, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, CONVERSATION)
+    kind.name: kind
+    for kind in (APPS, AUTH, LIMITS, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, PRONUNCIATION, CONVERSATION)
 }

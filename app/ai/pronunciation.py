@@ -1,0 +1,123 @@
+"""Pronunciation assessment: parameters first, then audio as it comes; one answer (§4.18)."""
+
+import asyncio
+import re
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from aiohttp import web
+from pydantic import AfterValidator, Field
+
+from actors.actor import Actor
+from actors.mailbox import Cancel
+from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
+from app.ai.streams import open_actor
+from app.ai.upload import pump_audio, read_parameters
+from app.endpoint import Call, check_user, json_response
+from app.errors import error_response
+from app.openapi.events import UnitPrice
+from streams.pcm import PcmDecoder
+from streams.tasks import background
+from streams.wire.errors import ServiceError
+from streams.wire.model import Model
+from vendors.protocols import AssessmentRequest
+
+_LOOK_S = 0.5
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is required")
+    return text
+
+
+def _language(code: str) -> str:
+    if not _LANGUAGE.fullmatch(code):
+        raise ValueError("must be a language code such as en-US")
+    return code
+
+
+class AssessmentParams(Model):
+    """What was to be read, and how it is graded."""
+
+    language: Annotated[str, AfterValidator(_language)] = Field(default="en-US", max_length=35)
+    reference_text: Annotated[str, AfterValidator(_not_blank)]
+    grading_system: Literal["FivePoint", "HundredMark"] = "HundredMark"
+    """Scores up to 5, or up to 100."""
+    granularity: Literal["Phoneme", "Word", "FullText"] = "Phoneme"
+    enable_miscue: bool = False
+    """Whether words that were left out or put in are marked."""
+    enable_prosody_assessment: bool = False
+    """Whether stress, intonation, speed and rhythm are graded too."""
+
+
+class PronunciationParams(Model):
+    """The first JSON object of the body."""
+
+    strategy: Annotated[str, AfterValidator(_not_blank)]
+    """Name of a pronunciation strategy."""
+    data: AssessmentParams
+
+
+class PronunciationReply(Model):
+    text: str
+    """What was recognised."""
+    raw_data: dict[str, Any]
+    """The vendor's own result: `Duration`, `Id`, and `NBest` with `Confidence` and `PronunciationAssessment`."""
+    unit_price: UnitPrice
+    strategy: str
+
+
+async def pronunciation(call: Call) -> web.StreamResponse:
+    """Assess how a text is read aloud.
+
+    The body is a JSON object of parameters, then the audio as one base64 text (cut it at multiples of 3 bytes):
+    PCM, 16 kHz, mono, 16 bits, raw or behind the WAV header of just that; at most 10 MiB. It is graded while it
+    arrives, and the answer comes at its end. A fault of the audio is told as soon as it is seen.
+    `X-Service-Stream-Id` names the assessment.
+    """
+    value, reader = await read_parameters(call)
+    params = PronunciationParams.of(value, short_paths=True)
+    await check_user(call)
+    plan = _plan(call, params)
+    actor = await open_actor(call, partial(assess, plan=plan), kind="pronunciation", readable=False)
+    assert isinstance(actor, Actor), "it has no key under which it was asked for before"
+    try:
+        async with background(pump_audio(reader, actor, call.app_limits, plan.pcm)):
+            outcome = await _outcome(call.request, actor)
+    finally:
+        actor.tell(Cancel(aborted=True))  # nobody can come back for the answer
+    if isinstance(outcome, ServiceError):
+        response = error_response(outcome, call.endpoint.statuses)
+    else:
+        response = json_response(outcome)
+    response.headers["X-Service-Stream-Id"] = actor.stream_id
+    return response
+
+
+def _plan(call: Call, params: PronunciationParams) -> AssessmentPlan:
+    data = params.data
+    return AssessmentPlan(
+        strategy=params.strategy,
+        request=AssessmentRequest(
+            reference_text=data.reference_text,
+            language=data.language,
+            grading_system=data.grading_system,
+            granularity=data.granularity,
+            enable_miscue=data.enable_miscue,
+            enable_prosody_assessment=data.enable_prosody_assessment,
+        ),
+        graders=call.services.strategies.assessors(call.app_id, params.strategy, language=data.language),
+        pcm=PcmDecoder(PCM_RATE),
+    )
+
+
+async def _outcome(request: web.Request, actor: Actor) -> dict[str, Any] | ServiceError:
+    """What the stream ends with. `ConnectionError` once the client has left: nothing is sent that would show it."""
+    while True:
+        await asyncio.wait([actor.outcome], timeout=_LOOK_S)
+        if actor.outcome.done():
+            return actor.outcome.result()
+        if request.transport is None or request.transport.is_closing():
+            raise ConnectionResetError("the client has left")

@@ -1,0 +1,76 @@
+"""Assessments as tests ask for them: strategies over the sandbox's vendor A, requests, what came of them."""
+
+import asyncio
+import base64
+import json  # noqa: TID251 - a client of its own
+from typing import Any
+
+from tests.app.ai.conftest import Talk
+from tests.app.ai.test_vendors import account
+from tests.servers import Server
+from vendors.sandbox.bill import Entry
+from vendors.sandbox.server import Running
+
+PATH = "/bp/ai/audio/pronunciation"
+REFERENCE = "Good morning, my friend."
+ATTEMPTS = "select strategy, stage, outcome, input_unit, price from attempts order by created_at, number"
+HANGS = {"fault": "hang_before_output", "position": "before"}
+
+
+def params(strategy: str = "one", **data: Any) -> bytes:
+    return json.dumps({"strategy": strategy, "data": {"reference_text": REFERENCE, **data}}).encode()
+
+
+def coded(audio: bytes) -> bytes:
+    return base64.b64encode(audio)
+
+
+async def graders(server: Server, sandbox: Running, *keys: str, name: str = "one", **fields: Any) -> None:
+    """A strategy of an account with each key: `first`, `second`, `third`."""
+    top = {field: fields.pop(field) for field in ("languages",) if field in fields}
+    names = ("first", "second", "third")[: len(keys) or 1]
+    for account_name, key in zip(names, keys or ["sandbox"], strict=True):
+        await account(server, sandbox, account_name, "vendor_a_audio", key)
+    value = {"accounts": [{"account": account_name, **fields} for account_name in names], **top}
+    await server.services.configs.put("default", "pronunciation", name, value, author="test")
+
+
+async def limits(server: Server, **values: Any) -> None:
+    await server.services.configs.put("default", "limits", "default", values, author="test")
+
+
+async def assessed(talk: Talk, body: Any, **options: Any) -> dict[str, Any]:
+    async with talk.post(PATH, data=body, **options) as response:
+        answer = await response.json()
+        assert response.status == 200, answer
+        assert response.content_type == "application/json"
+        assert response.headers["X-Service-Stream-Id"]
+    return answer
+
+
+async def refused(talk: Talk, body: Any) -> tuple[int, str]:
+    """The status and the message, which is that of an error of the envelope."""
+    async with talk.post(PATH, data=body) as response:
+        answer = await response.json()
+        assert answer.keys() == {"error"}
+        error = answer["error"]
+        assert error["message"].startswith(f"{error['error_type']}: ")
+        return response.status, error["message"]
+
+
+async def called(sandbox: Running) -> Entry:
+    return await asyncio.wait_for(sandbox.bill.wait(lambda _: True), 5)
+
+
+async def closed(sandbox: Running) -> Entry:
+    """The first call that has ended, which it must within a second."""
+    return await asyncio.wait_for(sandbox.bill.wait(), 1)
+
+
+def calls(sandbox: Running) -> list[Entry]:
+    return list(sandbox.bill.since())
+
+
+async def attempts(server: Server) -> list[tuple[Any, ...]]:
+    async with server.services.database.connection() as conn:
+        return [tuple(row) for row in await conn.fetch(ATTEMPTS)]
