@@ -1,6 +1,7 @@
 """One synthesis as whole files need it: audio joined over sentences, its header, its mouth shapes."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 from actors.strategies import Voice, hedge_of, price_of
 from streams.audio import wav_header
@@ -9,17 +10,40 @@ from streams.wire.errors import ServiceError
 from vendors.fallback import Attempt, failed_attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
+from vendors.speech.guard import Guard, Rivals, guarded
+from vendors.speech.visemes import estimated
 
 
-def voice_attempt(name: str, voice: Voice | ServiceError, text: str) -> Attempt[SpeechItem]:
-    """An attempt to speak `text`; its first output is audio, not what announces it."""
+def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str) -> list[Attempt[SpeechItem]]:
+    """Attempts to speak `text`, in order: audio of the last one that can be asked is never too slow."""
+    rivals = Rivals()
+    return [voice_attempt(name, voice, text, rivals) for name, voice in voices]
+
+
+def voice_attempt(
+    name: str, voice: Voice | ServiceError, text: str, rivals: Rivals | None = None
+) -> Attempt[SpeechItem]:
+    """An attempt to speak `text`; its first output is audio that was found good, not what announces it.
+
+    Without `rivals` it is the only one. The time for the first output covers the hold of the guard.
+    """
     if isinstance(voice, ServiceError):
         return failed_attempt(name, "tts", voice)
+    among = Rivals() if rivals is None else rivals
+    place = among.place()
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
+        guard = Guard(voice.platform, text, factor=voice.config.min_realtime_factor, rivals=among)
+        with among.trying(place):
+            async with guarded(voice.synthesizer.speak(text), guard) as items:
+                yield items
+
     return Attempt(
         strategy=name,
         stage="tts",
         vendor=voice.platform,
-        open=lambda: voice.synthesizer.speak(text),
+        open=opened,
         is_output=lambda item: isinstance(item, AudioBytes) and bool(item.audio),
         first_output_s=voice.config.waits.first_output_s,
         between_s=voice.config.waits.between_s,
@@ -42,6 +66,8 @@ class SpokenFile:
         self._kept = bytearray()
         self._joiner: Mp3Joiner | None = None
         self._done_ms = 0
+        self._spoken: list[tuple[str, int, int]] = []
+        """Texts, and where their audio begins and ends."""
 
     @property
     def mime_type(self) -> str:
@@ -50,6 +76,11 @@ class SpokenFile:
     @property
     def empty(self) -> bool:
         return not self._kept
+
+    @property
+    def spoken_ms(self) -> int:
+        """The length of the syntheses that are whole."""
+        return self._done_ms
 
     def begin(self, speech_format: SpeechFormat) -> None:
         """A synthesis begins: its times count from the audio so far."""
@@ -67,12 +98,20 @@ class SpokenFile:
             return wav_header(self.format.sample_rate) + out
         return out
 
-    def end(self) -> bytes:
-        """A synthesis is over: what is still to be sent of it."""
+    def end(self, text: str = "") -> bytes:
+        """The synthesis of `text` is over: what is still to be sent of it."""
         out = self._joiner.end() if self._joiner else b""
         self._kept += out
-        self._done_ms = self._duration_ms()
+        begin_ms, self._done_ms = self._done_ms, self._duration_ms()
+        self._spoken.append((text, begin_ms, self._done_ms))
         return out
+
+    def estimate(self) -> list[tuple[int, int]]:
+        """All its mouth shapes by its texts, where nothing told their times; they are in the file from then on."""
+        if self.visemes:
+            return []
+        self.visemes = [(shape.offset_ms, shape.viseme_id) for shape in estimated(self._spoken)]
+        return self.visemes
 
     def shapes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
         """`visemes` of the running synthesis as they lie in this file."""

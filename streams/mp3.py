@@ -93,6 +93,14 @@ class Mp3Joiner:
         """Of all frames passed on so far."""
         return round(sum(samples * 1000 / rate for rate, samples in self._samples.items()))
 
+    @property
+    def held_ms(self) -> float:
+        """How much of the frame behind them has come, by the size of the last one."""
+        if self._last is None:
+            return 0.0
+        share = min(1.0, len(self._held) / self._last.frame_bytes)
+        return share * self._last.samples * 1000 / self._last.sample_rate
+
     def feed(self, piece: bytes) -> bytes:
         """The frames that `piece` completes, joined; the last one may wait for the bytes behind it."""
         self._held += piece

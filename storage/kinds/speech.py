@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from storage.kinds.base import ConfigKind
-from storage.kinds.strategies import VendorCall
+from storage.kinds.strategies import OnAbandon, VendorCall
 
 
 class Speech(VendorCall):
@@ -19,6 +19,14 @@ class Speech(VendorCall):
     """Language codes that it speaks (`en` stands for every `en-…`); absent: any."""
     audio_format: Literal["mp3", "wav"] = "mp3"
     need_viseme: bool = False
+    """Whether to tell mouth shapes; by the vendor's times where it gives any, else estimated."""
+    min_realtime_factor: float = Field(default=1.2, ge=0, le=100)
+    """How many seconds of audio must come in a second, or the next strategy speaks; 0: however slowly it comes."""
+    on_abandon: OnAbandon = "cancel"
+    cache: bool = False
+    """Whether what was said once is kept and said again to all users of the app, where nothing in it differs."""
+    cache_days: float = Field(default=30, gt=0, le=3650)
+    """How long it is kept after it was last said."""
 
 
 SPEECH = ConfigKind("speech", "Text to speech", Speech)

@@ -22,6 +22,11 @@ class Price(Model):
     output: float = Field(default=0, ge=0)
 
 
+OnAbandon = Literal["cancel", "drain"]
+"""When nobody reads a stream any more and nobody may come back: its vendors' calls are closed at once and the
+record stays cut; or it plays to its end unseen, so that what the vendors bill is known exactly."""
+
+
 class VendorCall(Model):
     """A model of a vendor, reached by an account."""
 

@@ -185,3 +185,16 @@ def test_no_header_names_a_longer_frame_than_the_longest():
 
     assert max(lengths) == MAX_FRAME_BYTES
     assert min(lengths) > 4
+
+
+def test_a_frame_that_is_under_way_counts_by_what_has_come_of_it():
+    mp3 = plain_mp3(seconds=0.5, sample_rate=24_000, kbps=48)
+    whole_ms = mp3_duration_ms(mp3)
+    joiner = Mp3Joiner()
+    for at in range(0, len(mp3), 7):
+        joiner.feed(mp3[at : at + 7])
+        if joiner.frames:
+            came_ms = min(len(mp3), at + 7) * whole_ms / len(mp3)
+            assert joiner.duration_ms + joiner.held_ms == pytest.approx(came_ms, abs=2)
+    joiner.end()
+    assert (joiner.duration_ms, joiner.held_ms) == (whole_ms, 0)

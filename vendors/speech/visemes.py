@@ -106,9 +106,17 @@ def spread(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
 
 def estimate(text: str, duration_ms: int) -> list[Viseme]:
     """Shapes that fit the letters of `text`, spread over `duration_ms`; the mouth is shut at the end."""
-    if duration_ms <= 0 or not (shapes := spread([(text, 0, duration_ms)])):
-        return []
-    return _merged([*((shape.viseme_id, shape.offset_ms) for shape in shapes), (_SILENCE, duration_ms)])
+    return estimated([(text, 0, duration_ms)])
+
+
+def estimated(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
+    """Shapes that fit the letters of texts, as `spread` gives them; the mouth is shut at the end of each."""
+    shapes: list[tuple[int, int]] = []
+    for text, begin_ms, end_ms in spans:
+        if end_ms > begin_ms and (spoken := spread([(text, begin_ms, end_ms)])):
+            shapes += ((shape.viseme_id, shape.offset_ms) for shape in spoken)
+            shapes.append((_SILENCE, end_ms))
+    return _merged(shapes)
 
 
 def _shapes(phonemes: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
