@@ -1,17 +1,15 @@
 """Text to speech: a text in, its audio out as it is made, then the link to the whole (§4.19)."""
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from actors.context import StreamContext
 from actors.records import keep_attempts, unit_price
-from actors.speech_store import keep
 from actors.strategies import Broken, Voice
-from actors.voice import SpokenFile, voice_attempt
+from actors.utterance import Utterance, uttered
+from actors.voice import SpokenFile
 from streams.events import Audio, AudioChunk, VisemeEvent
-from vendors.fallback import Attempt, first_success
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 
 
@@ -26,36 +24,34 @@ class SpeechPlan:
 async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
     """Play one text-to-speech stream; returns what `end` tells."""
     ctx.receipt.mark("input")
-    attempts = [
-        voice_attempt(name, voice.fault if isinstance(voice, Broken) else voice, plan.text)
-        for name, voice in plan.voices
-    ]
+    ctx.plays_on = any(isinstance(v, Voice) and v.config.on_abandon == "drain" for _, v in plan.voices)
     try:
-        return await _spoken(ctx, plan, attempts)
+        return await _spoken(ctx, plan)
     finally:
         await keep_attempts(ctx)
 
 
-async def _spoken(ctx: StreamContext, plan: SpeechPlan, attempts: Sequence[Attempt[SpeechItem]]) -> dict[str, Any]:
-    async with AsyncExitStack() as stack:
-        with ctx.receipt.waiting():
-            attempt, items = await stack.enter_async_context(first_success(attempts, ctx.attempts))
-        voice = dict(plan.voices)[attempt.strategy]
+async def _spoken(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
+    voices = [(name, voice.fault if isinstance(voice, Broken) else voice) for name, voice in plan.voices]
+    async with uttered(ctx, plan.text, voices) as utterance:
+        voice = dict(plan.voices)[utterance.strategy]
         assert isinstance(voice, Voice), "a fault is no winner"
-        speaking = _Speaking(ctx, voice, Usage(len(plan.text), 0))
-        async for item in items:
+        ctx.plays_on = voice.config.on_abandon == "drain"
+        speaking = _Speaking(ctx, voice, plan.text, utterance)
+        async for item in utterance.items:
             await speaking.take(item)
         await speaking.end()
-    return {"strategy": attempt.strategy, "finish_reason": "stop"}
+    return {"strategy": utterance.strategy, "finish_reason": "stop"}
 
 
 class _Speaking:
     """The audio of one text, from the first piece to the stored file."""
 
-    def __init__(self, ctx: StreamContext, voice: Voice, usage: Usage) -> None:
+    def __init__(self, ctx: StreamContext, voice: Voice, text: str, utterance: Utterance) -> None:
         self._ctx = ctx
         self._voice = voice
-        self._usage = usage
+        self._text = text
+        self._utterance = utterance
         self._file = SpokenFile()
         self._begun = False
 
@@ -71,14 +67,15 @@ class _Speaking:
                     await self._ctx.emit(VisemeEvent(shapes))
 
     async def end(self) -> None:
-        await self._send(self._file.end())
-        kept = await keep(
-            self._ctx.resources.objects,
-            f"speech/{self._ctx.owner.user_id}/{self._ctx.stream_id}",
+        await self._send(self._file.end(self._text))
+        if self._voice.need_viseme and (shapes := self._file.estimate()):
+            await self._ctx.emit(VisemeEvent(shapes, estimated=True))
+        kept = await self._utterance.keep(
             self._file,
+            f"speech/{self._ctx.owner.user_id}/{self._ctx.stream_id}",
             need_viseme=self._voice.need_viseme,
         )
-        price = unit_price(self._voice.config.price, self._usage)
+        price = unit_price(self._voice.config.price, Usage(len(self._text), 0))
         await self._ctx.emit(Audio(kept.audio_url, self._file.mime_type, price, kept.viseme_url))
 
     async def _send(self, audio: bytes) -> None:

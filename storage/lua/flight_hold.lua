@@ -1,0 +1,3 @@
+-- KEYS[1]: the flight. ARGV: token, lease in ms. A flight that another leads is left alone.
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0

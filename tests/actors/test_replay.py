@@ -1,0 +1,117 @@
+"""What is said again is what was written down, however it came."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.replay import Recording, read, replay
+from actors.voice import SpokenFile
+from storage.objects import open_objects
+from storage.secrets import Keyring
+from storage.speech_cache import CachedSpeech
+from streams.wire.errors import StoreError
+from tests.servers import MASTER_KEY
+from tests.streams.mp3_files import dressed_mp3, tone
+from tests.streams.pieces import split
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
+
+MP3 = SpeechFormat("audio/mpeg", 24_000)
+WAV = SpeechFormat("audio/wav", 16_000)
+SYNTHESES = [(MP3, dressed_mp3(seconds=0.5)), (WAV, tone(seconds=0.2, sample_rate=16_000))]
+
+
+def written_down(items: list[SpeechItem]) -> tuple[Recording, CachedSpeech]:
+    recording = Recording("Hello")
+    assert all(recording.take(item) for item in items)
+    recording.end()
+    assert recording.whole
+    assert recording.file.format is not None
+    told = recording.file.format
+    return recording, CachedSpeech("name", told.mime_type, told.sample_rate, recording.score, has_viseme_file=False)
+
+
+def filed(items: list[SpeechItem]) -> SpokenFile:
+    """One file of `items`."""
+    file = SpokenFile()
+    for item in items:
+        match item:
+            case SpeechFormat():
+                file.begin(item)
+            case AudioBytes(audio):
+                file.piece(audio)
+            case Visemes(visemes):
+                file.shapes(visemes)
+    file.end("Hello")
+    return file
+
+
+@pytest.mark.parametrize("synthesis", SYNTHESES)
+@given(st.lists(st.integers(0, 20_000), max_size=8))
+def test_it_gives_the_same_file_and_the_same_shapes_at_the_same_places(
+    synthesis: tuple[SpeechFormat, bytes], at: list[int]
+) -> None:
+    speech_format, audio = synthesis
+    items: list[SpeechItem] = [speech_format]
+    for number, piece in enumerate(split(audio, at)):
+        items += [Visemes([Viseme(10 * number, number % 22)]), AudioBytes(piece)]
+
+    recording, speech = written_down(items)
+    whole = recording.file.whole()
+    said = replay("one", None, speech, whole[44:] if speech_format is WAV else whole)  # type: ignore[arg-type]
+    again = _all_of(said)
+
+    assert again[:2] == [Usage(0, 0), speech_format]
+    assert filed(again).whole() == filed(items).whole() == whole
+    assert filed(again).visemes == filed(items).visemes
+    assert [item for item in again if isinstance(item, Visemes)] == [i for i in items if isinstance(i, Visemes)]
+
+
+def _all_of(attempt) -> list[SpeechItem]:
+    """All items of an attempt that waits for nothing."""
+
+    async def read_all() -> list[SpeechItem]:
+        async with attempt.open() as items:
+            return [item async for item in items]
+
+    reading = read_all()
+    try:
+        reading.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("it waited")
+
+
+def test_what_is_too_large_is_not_written_down() -> None:
+    recording = Recording("Hello")
+    assert recording.take(WAV)
+    mebibyte = AudioBytes(bytes(1024 * 1024))
+    assert [recording.take(mebibyte) for _ in range(17)] == [True] * 16 + [False]
+
+
+def test_what_has_too_many_pieces_is_not_written_down() -> None:
+    recording = Recording("Hello")
+    recording.take(WAV)
+    taken = [recording.take(AudioBytes(b"ab")) for _ in range(20_001)]
+    assert taken == [True] * 20_000 + [False]
+
+
+def test_nothing_is_not_kept() -> None:
+    recording = Recording("Hello")
+    recording.take(MP3)
+    recording.end()
+    assert not recording.whole
+
+
+async def test_audio_of_another_length_than_was_kept_is_refused(tmp_path: Path) -> None:
+    keyring = Keyring.from_hex(MASTER_KEY)
+    async with open_objects(
+        folder=tmp_path, bucket=None, endpoint_url=None, public_url="http://localhost", keyring=keyring
+    ) as objects:
+        recording, speech = written_down([WAV, AudioBytes(b"abcd")])
+        await objects.put(speech.audio_key, recording.file.whole(), content_type="audio/wav")
+        assert await read(objects, speech) == b"abcd"
+        await objects.put(speech.audio_key, recording.file.whole() + b"ef", content_type="audio/wav")
+        with pytest.raises(StoreError):
+            await read(objects, speech)

@@ -1,0 +1,114 @@
+"""Who leads a synthesis and who waits for it, within a process and between two."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from uuid import uuid4
+
+import pytest
+
+from actors.speech_flight import FAILED, GONE, UNSHARED, Flight, Flights, Landing
+from storage.redis import open_valkey
+from storage.speech_cache import SpeechCache, SpeechKey
+from streams.tasks import background
+from tests.servers import Stores
+
+KEY = SpeechKey("default", "0" * 64, "voice")
+STORED = Landing("stored", "another")
+
+Process = Callable[..., Flights]
+
+
+@pytest.fixture
+async def process(stores: Stores) -> AsyncIterator[Process]:
+    """Makes the flights of one more process on the same Valkey."""
+    async with open_valkey(stores.redis_url, prefix=f"test-{uuid4().hex}:") as valkey:
+
+        def make(*, lease_s: float = 10, **options: float) -> Flights:
+            return Flights(SpeechCache(valkey, lease_s=lease_s), **options)
+
+        yield make
+
+
+async def waited(flights: Flights) -> Landing | None:
+    """How the flight ended that another led; none for who leads."""
+    async with flights.join(KEY) as joined:
+        return joined if isinstance(joined, Landing) else None
+
+
+@pytest.mark.parametrize("landing", [STORED, FAILED, UNSHARED])
+async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(process: Process, landing: Landing) -> None:
+    here, there = process(), process()
+    async with here.join(KEY) as flight:
+        assert isinstance(flight, Flight)
+        async with AsyncExitStack() as stack:
+            waiting = [
+                await stack.enter_async_context(background(waited(flights))) for flights in (here, there, there)
+            ]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(waiting[1]), 0.2)
+            await flight.land(landing)
+            await flight.land(FAILED)  # too late
+            assert [await one for one in waiting] == [landing] * 3
+        assert await waited(here) is None  # who comes now finds nobody who leads
+
+
+async def test_of_those_who_wait_for_a_leader_that_is_cancelled_one_leads(process: Process) -> None:
+    here, there = process(), process()
+    leading: asyncio.Queue[None] = asyncio.Queue()
+
+    async def lead(flights: Flights) -> Landing:
+        while True:
+            async with flights.join(KEY) as joined:
+                if isinstance(joined, Flight):
+                    leading.put_nowait(None)
+                    await asyncio.Event().wait()
+                elif joined is not GONE:
+                    return joined
+
+    async with AsyncExitStack() as stack:
+        for flights in (here, here, there, there):
+            await stack.enter_async_context(background(lead(flights)))
+        await leading.get()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(leading.get(), 0.2)
+    async with here.join(KEY) as joined:
+        assert isinstance(joined, Flight)
+
+
+async def test_a_leader_that_leaves_without_a_word_is_gone(process: Process) -> None:
+    here, there = process(), process()
+    async with AsyncExitStack() as stack:
+        async with here.join(KEY):
+            waiting = [await stack.enter_async_context(background(waited(flights))) for flights in (here, there)]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(waiting[1]), 0.2)
+        assert [await one for one in waiting] == [GONE, GONE]
+
+
+async def test_a_leader_keeps_its_lease_while_it_works(process: Process) -> None:
+    here, there = process(lease_s=0.3), process(lease_s=0.3)
+    async with here.join(KEY) as flight, background(waited(there)) as waiting:
+        assert isinstance(flight, Flight)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(waiting), 1)
+        await flight.land(STORED)
+        assert await waiting == STORED
+
+
+async def test_the_lease_of_a_dead_process_runs_out(stores: Stores) -> None:
+    prefix = f"test-{uuid4().hex}:"
+    async with open_valkey(stores.redis_url, prefix=prefix) as valkey:
+        cache = SpeechCache(valkey, lease_s=0.2)
+        assert await cache.take(KEY, "dead") is None
+        assert await waited(Flights(cache)) is GONE
+        assert await waited(Flights(cache)) is None
+
+
+async def test_a_leader_that_its_listener_holds_up_holds_up_nobody_else(process: Process) -> None:
+    here, there = process(held_up_s=0.05), process()
+    async with here.join(KEY) as flight, background(waited(there)) as waiting:
+        assert isinstance(flight, Flight)
+        with flight.held_up():
+            async with asyncio.timeout(5):
+                assert await waiting == UNSHARED

@@ -1,0 +1,401 @@
+"""What was said once is said again without its vendor; what many want at once is made once."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from app.services import open_services
+from app.settings import Settings
+from streams.wire.ids import new_id
+from tests.app.ai.conftest import Talk
+from tests.app.ai.test_speech import audio_of, fetch
+from tests.app.ai.test_vendors import VOICES, account
+from tests.app.valkey_door import Door, door_to
+from tests.servers import Server, listening_socket, running_server
+from tests.sse_client import SeenEvent, all_events, events, named
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running, listening
+
+TEXT = "Good morning to you all. How may I help you today?"
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
+        yield running
+
+
+async def voice(
+    server: Server, sandbox: Running, name: str = "one", *, key: str = "sandbox", cache: bool = True, **fields: Any
+) -> None:
+    """A strategy of a vendor that tells the times of mouth shapes, with an account of its own."""
+    await account(server, sandbox, name, "vendor_c", key)
+    value = {"account": name, "need_viseme": True, "cache": cache, **VOICES["vendor_c"], **fields}
+    await server.services.configs.put("default", "speech", name, value, author="test")
+
+
+async def limit(server: Server, **fields: Any) -> None:
+    await server.services.configs.put("default", "limits", "default", fields, author="test")
+
+
+def tts(talk: Talk, *strategies: str, text: str = TEXT, **params: Any):
+    wishes = {"platform_params": [{"platform": "vendor_c", **params}]} if params else {}
+    return talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": strategies or ("one",), **wishes})
+
+
+async def speak(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
+    async with tts(talk, *strategies, **wishes) as response:
+        return await all_events(response)
+
+
+async def spoken(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
+    seen = await speak(talk, *strategies, **wishes)
+    assert seen[-1].name == "end", seen[-1]
+    return seen
+
+
+def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
+    """All of a stream that does not tell of its own times and links."""
+    return [(event.name, event.content) for event in seen if event.name in {"start", "viseme", "audio_chunk"}]
+
+
+def calls(sandbox: Running) -> int:
+    return len(list(sandbox.bill.since()))
+
+
+def counted(result: str) -> float:
+    return REGISTRY.get_sample_value("parley_speech_cache_total", {"result": result}) or 0
+
+
+async def rows(talk: Talk) -> list[dict[str, Any]]:
+    async with talk.server.services.database.connection() as conn:
+        return [dict(row) for row in await conn.fetch("select * from attempts order by created_at, number")]
+
+
+async def only_key(server: Server, what: str) -> bytes:
+    """The one key of that sort in Valkey."""
+    match = f"{server.services.settings.redis_prefix}*:{what}:*"
+    (key,) = [key async for key in server.services.valkey.client.scan_iter(match=match)]
+    return key
+
+
+def cached_files(settings: Settings) -> list[Path]:
+    return sorted((settings.data_dir / "objects" / "speech-cache").rglob("*.*"))
+
+
+@asynccontextmanager
+async def sibling(settings: Settings) -> AsyncIterator[Server]:
+    """Another server on the same stores, which knows the configs that stand."""
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(listening_socket())
+        port = listener.getsockname()[1]
+        own = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
+        yield await stack.enter_async_context(
+            running_server(await stack.enter_async_context(open_services(own)), listener)
+        )
+
+
+@asynccontextmanager
+async def behind_a_door(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, Door]]:
+    """The same user at a server whose Valkey can be shut away."""
+    async with (
+        door_to(settings.redis_url, folder / "v.sock") as door,
+        sibling(replace(settings, redis_url=door.url)) as other,
+    ):
+        yield replace(talk, server=other), door
+
+
+async def answers(server: Server, strategy, text: str) -> None:
+    """A strategy that gives this answer, spoken sentence by sentence."""
+    await strategy("silent", "say:")
+    chat = {"account": "test", "model": f"say:{text}"}
+    value = {"chat": chat, "speech": "one", "sentence_characters": 20}
+    await server.services.configs.put("default", "conversation", "answers", value, author="test")
+
+
+@pytest.mark.parametrize("audio_format", ["mp3", "wav"])
+async def test_what_was_said_once_is_said_again_as_the_same_events_for_nothing(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings, audio_format: str
+) -> None:
+    await voice(server, sandbox, audio_format=audio_format, price={"input": 0.25})
+    before = counted("miss"), counted("hit")
+    first, second = await spoken(talk), await spoken(talk)
+    assert calls(sandbox) == 1
+    assert (counted("miss"), counted("hit")) == (before[0] + 1, before[1] + 1)
+    assert said(second) == said(first)
+    assert len(named(second, "viseme")) >= 1
+    assert [event.name for event in second] == [event.name for event in first]
+    for seen in (first, second):
+        audio = audio_of(named(seen, "audio_chunk"))
+        told, end = named(seen, "audio")[0], seen[-1].content
+        assert end["digest"] == {"chars": 0, "sha256": hashlib.sha256(audio).hexdigest()}
+        assert (end["strategy"], end["finish_reason"]) == ("one", "stop")
+        assert told["unit_price"]["input_token"] == len(TEXT)
+        assert told["unit_price"]["input_per_price"] == 0.25
+        kept = await fetch(talk, told["audio_url"])
+        assert kept[44:] == audio[44:] if audio_format == "wav" else kept == audio
+        async with talk.server.http.get(told["viseme_url"]) as response:
+            assert await response.json() == [v for content in named(seen, "viseme") for v in content["visemes"]]
+    assert len(cached_files(settings)) == 2
+    asked, again = await rows(talk)
+    assert (asked["vendor"], asked["input_unit"], float(asked["price"])) == (
+        "vendor_c",
+        len(TEXT),
+        0.25 * len(TEXT),
+    )
+    assert (again["vendor"], again["outcome"], again["strategy"]) == ("cache", "won", "one")
+    assert (again["input_unit"], again["output_unit"], float(again["price"])) == (0, 0, 0)
+
+
+async def test_estimated_mouth_shapes_are_the_same_again(talk: Talk, server: Server, sandbox: Running) -> None:
+    await account(server, sandbox, "untimed", "vendor_b_audio")
+    value = {"account": "untimed", "need_viseme": True, "cache": True, **VOICES["vendor_b_audio"]}
+    await server.services.configs.put("default", "speech", "untimed", value, author="test")
+    first, second = await spoken(talk, "untimed"), await spoken(talk, "untimed")
+    assert calls(sandbox) == 1
+    assert said(second) == said(first)
+    assert [content["estimated"] for content in named(second, "viseme")] == [True]
+    async with talk.server.http.get(named(second, "audio")[0]["viseme_url"]) as response:
+        assert await response.json() == named(first, "viseme")[0]["visemes"]
+
+
+async def test_twenty_who_ask_two_servers_at_once_get_one_synthesis(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings
+) -> None:
+    await limit(server, streams_per_user=50)
+    await voice(server, sandbox, key=key_of(pace_ms=20))
+    before = counted("joined")
+    async with sibling(settings) as other:
+        there = replace(talk, server=other)
+        every = await asyncio.gather(*(spoken(who) for _ in range(10) for who in (talk, there)))
+    assert calls(sandbox) == 1
+    assert len(every) == 20
+    assert all(said(seen) == said(every[0]) for seen in every)
+    assert len({seen[-1].content["digest"]["sha256"] for seen in every}) == 1
+    assert {seen[-2].name for seen in every} == {"audio"}
+    assert counted("joined") == before + 19
+    assert len(cached_files(settings)) == 2
+    assert sorted(row["vendor"] for row in await rows(talk)) == ["cache"] * 19 + ["vendor_c"]
+
+
+async def test_what_differs_in_anything_is_synthesised_anew(talk: Talk, server: Server, sandbox: Running) -> None:
+    await voice(server, sandbox)
+    await spoken(talk)
+    for count, wishes in enumerate(
+        [{"text": "Good night."}, {"speed": 1.1}, {"need_viseme": False}, {"voice": "AZnzlk1XvdvUeBnXmlld"}], 2
+    ):
+        for _ in range(2):
+            await spoken(talk, **wishes)
+        assert calls(sandbox) == count
+    await voice(server, sandbox, price={"input": 1})
+    await spoken(talk)
+    assert calls(sandbox) == 6
+    await account(server, sandbox, "one", "vendor_c", key_of(name="another"))
+    await spoken(talk)
+    assert calls(sandbox) == 7
+
+
+async def test_a_strategy_that_is_not_to_be_cached_is_asked_every_time(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings
+) -> None:
+    await voice(server, sandbox, cache=False)
+    await asyncio.gather(spoken(talk), spoken(talk))
+    assert calls(sandbox) == 2
+    assert cached_files(settings) == []
+
+
+async def test_when_the_client_of_the_first_leaves_the_next_one_asks(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await limit(server, resume_grace_s=0, ping_after_s=0.1)
+    await voice(server, sandbox, key=key_of(fault="stall_mid_stream", position=8, times=1))
+    async with tts(talk) as leader:
+        async for event in events(leader):
+            if event.name == "audio_chunk":
+                break
+        async with tts(talk) as follower, tts(talk) as another:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await sandbox.bill.wait(lambda entry: entry.id > 1)
+            leader.close()
+            seen, also = await asyncio.gather(all_events(follower), all_events(another))
+    assert seen[-1].name == also[-1].name == "end"
+    assert said(seen) == said(also)
+    assert calls(sandbox) == 2
+    assert next(sandbox.bill.since()).how == "closed_by_client"
+
+
+async def test_when_the_process_of_the_first_dies_another_goes_on_once_its_lease_is_over(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await voice(server, sandbox, key=key_of(pace_ms=30))
+    client = server.services.valkey.client
+    async with tts(talk) as leader:
+        await sandbox.bill.wait(lambda entry: entry.outputs > 0)
+        flight = await only_key(server, "flight")
+        assert 5_000 < await client.pttl(flight) <= 10_000
+        await all_events(leader)
+    assert not await client.exists(flight)
+    await client.delete(await only_key(server, "speech"))
+    await client.set(flight, new_id(), px=10_000)  # as a process leaves it that was killed
+    async with tts(talk) as follower:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await sandbox.bill.wait(lambda entry: entry.id > 1)
+        await client.pexpire(flight, 50)
+        assert (await all_events(follower))[-1].name == "end"
+    assert calls(sandbox) == 2
+
+
+async def test_all_who_wait_take_the_voice_that_the_first_fell_back_to(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await limit(server, streams_per_user=50)
+    await voice(server, sandbox, "bad", key=key_of(fault="unauthorized"))
+    await voice(server, sandbox, "good", key=key_of(pace_ms=20))
+    every = await asyncio.gather(*(spoken(talk, "bad", "good") for _ in range(8)))
+    assert {seen[-1].content["strategy"] for seen in every} == {"good"}
+    assert all(said(seen) == said(every[0]) for seen in every)
+    assert calls(sandbox) == 2
+    again = await spoken(talk, "bad", "good")
+    assert again[-1].content["strategy"] == "good"
+    assert calls(sandbox) == 3  # the first voice is tried first, as ever
+
+
+async def test_when_no_voice_can_speak_all_who_wait_are_told_so(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await limit(server, streams_per_user=50)
+    await voice(server, sandbox, key=key_of(fault="unauthorized"))
+    every = await asyncio.gather(*(speak(talk) for _ in range(6)))
+    assert {seen[-1].content["error"]["error_type"] for seen in every} == {"all_strategies_failed"}
+
+
+async def test_a_synthesis_that_broke_off_is_not_kept(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings
+) -> None:
+    await voice(server, sandbox, key=key_of(fault="cut_mid_stream", position=8, times=1))
+    broken = await speak(talk)
+    assert named(broken, "audio_chunk")
+    assert broken[-1].name == "error"
+    assert cached_files(settings) == []
+    whole = await spoken(talk)
+    assert said(await spoken(talk)) == said(whole)
+    assert calls(sandbox) == 2
+
+
+async def test_a_fallback_that_is_cached_costs_nothing_where_the_first_fails(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await voice(server, sandbox, "bad", key=key_of(fault="unauthorized"), cache=False)
+    await voice(server, sandbox, "good")
+    first = await spoken(talk, "good")
+    assert said(await spoken(talk, "bad", "good")) == said(first)
+    assert calls(sandbox) == 2
+    assert [row["vendor"] for row in await rows(talk)] == ["vendor_c", "vendor_c", "cache"]
+
+
+async def test_an_entry_whose_audio_is_gone_or_changed_is_none(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings
+) -> None:
+    await voice(server, sandbox)
+    first = await spoken(talk)
+    for path in cached_files(settings):
+        path.unlink()
+    second = await spoken(talk)
+    assert calls(sandbox) == 2
+    (audio,) = [path for path in cached_files(settings) if path.suffix == ".mp3"]
+    audio.write_bytes(b"cut")
+    third = await spoken(talk)
+    assert said(first) == said(second) == said(third) == said(await spoken(talk))
+    assert calls(sandbox) == 3
+
+
+async def test_without_valkey_every_request_is_spoken_by_its_vendor(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
+) -> None:
+    await voice(server, sandbox)
+    async with behind_a_door(talk, settings, tmp_path) as (there, door):
+        first = await spoken(there)
+        await door.shut()
+        assert said(await spoken(there)) == said(first)
+        assert said(await spoken(there)) == said(first)
+        assert calls(sandbox) == 3
+        await door.open()
+        assert said(await spoken(there)) == said(first)
+        assert calls(sandbox) == 3
+
+
+async def test_valkey_may_go_in_the_middle_of_what_many_wait_for(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
+) -> None:
+    await voice(server, sandbox, key=key_of(pace_ms=20))
+    async with behind_a_door(talk, settings, tmp_path) as (there, door), AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(tts(there)) for _ in range(3)]
+        await sandbox.bill.wait(lambda entry: entry.outputs > 0)
+        await door.shut()
+        first, *others = [await all_events(stream) for stream in streams]
+    assert first[-1].name == "end"
+    assert all(said(seen) == said(first) for seen in others)
+
+
+async def test_a_sentence_of_a_conversation_is_synthesised_once_for_all(
+    talk: Talk, server: Server, sandbox: Running, strategy, settings: Settings
+) -> None:
+    await voice(server, sandbox)
+    await answers(server, strategy, "Hello there, my friend. How are you?")
+    turns = []
+    for _ in range(2):
+        talk.conversation_id = ""
+        turns.append(await talk.turn("Hello", "answers"))
+    first, second = turns
+    assert first[-1].name == second[-1].name == "end"
+    assert "speech" not in second[-1].content
+    assert calls(sandbox) == 2
+    audio = [audio_of(named(turn, "assistant_output_audio_chunk")) for turn in turns]
+    assert audio[0] == audio[1]
+    shapes = [
+        [shape for content in named(turn, "assistant_output_viseme") for shape in content["visemes"]]
+        for turn in turns
+    ]
+    assert shapes[0] == shapes[1]
+    assert len(shapes[0]) > 5
+    link = named(second, "assistant_output_audio")[0]["audio_url"]
+    assert await fetch(talk, link) == audio[1]
+    await spoken(talk, text="Hello there, my friend.", language_code="en-US")
+    assert calls(sandbox) == 2
+    kept = cached_files(settings)
+    async with talk.server.http.delete(
+        f"{talk.server.url}/bp/ai/conversation/{talk.conversation_id}",
+        headers={"X-Service-Session-Token": talk.token},
+    ) as response:
+        assert response.status == 200, await response.text()
+    assert cached_files(settings) == kept
+
+
+async def test_the_only_sentence_of_an_answer_is_kept_too(
+    talk: Talk, server: Server, sandbox: Running, strategy
+) -> None:
+    await voice(server, sandbox)
+    await strategy("greets", "say:Welcome.", speech="one")
+    for _ in range(3):
+        assert (await talk.turn("Hello", "greets"))[-1].name == "end"
+    assert calls(sandbox) == 1
+
+
+async def test_a_sentence_that_an_answer_says_again_and_again_is_made_once(
+    talk: Talk, server: Server, sandbox: Running, strategy
+) -> None:
+    await voice(server, sandbox, key=key_of(pace_ms=20))
+    await answers(server, strategy, "We are all here. " * 5)
+    seen = await talk.turn("Hello", "answers")
+    assert seen[-1].name == "end"
+    assert "speech" not in seen[-1].content
+    assert calls(sandbox) == 1
