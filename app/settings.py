@@ -3,11 +3,13 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import SecretStr
+
+from vendors.names import DNS_PORT
 
 _LAST_PORT = 65_535
 _DIGITS = 9
@@ -39,8 +41,18 @@ class Settings:
     log_level: str = "info"
     s3_bucket: str | None = None
     s3_endpoint_url: str | None = None
+    traces_url: str | None = None
+    """Where traces of streams are posted to, by OTLP over HTTP; none: there are none."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks in CIDR form whose `X-Forwarded-For` is believed."""
+    dns_servers: tuple[tuple[str, int], ...] = ()
+    """Address and port of those that know vendors' names; none: the system's."""
+    vendor_client: Literal["lane", "aiohttp"] = "lane"
+    """What reads vendors' answers: the client of `vendors/lane`, or aiohttp's."""
+    vendor_idle_s: float = 60
+    """How long a connection to a vendor is kept that nobody uses."""
+    ignored_proxies: tuple[str, ...] = ()
+    """Variables of the environment that name a proxy: vendors are reached without one."""
 
     @property
     def development(self) -> bool:
@@ -73,7 +85,12 @@ class Settings:
             log_level=read.text("PARLEY_LOG_LEVEL", "info"),
             s3_bucket=read.text("S3_BUCKET", "") or None,
             s3_endpoint_url=read.text("AWS_ENDPOINT_URL_S3", "") or read.text("AWS_ENDPOINT_URL", "") or None,
+            traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
+            dns_servers=read.servers("PARLEY_DNS", port=DNS_PORT),
+            vendor_client=read.vendor_client(),
+            vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
+            ignored_proxies=read.proxies(),
         )
 
 
@@ -102,12 +119,44 @@ class _Reader:
     def optional_number(self, name: str, *, least: int, most: int) -> int | None:
         return self.number(name, 0, least=least, most=most) if self.text(name, "") else None
 
+    def traces_url(self) -> str | None:
+        """As OpenTelemetry has it: a whole URL for traces alone, or what all kinds of telemetry begin with."""
+        if self.text("OTEL_SDK_DISABLED", "").lower() == "true":
+            return None
+        base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+        url = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", base and f"{base.rstrip('/')}/v1/traces")
+        if url and not url.startswith(("http://", "https://")):
+            raise SettingsError("parley: OTEL_EXPORTER_OTLP_ENDPOINT must be a URL such as http://127.0.0.1:4318")
+        return url or None
+
     def networks(self, name: str) -> tuple[str, ...]:
         values = tuple(part.strip() for part in self.text(name, "").split(",") if part.strip())
         try:
             return tuple(str(ip_network(value)) for value in values)
         except ValueError:
             raise SettingsError(f"parley: {name} must be networks such as 10.0.0.0/8, parted by commas") from None
+
+    def servers(self, name: str, *, port: int) -> tuple[tuple[str, int], ...]:
+        """Addresses, each with a port of its own behind a colon or with `port`; IPv6 with a port in brackets."""
+        values = [part.strip() for part in self.text(name, "").split(",") if part.strip()]
+        try:
+            return tuple(_server(value, port) for value in values)
+        except ValueError:
+            message = f"parley: {name} must be IP addresses such as 10.0.0.2 or 10.0.0.2:5353, parted by commas"
+            raise SettingsError(message) from None
+
+    def vendor_client(self) -> Literal["lane", "aiohttp"]:
+        match self.text("PARLEY_VENDOR_CLIENT", "lane"):
+            case "lane":
+                return "lane"
+            case "aiohttp":
+                return "aiohttp"
+            case _:
+                raise SettingsError("parley: PARLEY_VENDOR_CLIENT must be lane or aiohttp")
+
+    def proxies(self) -> tuple[str, ...]:
+        names = (f"{scheme}_proxy" for scheme in ("http", "https", "all"))
+        return tuple(name for lower in names for name in (lower, lower.upper()) if self.text(name, ""))
 
     def secret(self, name: str, *, development: bool) -> str:
         value = self.required(name)
@@ -124,3 +173,13 @@ class _Reader:
         if not right:
             raise SettingsError("parley: PARLEY_MASTER_KEY must be 32 random bytes in hexadecimal")
         return value
+
+
+def _server(value: str, port: int) -> tuple[str, int]:
+    host, colon, given = value.rpartition(":")
+    if not colon or (":" in host and not host.startswith("[")):
+        host, given = value, str(port)
+    number = int(given)
+    if not 0 < number <= _LAST_PORT:
+        raise ValueError
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

@@ -18,7 +18,8 @@ from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.transport import RETRYABLE_STATUS, Incoming, Outgoing, VendorHttp
+from vendors.refusals import RETRYABLE_STATUS
+from vendors.transport import Incoming, Outgoing, VendorHttp
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address

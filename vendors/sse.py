@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 LIMIT_BYTES = 4 * 1024 * 1024
+_DATA = b"data: "
+_CR, _LF = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -23,9 +25,22 @@ class SseParser:
         self._data: list[bytes] = []
         self._after_cr = False
         self._size = 0
+        self._between = True
+        """All that has come was whole events."""
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
         """Events that `piece` completes. `ValueError` when one is larger than the limit."""
+        if self._between and piece[-2:] == b"\n\n" and _CR not in piece and len(piece) <= LIMIT_BYTES:
+            events = []
+            for block in piece[:-2].split(b"\n\n"):
+                if block[:6] != _DATA or _LF in block:
+                    return self._feed(piece)
+                events.append(ServerEvent("", block[6:]))
+            self._begun = True
+            return events  # what most vendors send in most reads: whole events of one line each
+        return self._feed(piece)
+
+    def _feed(self, piece: bytes) -> list[ServerEvent]:
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
@@ -33,6 +48,7 @@ class SseParser:
         if not self._begun:
             if len(text) < len(_BOM) and _BOM.startswith(text):
                 self._tail = text
+                self._between = False
                 return []
             self._begun = True
             text = text.removeprefix(_BOM)
@@ -49,6 +65,7 @@ class SseParser:
             else:
                 self._field(line)
         self._check_size(len(self._tail))
+        self._between = not (self._tail or self._data or self._name or self._after_cr)
         return events
 
     def _field(self, line: bytes) -> None:

@@ -1,55 +1,91 @@
 """How vendors over HTTP are reached: one session, timeouts, one retry, and their faults made ours."""
 
 import asyncio
-import math
 import random
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
-from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import aiohttp
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
-from streams.wire.codec import loads, now_ms
-from streams.wire.errors import ConfigInvalid, ServiceError
+from streams.wire.codec import loads
+from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
-from vendors.errors import Garbled, Refused, TimedOut, Unreachable, VendorError
+from vendors.aiohttp_client import AiohttpClient
+from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
+from vendors.lane.client import HttpLane, open_lane
+from vendors.lane.errors import BadAddress, BadHeader, BrokenAnswer
+from vendors.names import DnsResolver
+from vendors.refusals import refusal
 
 MAX_RETRY_AFTER_S = 2.0
-RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
 _ERROR_BODY_BYTES = 16 * 1024
-_LARGE_BYTES = 1024 * 1024
 _ERROR_BODY_S = 2
 _REST_S = 0.25
 _CLOSE_S = 0.1
+_JITTER_S = (0.05, 0.25)
+_FAULTS = (TimeoutError, OSError, BrokenAnswer, aiohttp.ClientError)
 
 Opened = TypeVar("Opened")
+ClientName = Literal["lane", "aiohttp"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One call to a vendor. `body` is whole bytes or a stream of them (then it is not sent twice)."""
+    """One call to a vendor. `body` is whole bytes or a stream of them, which is not sent twice.
+
+    A stream may still be sent while its answer is read; it is its maker who closes it. What breaks it is raised
+    by who reads the answer.
+    """
 
     vendor: str
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    body: bytes | AsyncIterable[bytes] | None = None
     connect_s: float = 5
     repeatable: bool = True
+
+
+class Answer(Protocol):
+    """What a client gives; its methods raise that client's own errors."""
+
+    status: int
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def whole(self) -> bool:
+        """All of it has come, and may be unread."""
+
+    async def read(self) -> bytes:
+        """At least a byte; nothing at the end."""
+
+    def close(self) -> None: ...
 
 
 class VendorHttp:
     """The one HTTP client of the process."""
 
-    def __init__(self, session: aiohttp.ClientSession, socket_session: aiohttp.ClientSession) -> None:
-        self._session = session
+    def __init__(self, client: HttpLane | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
+        self._client = client
         self._socket_session = socket_session
 
     @asynccontextmanager
@@ -58,11 +94,8 @@ class VendorHttp:
 
         A refused connection, 429 and 5xx are tried once more; then, and for any other status, `VendorError`.
         """
-        response = await self._tried(call, self._send)
-        try:
-            yield Incoming(call.vendor, response)
-        finally:
-            response.close()
+        async with AsyncExitStack() as stack:
+            yield Incoming(call.vendor, await self._tried(call, partial(self._send, stack)))
 
     @asynccontextmanager
     async def websocket(
@@ -81,36 +114,34 @@ class VendorHttp:
             await socket.close()
 
     async def _tried(self, call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
-        tries = AsyncRetrying(
-            stop=stop_after_attempt(2 if call.repeatable else 1),
-            retry=retry_if_exception(_worth_a_retry),
-            wait=_wait,
-            sleep=asyncio.sleep,
-            reraise=True,
-        )
-        opened: Opened = await tries(once, call)
-        return opened
+        try:
+            return await once(call)
+        except VendorError as error:
+            if not (_repeatable(call) and _worth_a_retry(error)):
+                raise
+            wait_s = error.retry_after_s
+        await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
+        return await once(call)
 
-    async def _send(self, call: Outgoing) -> aiohttp.ClientResponse:
+    async def _send(self, stack: AsyncExitStack, call: Outgoing) -> Answer:
         try:
             with map_errors(call.vendor):
-                response = await self._session.request(
-                    call.method,
+                answer = await self._client.send(
+                    stack,
                     call.url,
-                    data=_sendable(call.body),
+                    method=call.method,
                     headers=_headers(call),
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=call.connect_s, connect=call.connect_s),
+                    body=call.body,
+                    connect_s=call.connect_s,
+                    repeatable=_repeatable(call),
                 )
-        except ValueError:  # a line feed behind a pasted key
-            raise ConfigInvalid(f"{call.vendor}: its key or another header holds what HTTP cannot send") from None
-        if response.status < 300:
-            return response
-        try:
-            raw = await _error_body(response)
-        finally:
-            response.close()
-        raise refusal(call.vendor, response.status, raw, response.headers)
+        except BadHeader:  # a line feed behind a pasted key
+            raise _unsendable(call.vendor) from None
+        if answer.status < 300:
+            return answer
+        raw = await _error_body(answer.read)
+        answer.close()
+        raise refusal(call.vendor, answer.status, raw, answer.headers)
 
     async def _dial(
         self, call: Outgoing, *, heartbeat_s: float | None, max_message_bytes: int
@@ -128,13 +159,21 @@ class VendorHttp:
         except _NoSocketError as error:
             raise refusal(call.vendor, *error.args) from None
         except ValueError:
-            raise ConfigInvalid(f"{call.vendor}: its key or another header holds what HTTP cannot send") from None
+            raise _unsendable(call.vendor) from None
 
 
 def _headers(call: Outgoing) -> dict[str, str]:
     """Those of the call, and the id of the request that it is made for."""
     request_id = REQUEST_ID.get()
     return {**call.headers, "X-Request-Id": request_id} if request_id else dict(call.headers)
+
+
+def _repeatable(call: Outgoing) -> bool:
+    return call.repeatable and (call.body is None or isinstance(call.body, bytes))
+
+
+def _unsendable(vendor: str) -> ConfigInvalid:
+    return ConfigInvalid(f"{vendor}: its key or another header holds what HTTP cannot send")
 
 
 class Socket:
@@ -183,26 +222,32 @@ class Socket:
 class Incoming:
     """A vendor's answer."""
 
-    def __init__(self, vendor: str, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, vendor: str, answer: Answer) -> None:
         self.vendor = vendor
-        self.headers = response.headers
-        self._response = response
+        self._answer = answer
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
 
     @property
     def content_type(self) -> str:
-        return self._response.content_type
+        return self._answer.content_type
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """The body as it comes. A body that is cut is `Garbled` or `Unreachable`, never an end."""
+        read = self._answer.read
         with map_errors(self.vendor):
-            async for piece in self._response.content.iter_any():
+            while piece := await read():
                 yield piece
 
     async def rest(self) -> None:
         """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""
-        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+        if self._answer.whole:
+            return
+        with suppress(*_FAULTS):
             async with asyncio.timeout(_REST_S):
-                while await self._response.content.readany():
+                while await self._answer.read():
                     pass
 
     async def json(self, limit_bytes: int = 8 * 1024 * 1024) -> Any:
@@ -218,89 +263,14 @@ class Incoming:
             raise Garbled(self.vendor, "answered with broken JSON") from None
 
 
-def _sendable(body: Any) -> Any:
-    """Large bytes as a file, which is sent piece by piece."""
-    return BytesIO(body) if isinstance(body, bytes) and len(body) > _LARGE_BYTES else body
-
-
-async def _error_body(response: aiohttp.ClientResponse) -> bytes:
+async def _error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
     """As much of it as comes in time: the status tells more than how the body ends."""
     raw = bytearray()
-    with suppress(TimeoutError, aiohttp.ClientError, OSError):
+    with suppress(*_FAULTS):
         async with asyncio.timeout(_ERROR_BODY_S):
-            while len(raw) < _ERROR_BODY_BYTES and (piece := await response.content.readany()):
+            while len(raw) < _ERROR_BODY_BYTES and (piece := await read()):
                 raw += piece
     return bytes(raw)
-
-
-def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """The error of an answer that is none: with the vendor's own words where they are short and plain."""
-    error = _error(raw)
-    message, code = _words(error)
-    if code == "engine_missing":  # an engine of this machine that nobody installed: the operator's to mend
-        return ConfigInvalid(f"{vendor}: {message}")
-    told = f"answered {status}" + (f": {message}" if message else "")
-    quota = code in {"insufficient_quota", "quota_exceeded"}
-    return Refused(
-        vendor,
-        told,
-        retryable=status in RETRYABLE_STATUS and not quota,
-        retry_after_s=_retry_after_s(headers, error),
-        status=status,
-        extra={"code": code} if code else None,
-    )
-
-
-def _error(raw: bytes) -> Mapping[str, Any]:
-    """What the body of an error tells: of its `error` or `detail`, a list's first, or else of all of it."""
-    try:
-        value = _first(loads(raw))
-    except ValueError:
-        return {}
-    if isinstance(value, dict):
-        value = _first(value.get("error") or value.get("detail") or value)
-    elif not isinstance(value, str):
-        value = {}
-    return value if isinstance(value, dict) else {"message": value}
-
-
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and value else value
-
-
-def _words(error: Mapping[str, Any]) -> tuple[str, str]:
-    message = error.get("message") or error.get("msg") or ""
-    codes = [code for name in ("code", "status", "type") if (code := error.get(name))]
-    named = [code for code in codes if isinstance(code, str)]
-    return " ".join(str(message).split())[:200], str(next(iter(named or codes), ""))[:64]
-
-
-def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, Any]) -> float | None:
-    if milliseconds := headers.get("retry-after-ms"):
-        return _seconds(milliseconds, per=1000)
-    given = headers.get("Retry-After")
-    if given is None:
-        return _retry_delay_s(error.get("details"))
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
-    except ValueError:
-        return _seconds(given)
-
-
-def _retry_delay_s(details: Any) -> float | None:
-    """The `RetryInfo` of Google's errors: `3s`."""
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and isinstance(delay := detail.get("retryDelay"), str):
-            return _seconds(delay.removesuffix("s"))
-    return None
-
-
-def _seconds(given: str, *, per: int = 1) -> float | None:
-    try:
-        seconds = float(given) / per
-    except ValueError:
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _worth_a_retry(error: BaseException) -> bool:
@@ -312,13 +282,6 @@ def _worth_a_retry(error: BaseException) -> bool:
     )
 
 
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, VendorError) and error.retry_after_s is not None:
-        return error.retry_after_s
-    return random.uniform(0.05, 0.25)  # noqa: S311 - jitter
-
-
 @contextmanager
 def map_errors(vendor: str) -> Iterator[None]:
     """Turn a fault of the network or of HTTP into a `VendorError`."""
@@ -326,9 +289,9 @@ def map_errors(vendor: str) -> Iterator[None]:
         yield
     except (aiohttp.ConnectionTimeoutError, aiohttp.ServerTimeoutError, TimeoutError) as error:
         raise TimedOut(vendor, "did not answer in time", retryable=True) from error
-    except (aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
+    except (BrokenAnswer, aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
         raise Garbled(vendor, "broke off its answer", retryable=True) from error
-    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
+    except (BadAddress, aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
         raise Unreachable(vendor, "has an address that is none") from error
     except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
         raise Unreachable(vendor, "was not reached", retryable=True) from error
@@ -346,17 +309,28 @@ async def _socket_or_error(
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         return response
     try:
-        raise _NoSocketError(response.status, await _error_body(response), response.headers)
+        raise _NoSocketError(response.status, await _error_body(response.content.readany), response.headers)
     finally:
         response.close()
 
 
 @asynccontextmanager
-async def open_vendor_http(*, request_limit: int = 0) -> AsyncIterator[VendorHttp]:
-    """The client of the process: no proxy from the environment, no cookies, connections kept for a minute."""
-    connector = aiohttp.TCPConnector(limit=request_limit, keepalive_timeout=60, ttl_dns_cache=60)
+async def open_vendor_http(
+    *,
+    client: ClientName = "lane",
+    idle_s: float = 60,
+    dns_servers: Sequence[tuple[str, int]] = (),
+) -> AsyncIterator[VendorHttp]:
+    """The client of the process: no proxy from the environment, no cookies, idle connections kept for `idle_s`.
+
+    `client` reads answers; WebSockets are aiohttp's in any case. Names are looked up at `dns_servers` where there
+    are any, else by the system.
+    """
+    resolver = DnsResolver(dns_servers) if dns_servers else aiohttp.ThreadedResolver()
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=idle_s, ttl_dns_cache=60, resolver=resolver)
     cookie_jar = aiohttp.DummyCookieJar()
     async with (
+        open_lane(resolver, idle_s=idle_s) as lane,
         aiohttp.ClientSession(
             connector=connector,
             cookie_jar=cookie_jar,
@@ -372,4 +346,4 @@ async def open_vendor_http(*, request_limit: int = 0) -> AsyncIterator[VendorHtt
             middlewares=(_socket_or_error,),
         ) as socket_session,
     ):
-        yield VendorHttp(session, socket_session)
+        yield VendorHttp(lane if client == "lane" else AiohttpClient(session), socket_session)

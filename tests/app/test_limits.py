@@ -204,6 +204,32 @@ def test_trusted_proxies_are_read_from_the_environment():
         Settings.from_env(ENVIRONMENT | {"PARLEY_TRUSTED_PROXIES": "the balancer"})
 
 
+def test_dns_servers_are_read_from_the_environment():
+    given = {"PARLEY_DNS": "10.0.0.2, 10.0.0.3:5353,2001:db8::1,[2001:db8::2]:5353"}
+    servers = (("10.0.0.2", 53), ("10.0.0.3", 5353), ("2001:db8::1", 53), ("2001:db8::2", 5353))
+    assert Settings.from_env(ENVIRONMENT | given).dns_servers == servers
+    assert Settings.from_env(ENVIRONMENT).dns_servers == ()
+    for wrong in ("a name", "10.0.0.2:0", "10.0.0.2:70000", "10.0.0.2:x", "[::1"):
+        with pytest.raises(SettingsError, match="PARLEY_DNS must be IP addresses"):
+            Settings.from_env(ENVIRONMENT | {"PARLEY_DNS": wrong})
+
+
+def test_client_for_vendors_is_chosen_by_the_environment():
+    read = Settings.from_env(ENVIRONMENT)
+    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("lane", 60, ())
+    given = {
+        "PARLEY_VENDOR_CLIENT": "aiohttp",
+        "PARLEY_VENDOR_IDLE_S": "5",
+        "HTTPS_PROXY": "http://p",
+        "all_proxy": "p",
+    }
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.vendor_client, read.vendor_idle_s) == ("aiohttp", 5)
+    assert read.ignored_proxies == ("HTTPS_PROXY", "all_proxy")
+    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be lane or aiohttp"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_VENDOR_CLIENT": "curl"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [

@@ -2,16 +2,30 @@
 
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 
 from tests.vendors.upstream import Upstream, running_upstream
+from vendors.lane.client import HttpLane, open_lane
 from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp, open_vendor_http
 
+BOTH_CLIENTS = {
+    *("test_transport", "test_openai_faults", "test_anthropic_twin", "test_gemini_twin", "test_google_twin"),
+    *("test_elevenlabs_twin", "test_azure_tts_faults", "test_azure_stt_faults"),
+}
+"""Modules whose tests of faults are run with either client of HTTP; the others with ours alone."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "http" in metafunc.fixturenames:
+        both = metafunc.module.__name__.rpartition(".")[2] in BOTH_CLIENTS
+        metafunc.parametrize("http", ["lane", "aiohttp"] if both else ["lane"], indirect=True)
+
 
 @pytest.fixture
-async def http() -> AsyncIterator[VendorHttp]:
-    async with open_vendor_http() as opened:
+async def http(request: pytest.FixtureRequest) -> AsyncIterator[VendorHttp]:
+    async with open_vendor_http(client=request.param) as opened:
         yield opened
 
 
@@ -26,3 +40,9 @@ async def sandbox() -> AsyncIterator[Running]:
     """All vendors of the sandbox on a port of this test."""
     async with listening() as running:
         yield running
+
+
+@pytest.fixture
+async def lane() -> AsyncIterator[HttpLane]:
+    async with open_lane(aiohttp.ThreadedResolver(), idle_s=60) as opened:
+        yield opened

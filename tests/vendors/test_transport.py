@@ -2,17 +2,22 @@
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from gzip import compress
 from typing import Any
 
 import pytest
 
 from streams.wire.codec import dumps
-from streams.wire.errors import ConfigInvalid
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.ids import REQUEST_ID
 from tests.vendors.upstream import Answer, Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable, VendorError
-from vendors.transport import Incoming, Outgoing, VendorHttp, refusal
+from vendors.refusals import refusal
+from vendors.sandbox.server import Running
+from vendors.transport import Incoming, Outgoing, VendorHttp
 
 SHORT = {"retry_after_ms": "10"}
 """Headers of an answer after which the second try comes soon."""
@@ -396,3 +401,67 @@ async def test_rest_behind_the_end_of_an_answer_is_waited_for_only_briefly(http:
         await answer.rest()
 
     assert loop.time() - begun < 1
+
+
+async def spoken(*pieces: bytes, fault: Exception | None = None) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+    if fault is not None:
+        raise fault
+
+
+async def test_body_may_be_sent_as_it_is_made_and_is_not_sent_twice(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, b"answer"), refusing(503, **SHORT), plain())
+
+    assert await ask(http, upstream.url, body=spoken(b"one ", b"", b"two")) == b"answer"
+    await failing(http, upstream.url, body=spoken(b"three"))
+
+    assert [seen.body for seen in upstream.seen] == [b"one two", b"three"]
+
+
+async def test_fault_of_who_makes_the_body_is_told_as_it_is(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain())
+
+    with pytest.raises(InvalidParameter, match="the audio is no audio"):
+        await ask(http, upstream.url, body=spoken(b"part", fault=InvalidParameter("the audio is no audio")))
+
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize("size", [70_000, 3 << 20])
+async def test_large_question_goes_out_whole(http: VendorHttp, upstream: Upstream, size: int):
+    upstream.will(plain(200, b"answer"))
+    large = bytes(range(256)) * (size // 256)
+
+    assert await ask(http, upstream.url, body=large) == b"answer"
+    assert upstream.seen[0].body == large
+
+
+async def test_answer_that_is_compressed_is_read_all_the_same(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, compress(b"answer" * 99), Content_Encoding="gzip"))
+
+    assert await ask(http, upstream.url) == b"answer" * 99
+
+
+async def test_answer_that_is_not_compressed_as_it_tells_is_garbled(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, b"answer", Content_Encoding="gzip"))
+
+    assert isinstance(await failing(http, upstream.url), Garbled)
+
+
+async def test_vendor_that_is_not_trusted_is_unreachable(http: VendorHttp, sandbox: Running):
+    fault = await failing(http, sandbox.broken_tls_url)
+
+    assert isinstance(fault, Unreachable)
+    assert fault.retryable
+
+
+async def test_id_of_the_request_goes_along(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain())
+    given = REQUEST_ID.set("r-1")
+    try:
+        await ask(http, upstream.url)
+    finally:
+        REQUEST_ID.reset(given)
+
+    assert upstream.seen[0].headers["X-Request-Id"] == "r-1"

@@ -99,38 +99,35 @@ class _Reply:
                 if event.data == b"[DONE]":
                     self.done = True
                     break
-                chunk = loads(event.data)
-                delta, why = _read(self._vendor, chunk)
-                text += delta
-                self._reason = why or self._reason
-                self.usage = _usage(chunk) or self.usage
+                text += self._read(loads(event.data))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is no JSON")
         return text
 
+    def _read(self, chunk: Any) -> str:
+        """The text of a chunk; it may hold no choice at all."""
+        if not isinstance(chunk, dict):
+            raise Garbled(self._vendor, "sent an event that is no object")
+        if error := chunk.get("error"):
+            told = error.get("message", "") if isinstance(error, dict) else error
+            raise Refused(self._vendor, f"broke off with an error: {str(told)[:200]}", retryable=True)
+        text = ""
+        try:
+            for choice in chunk.get("choices") or ():
+                delta = choice.get("delta") or {}
+                text += delta.get("content") or delta.get("refusal") or ""
+                if reason := choice.get("finish_reason"):
+                    self._reason = str(reason)
+        except (AttributeError, TypeError):
+            raise Garbled(self._vendor, "sent an event of an unknown form") from None
+        if (usage := chunk.get("usage")) is not None:
+            self.usage = _usage(usage) or self.usage
+        return text
 
-def _read(vendor: str, chunk: Any) -> tuple[str, str | None]:
-    """Text and finish reason of a chunk; it may hold no choice at all."""
-    if not isinstance(chunk, dict):
-        raise Garbled(vendor, "sent an event that is no object")
-    if error := chunk.get("error"):
-        told = error.get("message", "") if isinstance(error, dict) else error
-        raise Refused(vendor, f"broke off with an error: {str(told)[:200]}", retryable=True)
-    text, reason = "", None
-    try:
-        for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or {}
-            text += delta.get("content") or delta.get("refusal") or ""
-            reason = choice.get("finish_reason") or reason
-    except (AttributeError, TypeError):
-        raise Garbled(vendor, "sent an event of an unknown form") from None
-    return text, None if reason is None else str(reason)
 
-
-def _usage(chunk: dict[str, Any]) -> Usage | None:
-    usage = chunk.get("usage")
+def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -31,6 +31,8 @@ class Entry:
     """In the vendor's units: `input_tokens`, `output_tokens`, `characters`, `seconds`; of a cut call so far."""
     asked: dict[str, Any] = field(default_factory=dict)
     """What of the request is worth telling."""
+    request_id: str = ""
+    """What the client says of the request that it makes the call for."""
 
     @property
     def closed_ms(self) -> int | None:
@@ -51,6 +53,7 @@ class Entry:
             "outputs": self.outputs,
             "billed": dict(self.billed),
             "asked": self.asked,
+            "request_id": self.request_id,
         }
 
 
@@ -62,9 +65,9 @@ class Bill:
         self._changed = asyncio.Event()
         self._last_id = 0
 
-    def begin(self, vendor: str, stage: str, *, key: str, fault: str | None) -> Entry:
+    def begin(self, vendor: str, stage: str, *, key: str, fault: str | None, request_id: str = "") -> Entry:
         self._last_id += 1
-        entry = Entry(self._last_id, vendor, stage, key, fault, now_ms())
+        entry = Entry(self._last_id, vendor, stage, key, fault, now_ms(), request_id=request_id)
         self._entries.append(entry)
         self.tell()
         return entry

@@ -59,7 +59,8 @@ class Sandbox:
         counted = f"{dialect.vendor} {key}"
         fault = orders.fault if orders.has_fault(self._calls[counted]) else None
         self._calls[counted] += 1
-        entry = self.bill.begin(dialect.vendor, stage, key=orders.name, fault=fault)
+        request_id = request.headers.get("X-Request-Id", "")
+        entry = self.bill.begin(dialect.vendor, stage, key=orders.name, fault=fault, request_id=request_id)
         return Call(request, dialect, orders, entry, self.bill, fault)
 
     async def _answered(self, call: Call, handler: Handler) -> web.StreamResponse:

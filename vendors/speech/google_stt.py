@@ -51,7 +51,7 @@ class GoogleRecognition:
             **options.extra,
         }
 
-    def streams(self, audio_format: AudioFormat) -> bool:  # noqa: ARG002 - it takes whole files alone
+    def streams(self, audio_format: AudioFormat) -> bool:
         return False
 
     @asynccontextmanager

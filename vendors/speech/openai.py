@@ -56,7 +56,7 @@ class OpenAITranscription:
             **({"stream": "true"} if streams else {}),
         }
 
-    def streams(self, audio_format: AudioFormat) -> bool:  # noqa: ARG002 - it takes whole files alone
+    def streams(self, audio_format: AudioFormat) -> bool:
         return False
 
     @asynccontextmanager

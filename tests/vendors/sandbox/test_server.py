@@ -27,7 +27,8 @@ def chat(text: str = "repeat 5 words", *, stream: bool = True) -> dict[str, obje
 
 async def test_bill_tells_what_a_call_was_and_cost(ask: Asking):
     begun = now_ms()
-    async with ask.post(CHAT, chat(), "sandbox,name=me") as response:
+    headers = {"Authorization": "Bearer sandbox,name=me", "X-Request-Id": "request-1"}
+    async with ask.http.post(f"{ask.running.url}{CHAT}", json=chat(), headers=headers) as response:
         await response.read()
     async with ask.get("/_sandbox/calls") as response:
         (call,) = (await response.json())["calls"]
@@ -44,6 +45,7 @@ async def test_bill_tells_what_a_call_was_and_cost(ask: Asking):
         "outputs": 5,
         "billed": {"input_tokens": 3, "output_tokens": 5},
         "asked": {"model": "gpt-4o", "stream": True},
+        "request_id": "request-1",
     }
 
 

@@ -1,0 +1,103 @@
+"""Our client of HTTP by itself, and vendors whose every byte is a test's: a connection is played by a function."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from vendors.lane.answer import Answer
+from vendors.lane.client import HttpLane
+
+Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@asynccontextmanager
+async def asked(lane: HttpLane, url: str, **fields: Any) -> AsyncIterator[Answer]:
+    given = {"method": "POST", "headers": {}, "body": b"question", "connect_s": 5, "repeatable": True, **fields}
+    async with AsyncExitStack() as stack:
+        yield await lane.send(stack, url, **given)
+
+
+async def body(answer: Answer) -> bytes:
+    whole = b""
+    while piece := await answer.read():
+        whole += piece
+    return whole
+
+
+async def ask(lane: HttpLane, url: str, **fields: Any) -> bytes:
+    async with asked(lane, url, **fields) as answer:
+        return await body(answer)
+
+
+class Vendor:
+    """Answers as its `answers` say, one after the other and then the last again; `None`: it hangs up."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers = answers
+        self.requests: list[tuple[int, bytes]] = []
+        """The number of its connection, and the request."""
+        self.connections = 0
+        self.left = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        number = self.connections
+        while True:
+            try:
+                asked = await request(reader)
+            except asyncio.IncompleteReadError:
+                self.left.set()
+                raise
+            self.requests.append((number, asked))
+            answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
+            if answer is None:
+                return
+            writer.write(answer)
+
+
+@asynccontextmanager
+async def played(play: Play, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """The URL of a server; each connection is closed when `play` has ended, and `play` with the block."""
+    async with asyncio.TaskGroup() as tasks:
+        running: set[asyncio.Task[None]] = set()
+
+        def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            running.add(tasks.create_task(one(reader, writer)))
+
+        async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await play(reader, writer)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(begin, "127.0.0.1", 0, ssl=tls)
+        try:
+            yield f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        finally:
+            server.close()
+            for task in running:
+                task.cancel()
+
+
+async def request(reader: asyncio.StreamReader) -> bytes:
+    """Head and body of a request whose body has a length."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    _, given, length = head.partition(b"Content-Length: ")
+    body = await reader.readexactly(int(length.split(b"\r\n", 1)[0])) if given else b""
+    return head + body
+
+
+async def gone(reader: asyncio.StreamReader) -> None:
+    """Wait until the caller has left, whatever it sends before."""
+    try:
+        while await reader.read(1 << 16):
+            pass
+    except ConnectionError:
+        pass

@@ -1,0 +1,89 @@
+"""aiohttp's client in the place of our own: what `PARLEY_VENDOR_CLIENT=aiohttp` chooses."""
+
+from collections.abc import AsyncIterable, Mapping
+from contextlib import AsyncExitStack
+from io import BytesIO
+
+import aiohttp
+from multidict import CIMultiDictProxy
+
+from streams.wire.errors import ServiceError
+from vendors.lane.errors import BadHeader
+
+_LARGE_BYTES = 1024 * 1024
+
+
+class AiohttpAnswer:
+    """An answer of aiohttp's."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        return self._response.headers
+
+    @property
+    def content_type(self) -> str:
+        return self._response.content_type
+
+    @property
+    def whole(self) -> bool:
+        return self._response.content.is_eof()
+
+    async def read(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except aiohttp.ClientConnectionError as error:
+            if isinstance(error.__cause__, ServiceError):
+                raise error.__cause__ from None
+            raise
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class AiohttpClient:
+    """Takes and gives what `HttpLane` does."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def send(
+        self,
+        stack: AsyncExitStack,
+        url: str,
+        *,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterable[bytes] | None,
+        connect_s: float,
+        repeatable: bool,
+    ) -> AiohttpAnswer:
+        """As `HttpLane.send`; it never sends a request twice by itself, whatever is `repeatable`."""
+        try:
+            response = await self._session.request(
+                method,
+                url,
+                data=_sendable(body),
+                headers=headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s, connect=connect_s),
+            )
+        except aiohttp.ClientConnectionError as error:
+            if isinstance(error.__cause__, ServiceError):  # of who makes the body
+                raise error.__cause__ from None
+            raise
+        except ValueError as error:
+            if isinstance(error, aiohttp.ClientError):
+                raise
+            raise BadHeader(str(error)) from None
+        answer = AiohttpAnswer(response)
+        stack.callback(answer.close)
+        return answer
+
+
+def _sendable(body: bytes | AsyncIterable[bytes] | None) -> object:
+    """Large bytes as a file, which is sent piece by piece."""
+    return BytesIO(body) if isinstance(body, bytes) and len(body) > _LARGE_BYTES else body

@@ -1,0 +1,108 @@
+"""A client of HTTP/1.1 for answers that come in many small parts: whole bodies or chunks out, bytes in.
+
+It follows no redirect, keeps no cookie, knows no proxy and asks for bodies as they are. Not for `HEAD`.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+
+from aiohappyeyeballs import start_connection
+from aiohttp.abc import AbstractResolver
+
+from streams.tasks import background
+from vendors.lane.answer import Answer
+from vendors.lane.connection import Connection
+from vendors.lane.lookup import Lookup
+from vendors.lane.pool import Pool
+from vendors.lane.request import Origin, address_of, head_of
+
+_SECOND_ADDRESS_S = 0.25
+"""So long the first address of a name has before the next is tried beside it."""
+
+
+class HttpLane:
+    """Connections to all vendors."""
+
+    def __init__(self, pool: Pool, lookup: Lookup, tls: ssl.SSLContext) -> None:
+        self._pool = pool
+        self._lookup = lookup
+        self._tls = tls
+
+    async def send(
+        self,
+        stack: AsyncExitStack,
+        url: str,
+        *,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterable[bytes] | None,
+        connect_s: float,
+        repeatable: bool,
+    ) -> Answer:
+        """The answer, its head read; left with `stack`, which also owns what still sends the body.
+
+        A connection that was kept may end just as it is used: a `repeatable` request without a byte of an answer
+        is then sent once more at once, over a new connection. One that must not be sent twice has a new one to
+        begin with.
+
+        `BadAddress`, `BadHeader`; `OSError`: no connection; `TimeoutError`: none in `connect_s`; `BrokenAnswer`.
+        What `body` raises is raised here or by the answer's `read`.
+        """
+        address = address_of(url)
+        whole = b"" if body is None else body if isinstance(body, bytes) else None
+        head = head_of(method, address, headers, body_bytes=None if whole is None else len(whole))
+        if whole is not None and repeatable and (kept := self._pool.take(address.origin)) is not None:
+            answer = kept.begin(head, whole)
+            stack.callback(answer.close)
+            try:
+                await answer.head()
+            except OSError:
+                if answer.begun:
+                    raise
+            else:
+                return answer
+        connection = await self._connect(address.origin, connect_s)
+        answer = connection.begin(head, whole)
+        if body is not None and not isinstance(body, bytes):
+            await stack.enter_async_context(background(connection.send_chunks(answer, body)))
+        stack.callback(answer.close)
+        await answer.head()
+        return answer
+
+    async def _connect(self, origin: Origin, connect_s: float) -> Connection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(connect_s):
+            addresses = await self._lookup.addresses(origin.host, origin.port)
+            sock = await start_connection(addresses, happy_eyeballs_delay=_SECOND_ADDRESS_S, interleave=1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _, connection = await loop.create_connection(
+                lambda: Connection(origin, self._pool),
+                sock=sock,
+                ssl=self._tls if origin.tls else None,
+                server_hostname=origin.host if origin.tls else None,
+            )
+        self._pool.add(connection)
+        return connection
+
+
+@asynccontextmanager
+async def open_lane(
+    resolver: AbstractResolver, *, idle_s: float, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HttpLane]:
+    """A client whose connections are closed with the block. `tls`: in place of what the system trusts."""
+    pool = Pool(idle_s=idle_s)
+    try:
+        yield HttpLane(pool, Lookup(resolver), tls or _system_tls())
+    finally:
+        await pool.close()
+
+
+@cache
+def _system_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -1,0 +1,13 @@
+"""What goes wrong beside the network's own `OSError` and `TimeoutError`."""
+
+
+class BadAddress(Exception):
+    """No URL of HTTP."""
+
+
+class BadHeader(Exception):
+    """HTTP cannot send it."""
+
+
+class BrokenAnswer(Exception):
+    """What came is no HTTP, is not what its headers tell, or ended before its end."""

@@ -1,0 +1,77 @@
+"""A request of HTTP as bytes, and where it is sent."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from yarl import URL
+
+from vendors.lane.errors import BadAddress, BadHeader
+
+_PORTS = {"http": 80, "https": 443}
+_BODILESS = frozenset({"GET", "DELETE", "OPTIONS"})
+
+
+class Origin(NamedTuple):
+    """What connections are kept for."""
+
+    tls: bool
+    host: str
+    port: int
+
+
+class Address(NamedTuple):
+    origin: Origin
+    target: str
+    """Path and query as they are sent."""
+    defaults: tuple[tuple[str, str, str], ...]
+    """Headers that are sent unless the call has its own: name in lower case, name, value."""
+
+
+@lru_cache(maxsize=1024)
+def address_of(url: str) -> Address:
+    """`BadAddress` where it is none."""
+    try:
+        parts = URL(url)
+        port = parts.port or _PORTS[parts.scheme]
+        host = parts.host
+        authority = parts.host_port_subcomponent
+    except (ValueError, KeyError):
+        raise BadAddress("no URL of HTTP") from None
+    if not host or not authority:
+        raise BadAddress("a URL without a host")
+    defaults = [
+        ("host", "Host", authority),
+        ("accept", "Accept", "*/*"),
+        ("accept-encoding", "Accept-Encoding", "identity"),  # a compressed delta comes late, and costs more
+        ("user-agent", "User-Agent", "Parley"),
+    ]
+    if parts.user is not None:
+        key = b64encode(f"{parts.user}:{parts.password or ''}".encode()).decode()
+        defaults.append(("authorization", "Authorization", f"Basic {key}"))
+    origin = Origin(parts.scheme == "https", host.rstrip("."), port)
+    return Address(origin, parts.raw_path_qs or "/", tuple(defaults))
+
+
+def head_of(method: str, address: Address, headers: Mapping[str, str], *, body_bytes: int | None) -> bytes:
+    """The head of a request. `body_bytes`: of a body that is not known yet, none: it is sent in chunks.
+
+    `BadHeader` where one holds what HTTP cannot send.
+    """
+    own = {name.lower() for name in headers}
+    lines = [f"{method} {address.target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for key, name, value in address.defaults if key not in own]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if body_bytes is None:
+        lines.append("Transfer-Encoding: chunked")
+    elif body_bytes or method not in _BODILESS:
+        lines.append(f"Content-Length: {body_bytes}")
+    head = "\r\n".join(lines) + "\r\n\r\n"
+    ends = len(lines) + 1
+    if head.count("\r") != ends or head.count("\n") != ends or "\0" in head:
+        raise BadHeader("it holds the end of a line")
+    try:
+        return head.encode()
+    except UnicodeEncodeError:
+        raise BadHeader("it holds half of a character") from None

@@ -1,0 +1,82 @@
+"""What a vendor tells where it refuses: its status, its words, the time that it asks for."""
+
+import math
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from streams.wire.codec import loads, now_ms
+from streams.wire.errors import ConfigInvalid, ServiceError
+from vendors.errors import Refused
+
+RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
+
+
+def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """The error of an answer that is none: with the vendor's own words where they are short and plain."""
+    error = _error(raw)
+    message, code = _words(error)
+    if code == "engine_missing":  # an engine of this machine that nobody installed: the operator's to mend
+        return ConfigInvalid(f"{vendor}: {message}")
+    told = f"answered {status}" + (f": {message}" if message else "")
+    quota = code in {"insufficient_quota", "quota_exceeded"}
+    return Refused(
+        vendor,
+        told,
+        retryable=status in RETRYABLE_STATUS and not quota,
+        retry_after_s=_retry_after_s(headers, error),
+        status=status,
+        extra={"code": code} if code else None,
+    )
+
+
+def _error(raw: bytes) -> Mapping[str, Any]:
+    """What the body of an error tells: of its `error` or `detail`, a list's first, or else of all of it."""
+    try:
+        value = _first(loads(raw))
+    except ValueError:
+        return {}
+    if isinstance(value, dict):
+        value = _first(value.get("error") or value.get("detail") or value)
+    elif not isinstance(value, str):
+        value = {}
+    return value if isinstance(value, dict) else {"message": value}
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _words(error: Mapping[str, Any]) -> tuple[str, str]:
+    message = error.get("message") or error.get("msg") or ""
+    codes = [code for name in ("code", "status", "type") if (code := error.get(name))]
+    named = [code for code in codes if isinstance(code, str)]
+    return " ".join(str(message).split())[:200], str(next(iter(named or codes), ""))[:64]
+
+
+def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, Any]) -> float | None:
+    if milliseconds := headers.get("retry-after-ms"):
+        return _seconds(milliseconds, per=1000)
+    given = headers.get("Retry-After")
+    if given is None:
+        return _retry_delay_s(error.get("details"))
+    try:
+        return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
+    except ValueError:
+        return _seconds(given)
+
+
+def _retry_delay_s(details: Any) -> float | None:
+    """The `RetryInfo` of Google's errors: `3s`."""
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict) and isinstance(delay := detail.get("retryDelay"), str):
+            return _seconds(delay.removesuffix("s"))
+    return None
+
+
+def _seconds(given: str, *, per: int = 1) -> float | None:
+    try:
+        seconds = float(given) / per
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
