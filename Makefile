@@ -5,10 +5,10 @@ INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format lint types layers locks bench soak lock clean
+.PHONY: help run test check format lint types layers locks bench bench-full bench-failover soak lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
 
 run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT=... chooses another)
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
@@ -33,8 +33,14 @@ layers: $(INSTALLED)
 locks:
 	@! grep -n '://' $(LOCKS)
 
-bench: $(INSTALLED) ## measure it: latency, events, CPU, memory (figures and how to read them: bench/report.md)
-	@$(VENV)/bin/python -m bench.load --spawn --scenario quick
+bench: $(INSTALLED) ## measure it beside the barest relay: CPU, latency, memory (how to read it: bench/report.md)
+	@$(VENV)/bin/python -m bench.versus
+
+bench-full: $(INSTALLED) ## the same in the numbers that count, into bench/report.md (a quarter of an hour)
+	@$(VENV)/bin/python -m bench.versus --full --report bench/report.md
+
+bench-failover: $(INSTALLED) ## play every fault of a vendor at every stage (what came of each: bench/failover.md)
+	@$(VENV)/bin/python -m bench.failover
 
 soak: $(INSTALLED) ## run the tests that take great numbers and minutes
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
