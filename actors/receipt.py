@@ -33,6 +33,11 @@ class Receipt:
         self._waited_s = waited_s
         self._overhead_ms: int | None = None
 
+    @property
+    def arrived(self) -> float:
+        """When the request's head was there, by `time.monotonic()`."""
+        return self._arrived
+
     def mark(self, stage: Stage) -> None:
         """Note the first time that `stage` is reached."""
         if stage not in self._marks:

@@ -88,18 +88,18 @@ class Lane:
     def __init__(self, at_once: int, waiting: int) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._waiting_limit = waiting
-        self._waiting = 0
+        self.waiting = 0
         self.busy = 0
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        if self._free.locked() and self._waiting >= self._waiting_limit:
+        if self._free.locked() and self.waiting >= self._waiting_limit:
             raise LaneFull
-        self._waiting += 1
+        self.waiting += 1
         try:
             await self._free.acquire()
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
         self.busy += 1
         try:
             yield

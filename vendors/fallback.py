@@ -9,17 +9,16 @@ from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
 import structlog
-from prometheus_client import Counter
 
 from streams.tasks import background
 from streams.wire.errors import ServiceError
+from vendors import tally
 from vendors.errors import Empty, TimedOut
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.meter import FREE, Meter, UnitPrice
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
-ATTEMPTS = Counter("parley_vendor_attempts", "Attempts by outcome", ["stage", "vendor", "outcome"])
 
 Stage = Literal["stt", "llm", "tts", "assess"]
 Outcome = Literal["won", "failed", "hedged", "canceled"]
@@ -67,6 +66,8 @@ class Account:
     vendor: str
     meter: Meter
     price: UnitPrice
+    begun: float = 0
+    """By `time.monotonic()`, which is the loop's clock too."""
     accepted: bool = False
     """Whether the vendor took the call: one that it refused used nothing."""
     outcome: Outcome = "canceled"
@@ -100,7 +101,7 @@ def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[
     def refuse() -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         raise fault.with_traceback(None)  # a kept fault must not gather the frames of every stream that meets it
 
-    return Attempt(strategy, stage, "none", refuse, lambda _: True, first_output_s=1, between_s=1)
+    return Attempt(strategy, stage, tally.NO_VENDOR, refuse, lambda _: True, first_output_s=1, between_s=1)
 
 
 class AllStrategiesFailed(ServiceError):
@@ -153,7 +154,9 @@ class _Try(Generic[Item]):
         self._begun = self._loop.time()
         self._due_from = self._begun
         self._meter = attempt.meter()
-        self._account = Account(attempt.strategy, attempt.stage, attempt.vendor, self._meter, attempt.price)
+        self._account = Account(
+            attempt.strategy, attempt.stage, attempt.vendor, self._meter, attempt.price, begun=self._begun
+        )
         self.accounts = accounts
         self._over = False
         self._held: list[Item] = []
@@ -174,7 +177,9 @@ class _Try(Generic[Item]):
             self._failed(error)
             await stack.aclose()
             return False
-        self.attempt.gate.answered(self._loop.time() - self._due_from)
+        after_s = self._loop.time() - self._due_from
+        self.attempt.gate.answered(after_s)
+        tally.had_output(self.attempt.stage, self.attempt.vendor, after_s=after_s)
         self._account.first_output_ms = self._elapsed_ms()
         return True
 
@@ -265,7 +270,9 @@ class _Try(Generic[Item]):
         if not self._over:
             self._over = True
             self._account.elapsed_ms = self._elapsed_ms()
-            ATTEMPTS.labels(self.attempt.stage, self.attempt.vendor, self._account.outcome).inc()
+            attempt = self.attempt
+            elapsed_s = self._loop.time() - self._begun
+            tally.ended(attempt.stage, attempt.vendor, self._account.outcome, elapsed_s=elapsed_s)
 
     def _elapsed_ms(self) -> int:
         return round((self._loop.time() - self._begun) * 1000)

@@ -17,6 +17,7 @@ from vendors.errors import Refused, VendorError
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
 BUSY = Gauge("parley_lane_busy", "Calls under way", ["account"])
+WAITING = Gauge("parley_lane_waiting", "Calls that wait for a place", ["account"])
 
 Hedge = float | Literal["auto"]
 
@@ -51,6 +52,8 @@ class Gate:
         self._skipped = SKIPPED.labels(account)
         self._open = OPEN.labels(account)
         self._busy = BUSY.labels(account)
+        lane = self._lane
+        WAITING.labels(account).set_function(lambda: lane.waiting)
 
     @asynccontextmanager
     async def call(self, vendor: str) -> AsyncIterator[None]:

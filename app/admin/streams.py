@@ -1,0 +1,98 @@
+"""The operator's view of the streams that live in this process."""
+
+import time
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from actors.actor import Actor
+from app.caller import Access
+from app.endpoint import Call, Endpoint
+from app.notes import Notes
+from storage.kinds.apps import APPS
+from streams.wire.errors import ItemNotFound
+from streams.wire.model import Model, QueryInt
+
+LIVE = Notes(errors=(ItemNotFound("app other does not exist"),))
+
+Kind = Literal["conversation", "tts", "pronunciation"]
+
+
+class LiveQuery(Model):
+    app: str | None = None
+    kind: Kind | None = None
+    size: Annotated[QueryInt, Field(ge=1, le=1000)] = 100
+
+
+class StreamRow(Model):
+    stream_id: str
+    kind: Kind
+    app: str
+    user_id: str
+    age_ms: int
+    """Since its request came."""
+    state: Literal["hearing", "answering", "stopping", "settling"]
+    """Its input comes; it is answered; it was told to stop; all is said and is being kept."""
+    readers: int
+    events: int
+    bytes: int
+    """Of all its events so far."""
+    lag_bytes: int
+    """What its slowest reader has not taken."""
+    request_id: str
+
+
+class LiveReply(Model):
+    streams: list[StreamRow]
+    total: int
+    """How many there are, `size` apart."""
+
+
+async def live(call: Call, query: LiveQuery) -> LiveReply:
+    """List the streams that live, the oldest first.
+
+    These are those of the process that answers. Where several share a port, each answers for itself on its own
+    (`PARLEY_METRICS_PORT` and its number).
+    """
+    actors = [
+        actor
+        for actor in call.services.supervisor.live()
+        if query.app in {None, actor.ctx.owner.app_id} and query.kind in {None, actor.kind}
+    ]
+    if not actors and query.app is not None and not call.services.configs.exists(APPS, query.app):
+        raise ItemNotFound(f"app {query.app} does not exist")
+    actors.sort(key=lambda actor: actor.ctx.receipt.arrived)
+    return LiveReply(streams=[_row(actor) for actor in actors[: query.size]], total=len(actors))
+
+
+def _row(actor: Actor) -> StreamRow:
+    ctx, log = actor.ctx, actor.log
+    return StreamRow.model_validate(
+        {
+            "stream_id": ctx.stream_id,
+            "kind": actor.kind,
+            "app": ctx.owner.app_id,
+            "user_id": ctx.owner.user_id,
+            "age_ms": round((time.monotonic() - ctx.receipt.arrived) * 1000),
+            "state": actor.state,
+            "readers": actor.readers,
+            "events": log.last_id,
+            "bytes": log.size_bytes,
+            "lag_bytes": log.lag,
+            "request_id": ctx.request_id,
+        }
+    )
+
+
+STREAM_ROUTES: list[Endpoint] = [
+    Endpoint(
+        "GET",
+        "/admin/api/streams",
+        live,
+        access=Access.ADMIN,
+        query=LiveQuery,
+        reply=LiveReply,
+        tag="admin",
+        notes=LIVE,
+    )
+]

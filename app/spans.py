@@ -1,0 +1,97 @@
+"""A stream that has ended as spans: what its receipt and its attempts tell, no word that was said."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from actors.context import StreamContext
+from vendors.fallback import Account
+
+_AFTER: Mapping[str, Sequence[str]] = {
+    "admission": (),
+    "input": (),
+    "stt": ("input",),
+    "first_token": ("stt", "input"),
+    "first_text": ("first_token",),
+    "first_sentence": ("first_text",),
+    "first_audio": ("first_sentence", "input"),
+}
+"""What each stage begins with: the first of these that was reached, else the request's head."""
+_NO_FAULT_OF_OURS = frozenset({"end", "canceled", "invalid_parameter", "invalid_operation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Times are nanoseconds of the Unix clock."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    attributes: Mapping[str, str | int]
+    kind: Literal["stream", "stage", "attempt"] = "stage"
+    failed: bool = False
+    first_output_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One stream, and under it its stages and attempts; `parent` is the request's `traceparent`."""
+
+    parent: str
+    root: Span
+    children: Sequence[Span]
+
+
+def trace_of(ctx: StreamContext, kind: str, outcome: str, *, parent: str) -> Trace:
+    """What is to be told of `ctx`; nothing in it holds the stream."""
+    begin_ns = time.time_ns() - round((time.monotonic() - ctx.receipt.arrived) * 1e9)
+    marks = dict(ctx.receipt.latency_ms)
+    overhead_ms = marks.pop("overhead", None)
+    total = marks.pop("total", max(marks.values(), default=0))
+    attributes: dict[str, str | int] = {
+        "parley.stream_id": ctx.stream_id,
+        "parley.request_id": ctx.request_id,
+        "parley.app": ctx.owner.app_id,
+        "parley.kind": kind,
+        "parley.outcome": outcome,
+    }
+    if overhead_ms is not None:
+        attributes["parley.overhead_ms"] = overhead_ms
+    failed = outcome not in _NO_FAULT_OF_OURS
+    root = Span(kind, begin_ns, _later(begin_ns, total), attributes, "stream", failed=failed)
+    attempts = [_attempt(account, begin_ns, ctx.receipt.arrived) for account in ctx.attempts]
+    return Trace(parent, root, [*_stages(marks, total, begin_ns), *attempts])
+
+
+def _stages(marks: Mapping[str, int], total: int, begin_ns: int) -> Iterator[Span]:
+    for stage, before in _AFTER.items():
+        if stage in marks:
+            since = next((marks[name] for name in before if name in marks), 0)
+            yield Span(stage, _later(begin_ns, min(since, marks[stage])), _later(begin_ns, marks[stage]), {})
+    last = max(marks.values(), default=0)
+    yield Span("end", _later(begin_ns, min(last, total)), _later(begin_ns, total), {})
+
+
+def _attempt(account: Account, begin_ns: int, arrived: float) -> Span:
+    begun_ns = begin_ns + round((account.begun - arrived) * 1e9)
+    attributes: dict[str, str | int] = {
+        "parley.strategy": account.strategy,
+        "parley.vendor": account.vendor,
+        "parley.outcome": account.outcome,
+    }
+    if account.error is not None:
+        attributes["error.type"] = account.error.error_type
+    return Span(
+        f"attempt {account.stage}",
+        begun_ns,
+        _later(begun_ns, account.elapsed_ms),
+        attributes,
+        "attempt",
+        failed=account.outcome == "failed",
+        first_output_ns=None if account.first_output_ms is None else _later(begun_ns, account.first_output_ms),
+    )
+
+
+def _later(begin_ns: int, after_ms: int) -> int:
+    return begin_ns + after_ms * 1_000_000

@@ -1,0 +1,54 @@
+"""A fault of ours ends one stream: an event, a line with the stack, a count."""
+
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from actors.context import StreamContext
+from tests.actors.test_actor import actor_of, names, play
+
+
+async def release() -> None:
+    return None
+
+
+def crashes() -> float:
+    return REGISTRY.get_sample_value("parley_stream_crashes_total", {"kind": "test"}) or 0
+
+
+def ended(outcome: str) -> float:
+    return REGISTRY.get_sample_value("parley_streams_ended_total", {"kind": "test", "outcome": outcome}) or 0
+
+
+async def test_crash_is_one_event_one_line_with_the_stack_and_one_count() -> None:
+    async def crash(_: StreamContext) -> dict:
+        raise RuntimeError("a bug")
+
+    before, failed = crashes(), ended("internal")
+    actor = actor_of(crash, release)
+    with capture_logs() as lines:
+        await actor.run()
+    assert await names(actor) == ["start", "error"]
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert (line["event"], line["stream_id"]) == ("stream.crashed", "stream")
+    assert str(line["exc_info"]) == "a bug"
+    assert line["exc_info"].__traceback__ is not None
+    assert (crashes(), ended("internal")) == (before + 1, failed + 1)
+
+
+async def test_end_is_reported_once_with_its_times() -> None:
+    before, good = crashes(), ended("end")
+    actor = actor_of(play, release)
+    with capture_logs() as lines:
+        await actor.run()
+    (line,) = [line for line in lines if line["event"] == "stream.ended"]
+    assert (line["outcome"], line["events"], line["user_id"]) == ("end", 2, "user")
+    assert line["total"] >= 0
+    assert (crashes(), ended("end")) == (before, good + 1)
+
+
+async def test_who_wants_to_know_is_told_of_the_end_once() -> None:
+    told = []
+    actor = actor_of(play, release)
+    actor.ctx.on_end = lambda ctx, kind, outcome: told.append((ctx.stream_id, kind, outcome))
+    await actor.run()
+    assert told == [("stream", "test", "end")]

@@ -1,0 +1,162 @@
+"""What `/metrics` tells of streams and of the vendors behind them."""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+from aiohttp import AddrInfoType, ClientSession, TCPConnector
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import all_events, events
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class Scrape:
+    """The metrics of the moment."""
+
+    def __init__(self, text: str) -> None:
+        self.samples: Samples = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def __call__(self, name: str, **labels: str) -> float:
+        return self.samples.get((name, frozenset(labels.items())), 0)
+
+
+async def scrape(server: Server) -> Scrape:
+    async with server.http.get(f"{server.url}/metrics") as response:
+        assert response.status == 200
+        return Scrape(await response.text())
+
+
+async def until(server: Server, name: str, least: float, **labels: str) -> Scrape:
+    """Ask until the metric is as large."""
+    async with asyncio.timeout(20):
+        while (found := await scrape(server))(name, **labels) < least:
+            pass
+    return found
+
+
+async def test_times_of_a_stream_are_those_of_its_receipt(talk: Talk, strategy, server: Server) -> None:
+    await strategy("good", "say:Here I am")
+    before = await scrape(server)
+    told = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
+    after = await scrape(server)
+
+    def grew(name: str, stage: str) -> float:
+        labels = {"kind": "conversation", "stage": stage}
+        return after(name, **labels) - before(name, **labels)
+
+    for stage in ("first_text", "total", "overhead"):
+        assert grew("parley_stream_seconds_count", stage) == 1
+        assert grew("parley_stream_seconds_sum", stage) == pytest.approx(told[stage] / 1000)
+    for stage in ("stt", "first_audio"):
+        assert grew("parley_stream_seconds_count", stage) == 0
+
+
+async def test_buckets_reach_from_five_milliseconds_to_a_minute(talk: Talk, strategy, server: Server) -> None:
+    await strategy("good", "say:Hello")
+    await talk.turn("Hello", "good")
+    found = await scrape(server)
+    bounds = [
+        dict(labels)["le"]
+        for name, labels in found.samples
+        if name == "parley_stream_seconds_bucket" and {("kind", "conversation"), ("stage", "total")} <= labels
+    ]
+    finite = sorted(float(bound) for bound in bounds if bound != "+Inf")
+    assert (finite[0], finite[-1]) == (0.005, 60)
+    assert "+Inf" in bounds
+
+
+async def test_attempts_are_counted_and_timed_by_vendor(talk: Talk, strategy, server: Server) -> None:
+    await strategy("bad", "refuse:503")
+    await strategy("good", "say:Here I am")
+    before = await scrape(server)
+    await talk.turn("Hello", "unknown", "bad", "good")
+    after = await scrape(server)
+
+    def grew(name: str, **labels: str) -> float:
+        return after(name, stage="llm", **labels) - before(name, stage="llm", **labels)
+
+    assert grew("parley_vendor_attempts_total", vendor="none", outcome="failed") == 1
+    assert grew("parley_vendor_attempts_total", vendor="vendor_b_llm", outcome="failed") == 1
+    assert grew("parley_vendor_attempts_total", vendor="vendor_b_llm", outcome="won") == 1
+    assert grew("parley_attempt_first_output_seconds_count", vendor="vendor_b_llm") == 1
+    assert grew("parley_attempt_seconds_count", vendor="vendor_b_llm") == 2
+    assert grew("parley_attempt_seconds_count", vendor="none") == 0
+    first_output_s = grew("parley_attempt_first_output_seconds_sum", vendor="vendor_b_llm")
+    assert 0 <= first_output_s <= grew("parley_attempt_seconds_sum", vendor="vendor_b_llm")
+
+
+async def test_gauges_follow_what_lives(talk: Talk, strategy, server: Server, vendor) -> None:
+    await strategy("slow", "slow:Once upon")
+    async with talk.say("Hello", "slow") as response:
+        seen = events(response)
+        while (await anext(seen)).name != "assistant_output_chunk":
+            pass
+        found = await scrape(server)
+        assert found("parley_streams_live", kind="conversation") == 1
+        assert found("parley_stream_readers") == 1
+        assert 100 < found("parley_logs_bytes") < 10_000
+        assert found("parley_reader_lag_bytes") == 0
+        vendor.release.set()
+        async for _ in seen:
+            pass
+    await server.services.supervisor.idle()
+    found = await scrape(server)
+    assert found("parley_streams_live", kind="conversation") == 0
+    assert found("parley_stream_readers") == found("parley_logs_bytes") == 0
+
+
+async def test_reader_that_does_not_read_lags(talk: Talk, strategy, server: Server, listener) -> None:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # else the system takes megabytes
+    await strategy("long", "many:100000")
+    async with ClientSession(connector=TCPConnector(socket_factory=_narrow)) as http:
+        slow = Talk(replace(server, http=http), talk.uid, talk.token)
+        async with slow.say("Hello", "long") as response:
+            found = await until(server, "parley_reader_lag_bytes", 10_000)
+            assert found("parley_logs_bytes") >= found("parley_reader_lag_bytes")
+            assert (await all_events(response))[-1].name == "end"
+    await server.services.supervisor.idle()
+    assert (await scrape(server))("parley_reader_lag_bytes") == 0
+
+
+def _narrow(address: AddrInfoType) -> socket.socket:
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+    return made
+
+
+async def test_calls_that_wait_for_a_place_are_told(talk: Talk, strategy, server: Server, vendor) -> None:
+    account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test", "concurrency": 1}
+    await strategy("slow", "slow:Once upon")
+    await server.services.configs.put("default", "vendor_accounts", "test", account, author="test")
+    labels = {"account": "default/test"}
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(talk.say("Hello", "slow"))
+        await until(server, "parley_lane_busy", 1, **labels)
+        second = await stack.enter_async_context(talk.say("Hello", "slow"))
+        found = await until(server, "parley_lane_waiting", 1, **labels)
+        assert found("parley_lane_busy", **labels) == 1
+        vendor.release.set()
+        assert (await all_events(first))[-1].name == (await all_events(second))[-1].name == "end"
+    assert (await scrape(server))("parley_lane_waiting", **labels) == 0
+
+
+async def test_whole_text_is_what_prometheus_reads(talk: Talk, strategy, server: Server) -> None:
+    await strategy("good", "say:Hello")
+    await talk.turn("Hello", "good")
+    async with server.http.get(f"{server.url}/metrics") as response:
+        assert response.content_type == "text/plain"
+        text = await response.text()
+    heads = [line for line in text.splitlines() if line.startswith("# TYPE ")]
+    assert len(heads) == len({line.split()[2] for line in heads}), "every metric stands once"
+    assert text.endswith("\n")
+    assert "process_resident_memory_bytes" in text

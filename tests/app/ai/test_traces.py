@@ -1,0 +1,265 @@
+"""Where an operator collects traces, each stream is a span with its stages and attempts below it."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from app.services import open_services
+from app.settings import Settings, SettingsError
+from deploy.seeds import seed
+from tests.app.ai.collector import Collector, attributes, running_collector
+from tests.app.ai.conftest import Talk
+from tests.servers import MASTER_KEY, SERVER_KEY, running_server
+from tests.sse_client import all_events
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+ENV = {
+    "DATABASE_URL": "postgresql:///parley",
+    "REDIS_URL": "redis://127.0.0.1",
+    "PARLEY_MASTER_KEY": MASTER_KEY,
+    "PARLEY_ADMIN_TOKEN": "an operator of the tests",
+}
+MS = 1_000_000
+
+
+@pytest.fixture
+async def collector() -> AsyncIterator[Collector]:
+    async with running_collector() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(settings: Settings, collector: Collector) -> Settings:
+    return replace(settings, traces_url=collector.url)
+
+
+def named(spans: list[Span], name: str) -> Span:
+    return next(span for span in spans if span.name == name)
+
+
+def lost() -> float:
+    return REGISTRY.get_sample_value("parley_traces_lost_total") or 0
+
+
+async def test_stream_is_a_span_with_its_stages_and_attempts_below(talk: Talk, strategy, collector) -> None:
+    await strategy("bad", "refuse:503")
+    await strategy("good", "say:Here I am")
+    talk.headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "X-Request-Id": "a-request"}
+    end = (await talk.turn("Hello", "bad", "good"))[-1].content
+
+    root, children = await collector.trace()
+
+    assert (root.name, root.kind) == ("conversation", Span.SPAN_KIND_SERVER)
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
+    about = attributes(root)
+    assert len(about.pop("parley.stream_id")) == 32
+    assert about == {
+        "parley.request_id": "a-request",
+        "parley.app": "default",
+        "parley.kind": "conversation",
+        "parley.outcome": "end",
+        "parley.overhead_ms": end["latency_ms"]["overhead"],
+    }
+    assert [span.name for span in children] == [
+        "admission",
+        "input",
+        "first_token",
+        "first_text",
+        "end",
+        "attempt llm",
+        "attempt llm",
+    ]
+    for span in children:
+        assert (span.trace_id, span.parent_span_id) == (root.trace_id, root.span_id)
+        assert root.start_time_unix_nano <= span.start_time_unix_nano + 20 * MS
+        assert span.start_time_unix_nano <= span.end_time_unix_nano <= root.end_time_unix_nano + 20 * MS
+    assert collector.resource["service.name"] == "parley"
+
+
+async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collector) -> None:
+    await strategy("good", "say:Here I am")
+    before_ns = time.time_ns()
+    told = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
+
+    root, children = await collector.trace()
+
+    def since_the_head_ms(at_ns: int) -> float:
+        return (at_ns - root.start_time_unix_nano) / MS
+
+    assert before_ns <= root.start_time_unix_nano <= time.time_ns()
+    assert since_the_head_ms(root.end_time_unix_nano) == told["total"]
+    for stage in ("admission", "input", "first_token", "first_text"):
+        assert since_the_head_ms(named(children, stage).end_time_unix_nano) == told[stage]
+    assert since_the_head_ms(named(children, "first_token").start_time_unix_nano) == told["input"]
+    assert named(children, "end").end_time_unix_nano == root.end_time_unix_nano
+
+
+async def test_attempts_tell_whom_was_asked_and_what_came_of_it(talk: Talk, strategy, collector) -> None:
+    await strategy("bad", "refuse:503")
+    await strategy("good", "say:Here I am")
+    await talk.turn("Hello", "bad", "good")
+
+    _, children = await collector.trace()
+
+    failed, won = [span for span in children if span.name == "attempt llm"]
+    assert attributes(failed) == {
+        "parley.strategy": "bad",
+        "parley.vendor": "vendor_b_llm",
+        "parley.outcome": "failed",
+        "error.type": "backend unavailable",
+    }
+    assert failed.status.code == Status.STATUS_CODE_ERROR
+    assert not failed.events
+    assert attributes(won) == {
+        "parley.strategy": "good",
+        "parley.vendor": "vendor_b_llm",
+        "parley.outcome": "won",
+    }
+    assert won.kind == Span.SPAN_KIND_CLIENT
+    assert won.status.code == Status.STATUS_CODE_UNSET
+    assert [event.name for event in won.events] == ["first output"]
+    assert won.start_time_unix_nano <= won.events[0].time_unix_nano <= won.end_time_unix_nano
+    assert failed.end_time_unix_nano <= won.start_time_unix_nano + 20 * MS
+
+
+async def test_stream_that_fails_is_a_span_that_failed(talk: Talk, strategy, collector) -> None:
+    await strategy("bad", "refuse:503")
+    assert (await talk.turn("Hello", "bad"))[-1].name == "error"
+    root, _ = await collector.trace()
+    assert root.status.code == Status.STATUS_CODE_ERROR
+    assert attributes(root)["parley.outcome"] == "all_strategies_failed"
+
+
+async def test_clients_mistake_is_no_failure_of_the_span(talk: Talk, strategy, collector) -> None:
+    await strategy("good", "say:Hello")
+    assert (await talk.turn(" ", "good"))[-1].name == "error"
+    root, children = await collector.trace()
+    assert root.status.code == Status.STATUS_CODE_UNSET
+    assert attributes(root)["parley.outcome"] == "invalid_parameter"
+    assert [span.name for span in children] == ["admission", "input", "end"]
+
+
+async def test_no_word_and_no_key_is_in_a_trace(talk: Talk, strategy, collector) -> None:
+    await strategy("echo", "echo")  # repeats the key in its refusal
+    await strategy("good", "say:Answered")
+    await talk.turn("Question", "echo", "good")
+    await collector.trace()
+    for word in (b"Question", b"Answered", b"sk-test", talk.uid.encode(), talk.token.encode()):
+        assert word not in collector.bodies[0]
+
+
+async def test_request_that_is_not_sampled_is_not_traced(talk: Talk, strategy, collector) -> None:
+    await strategy("good", "say:Hello")
+    talk.headers = {"traceparent": f"00-{TRACE}-{PARENT}-00", "X-Request-Id": "not-sampled"}
+    await talk.turn("Hello", "good")
+    talk.headers = {"traceparent": "nonsense", "X-Request-Id": "sampled"}
+    await talk.turn("Hello", "good")
+    root, _ = await collector.trace()
+    assert attributes(root)["parley.request_id"] == "sampled"
+    assert root.trace_id.hex() != TRACE
+    assert not root.parent_span_id
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_speech_is_traced_from_its_text_to_its_first_audio(talk: Talk, collector) -> None:
+    async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["local"]}) as response:
+        await all_events(response)
+    root, children = await collector.trace()
+    assert root.name == "tts"
+    assert [span.name for span in children] == ["admission", "input", "first_audio", "end", "attempt tts"]
+
+
+async def test_collector_that_refuses_costs_traces_and_no_stream(talk: Talk, strategy, collector) -> None:
+    await strategy("good", "say:Hello")
+    collector.status, before = 400, lost()
+    assert (await talk.turn("Hello", "good"))[-1].name == "end"
+    await collector.trace()
+    collector.status = 200
+    assert (await talk.turn("Hello", "good"))[-1].name == "end"
+    await collector.trace()  # it is sent once the first was given up
+    assert lost() == before + 1
+
+
+async def test_what_is_left_at_the_end_of_the_process_is_sent(settings, listener, collector) -> None:
+    async with open_services(settings) as services:
+        await _one_stream(services, listener)
+    assert attributes((await collector.trace())[0])["parley.kind"] == "conversation"
+
+
+async def test_collector_that_hangs_does_not_hold_the_end_of_the_process(settings, listener, collector) -> None:
+    collector.open.clear()
+    before = lost()
+    async with open_services(settings) as services:
+        await _one_stream(services, listener)
+        async with asyncio.timeout(10):
+            await collector.asked.wait()
+        await _one_stream(services, listener)
+        begin = time.monotonic()
+        await services.traces.close()
+        assert time.monotonic() - begin < 4
+        collector.open.set()
+    assert lost() == before + 1
+
+
+async def _one_stream(services, listener) -> None:
+    await seed(services.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
+    with listener.dup() as own:
+        async with running_server(services, own) as server:
+            account = {"platform": "vendor_b_llm", "base_url": "http://127.0.0.1:9"}
+            await services.configs.put("default", "vendor_accounts", "never", account, author="test")
+            value = {"chat": {"account": "never", "model": "never"}}
+            await services.configs.put("default", "conversation", "never-asked", value, author="test")
+            uid, token = await server.login()
+            assert (await Talk(server, uid, token).turn(" ", "never-asked"))[-1].name == "error"
+
+
+async def test_without_the_package_there_is_a_line_in_the_log_and_no_trace(
+    settings, listener, collector, monkeypatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "app.otlp", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with capture_logs() as lines:
+        async with open_services(settings) as services:
+            assert services.traces is None
+            await _one_stream(services, listener)
+    assert [line["log_level"] for line in lines if line["event"] == "traces.off"] == ["error"]
+    assert "parley[otel]" in next(line["reason"] for line in lines if line["event"] == "traces.off")
+    assert not collector.bodies
+
+
+def test_server_that_traces_nothing_imports_nothing_of_it() -> None:
+    named = "('app.otlp', 'opentelemetry.exporter', 'opentelemetry.sdk.trace')"  # others may import the rest
+    code = f"import sys, app.main; print([name for name in sys.modules if name.startswith({named})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("env", "url"),
+    [
+        ({}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, "http://c:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c/otlp/"}, "https://c/otlp/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c/t"}, "http://c/t"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d/t"},
+            "http://d/t",
+        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, None),
+    ],
+)
+def test_the_collector_is_named_as_opentelemetry_has_it(env, url) -> None:
+    assert Settings.from_env({**ENV, **env}).traces_url == url
+
+
+def test_collector_that_is_no_url_is_refused_at_the_start() -> None:
+    with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
+        Settings.from_env({**ENV, "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"})
