@@ -1,20 +1,22 @@
-"""A client that reads event streams for next to nothing, and checks that they are whole."""
+"""A client that reads answers for next to nothing, and checks that they are whole."""
 
 import asyncio
 import re
 import ssl
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import cast
 from urllib.parse import urlsplit
 
-from streams.wire.codec import dumps
+from bench.scenarios import SCENARIOS, Load, Request
+from bench.tally import Reading, Tally
 
-_PATH = "/bp/ai/conversation"
-_TEXT = b"event: assistant_output_chunk\n"
-_SENT_AT = re.compile(rb' (\d{12,})"\}')
-_LAST_ID = re.compile(rb"id: (\d+)\nevent: (?:end|error)\ndata: (.*)\n\n$")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_SENT_AT = re.compile(r" (\d{12,})$")
+_FAULT_CHARACTERS = 200
 
 
 @dataclass(slots=True)
@@ -24,24 +26,53 @@ class Stream:
     begun: float
     events: int = 0
     first_event: float = 0
-    first_text: float = 0
-    transits_s: list[float] = field(default_factory=list)
-    """Of events whose text is the vendor's clock: from the vendor's write to here."""
+    first_output: float = 0
+    last_event: float = 0
+    longest_gap_s: float = 0
+    """Between two reads that brought events."""
+    outcome: str = ""
+    """`end`, or `error` and its type."""
     fault: str = ""
+    """Why it is no whole stream."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """What the streams that are read in full tell, all together."""
+
+    read: int = 0
+    gaps_s: list[float] = field(default_factory=list)
+    transits_s: list[float] = field(default_factory=list)
+    """Of events whose text ends in the vendor's clock: from the vendor's write to here."""
+    names: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the load goes. `tokens`: of the users that it comes from; none where the target knows no users."""
+
+    url: str
+    tokens: Sequence[str] = ()
+    app_id: str = ""
+    digests: bool = True
+    """Whether streams end with a digest of what they said."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one stream at a time."""
+    """One connection, one request at a time."""
 
-    def __init__(self) -> None:
-        self._input = bytearray()
-        self._partial = b""
-        self._stream = Stream(0)
-        self._whole = False
-        self._status = 0
-        self._length: int | None = None
-        self._done: asyncio.Future[None] | None = None
+    def __init__(self, client: "Client") -> None:
+        self._client = client
         self._transport: asyncio.Transport | None = None
+        self._done: asyncio.Future[None] | None = None
+        self._stream = Stream(0)
+        self._head = b""
+        self._status = 0
+        self._left: int | None = None
+        """Bytes of a body whose length was told; none: it is chunked."""
+        self._body = b""
+        self._tally = Tally(b"")
+        self._reading: Reading | None = None
 
     @property
     def open(self) -> bool:
@@ -51,76 +82,106 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._finish("the connection was lost")
+        self._finish(f"the connection was lost: {exc!r}" if exc else "the connection was closed")
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
 
-    async def converse(self, request: bytes, stream: Stream) -> None:
+    async def ask(self, request: Request, stream: Stream, *, in_full: bool, timeout_s: float) -> None:
         """Send `request` and follow its answer to the end, into `stream`."""
         assert self._transport is not None, "it is connected"
-        self._stream, self._status, self._partial, self._whole = stream, 0, b"", False
+        client = self._client
+        self._stream, self._head, self._status, self._left, self._body = stream, b"", 0, None, b""
+        self._tally = Tally(client.marker)
+        self._reading = Reading(needs_digest=client.target.digests) if in_full else None
         self._done = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
-        await self._done
+        timer = asyncio.get_running_loop().call_later(timeout_s, self._too_late, timeout_s)
+        try:
+            self._transport.write(request.first)
+            for piece in request.pieces:
+                await asyncio.sleep(request.every_s)
+                if self._done.done() or not self.open:
+                    break
+                self._transport.write(piece)
+            await self._done
+        finally:
+            timer.cancel()
+
+    def _too_late(self, timeout_s: float) -> None:
+        self._finish(f"no end in {timeout_s:g} s")
+        self.close()
 
     def data_received(self, data: bytes) -> None:
-        self._input += data
-        if not self._status and not self._read_head():
+        now = time.monotonic()
+        if not self._status:
+            behind = self._behind_head(data)
+            if behind is None:
+                return
+            data = behind
+        if self._left is not None:
+            self._read_body(data, now)
             return
-        if self._length is not None:
-            self._read_refusal(self._length)
-        else:
-            self._read_chunks(time.monotonic())
+        stream, tally = self._stream, self._tally
+        if more := tally.feed(data):
+            self._client.events += more
+            if stream.last_event:
+                gap_s = now - stream.last_event
+                stream.longest_gap_s = max(stream.longest_gap_s, gap_s)
+                if self._reading is not None:
+                    self._client.sample.gaps_s.append(gap_s)
+            else:
+                stream.first_event = now
+            stream.last_event = now
+        if tally.begun and not stream.first_output:
+            stream.first_output = now
+        if self._reading is not None:
+            self._read_in_full(self._reading, data, now)
+        if tally.over:
+            self._end()
 
-    def _read_head(self) -> bool:
-        end = self._input.find(b"\r\n\r\n")
+    def _behind_head(self, data: bytes) -> bytes | None:
+        """What of `data` is the body's, once the head is whole."""
+        self._head += data
+        end = self._head.find(b"\r\n\r\n")
         if end < 0:
-            return False
-        self._status = int(self._input[9:12])
-        length = _LENGTH.search(self._input, 0, end)
-        self._length = int(length[1]) if length else None
-        del self._input[: end + 4]
-        return True
+            return None
+        self._status = int(self._head[9:12])
+        length = _LENGTH.search(self._head, 0, end)
+        self._left = int(length[1]) if length else None
+        return self._head[end + 4 :]
 
-    def _read_refusal(self, length: int) -> None:
-        if len(self._input) >= length:
-            body = bytes(self._input[:length])
-            del self._input[:length]
-            self._finish(f"{self._status} {body[:200].decode(errors='replace')}")
-
-    def _read_chunks(self, now: float) -> None:
-        """Take the whole chunks that are there. What stands in a chunk need not be whole events."""
-        raw = self._input
-        while (line := raw.find(b"\r\n")) > 0:
-            start = line + 2
-            size = int(raw[:line], 16)
-            if len(raw) < start + size + 2:
-                return
-            body = bytes(raw[start : start + size])
-            del raw[: start + size + 2]
-            if not size:
-                self._finish("" if self._whole else f"{self._status}, and it ended without an end")
-                return
-            self._read_events(self._partial + body, now)
-
-    def _read_events(self, body: bytes, now: float) -> None:
-        cut = body.rfind(b"\n\n") + 2
-        ready, self._partial = (body[:cut], body[cut:]) if cut > 1 else (b"", body)
+    def _read_body(self, data: bytes, now: float) -> None:
         stream = self._stream
-        stream.events += ready.count(b"\n\n") - ready.count(b"event: ping\n")
         stream.first_event = stream.first_event or now
-        if (at := ready.rfind(_TEXT)) >= 0:
-            stream.first_text = stream.first_text or now
-            if sent_at := _SENT_AT.search(ready, at):
-                stream.transits_s.append(now - int(sent_at[1]) / 1e9)
-        if last := _LAST_ID.search(ready):
-            self._whole = True
-            if b"event: error\n" in last[0]:
-                stream.fault = last[2][:200].decode()
-            elif int(last[1]) != stream.events:
-                stream.fault = f"{stream.events} events, the last has number {int(last[1])}"
+        self._body += data
+        if len(self._body) < cast("int", self._left):
+            return
+        if self._status == 200 and not self._client.marker:
+            stream.first_output, stream.outcome = now, "end"
+            self._finish("")
+        else:
+            self._finish(f"{self._status} {self._body[:_FAULT_CHARACTERS].decode(errors='replace')}")
+
+    def _read_in_full(self, reading: Reading, data: bytes, now: float) -> None:
+        sample = self._client.sample
+        for event in reading.feed(data):
+            sample.names[event.name] += 1
+        for text in reading.spoken:
+            if sent_at := _SENT_AT.search(text):
+                sample.transits_s.append(now - int(sent_at[1]) / 1e9)
+
+    def _end(self) -> None:
+        stream = self._stream
+        stream.outcome, fault = self._tally.outcome()
+        stream.events = self._tally.events
+        if fault and self._status != 200:
+            fault = f"{self._status}, and {fault}"
+        if (reading := self._reading) is not None:
+            reading.end()
+            fault = fault or reading.fault
+            self._client.sample.read += 1
+        self._finish(fault)
 
     def _finish(self, fault: str) -> None:
         if self._done is not None and not self._done.done():
@@ -129,38 +190,44 @@ class Connection(asyncio.Protocol):
 
 
 class Client:
-    """A user of one server who converses by one strategy, over as many connections as need be."""
+    """Users of one server, over as many connections as need be. `events` counts what has come so far."""
 
-    def __init__(self, url: str, token: str, strategy: str) -> None:
-        parts = urlsplit(url)
+    def __init__(self, target: Target, load: Load) -> None:
+        parts = urlsplit(target.url)
+        scenario = SCENARIOS[load.scenario]
+        self.target = target
+        self.marker = scenario.marker
+        self.sample = Sample()
+        self.events = 0
         self._host = parts.hostname or "127.0.0.1"
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._port = parts.port or (443 if self._tls else 80)
         self._idle: list[Connection] = []
-        params = dumps(
-            {
-                "strategies": [strategy],
-                "type": "text",
-                "language_code": "en-US",
-                "target_language_code": "en-US",
-            }
-        )
-        head = (
-            f"POST {_PATH} HTTP/1.1\r\nHost: {parts.netloc}\r\nX-Service-Session-Token: {token}\r\n"
-            "Transfer-Encoding: chunked\r\n\r\n"
-        )
-        chunks = (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (params, b"How are you today?", b""))
-        self._request = head.encode() + b"".join(chunks)
+        self._begun = 0
+        self._load = load
+        app = {"X-Service-App-Id": target.app_id} if target.app_id else {}
+        headers = [{**app, "X-Service-Session-Token": token} for token in target.tokens] or [app]
+        made = [scenario.request(load, host=parts.netloc, headers=fields) for fields in headers]
+        self._requests = cycle(made)
 
-    async def converse(self, stream: Stream) -> None:
-        """One turn of a new conversation."""
+    async def ask(self, stream: Stream) -> None:
+        """One stream, by the next of the users."""
+        request, in_full = next(self._requests), self._begun % self._load.read_every == 0
+        self._begun += 1
         try:
-            connection = await self._connection()
-            await connection.converse(self._request, stream)
-        except OSError as error:
-            stream.fault = str(error)
+            async with asyncio.timeout(self._load.timeout_s):
+                connection = await self._connection()
+            await connection.ask(
+                request,
+                stream,
+                in_full=in_full and bool(self.marker),
+                timeout_s=self._load.timeout_s,
+            )
+        except (OSError, TimeoutError) as error:
+            stream.fault = f"no connection: {error!r}"
         else:
-            self._idle.append(connection)
+            if connection.open:
+                self._idle.append(connection)
 
     async def _connection(self) -> Connection:
         while self._idle:
@@ -168,9 +235,12 @@ class Client:
             if connection.open:
                 return connection
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
+        _, connection = await loop.create_connection(
+            lambda: Connection(self), self._host, self._port, ssl=self._tls
+        )
         return connection
 
     def close(self) -> None:
+        """Close what is idle: call it once all streams have ended."""
         for connection in self._idle:
             connection.close()

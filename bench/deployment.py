@@ -1,14 +1,21 @@
-"""What is measured: a server of our own with all that it needs, or one that runs elsewhere."""
+"""What is measured: servers of our own with all that they need, or one that runs elsewhere.
 
+`python -m bench.deployment --url URL --admin-token-file FILE` makes the app `bench` on a server that runs: an app
+without limits, so that a load is not refused for coming from few users.
+"""
+
+import argparse
 import asyncio
 import os
+import re
 import secrets
+import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -16,58 +23,136 @@ from typing import Any
 from aiohttp import ClientSession
 
 from app.processes import until_ready
+from bench.client import Target
+from bench.machine import Cores
+from bench.scenarios import ScenarioName
 from deploy.local import development
 from deploy.running import Failed, running, while_running
-from deploy.stores import embedded_stores
+from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
+from streams.wire.codec import loads
 
+APP = "bench"
 _ROOT = Path(__file__).parents[1]
 _READY_S = 60
-_LIFTED = {"streams_per_user": 1_000_000, "streams_per_process": 100_000, "streams_per_app": 1_000_000}
+_LIFTED = {
+    "streams_per_user": 1_000_000,
+    "streams_per_process": 100_000,
+    "streams_per_app": 1_000_000,
+    "stream_s": 3600,
+    "rates": {name: {"count": 1_000_000, "per_s": 1} for name in ("signup", "server")},
+}
+_MODEL = re.compile(r"\d+x\d+(?:w\d+)?|held")
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the server is. `pid`: of its process, on this machine. `release_url`: lets the model `held` answer."""
+    """Where the server is. `pids`: of the server, on this machine. `release_url`: lets the model `held` answer.
 
-    url: str
-    token: str
-    admin_token: str = ""
-    pid: int | None = None
-    upstream_pid: int | None = None
+    `baseline`: the relay to measure beside, which asks the same vendor.
+    """
+
+    target: Target
+    pids: tuple[int, ...] = ()
+    vendor_pids: tuple[int, ...] = ()
     release_url: str = ""
+    baseline: Target | None = None
+    baseline_pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a deployment of our own is to have: a strategy for each of `models`, by `bench.upstream`."""
+
+    models: frozenset[str]
+    scenarios: frozenset[ScenarioName] = frozenset({"text"})
+    users: int = 100
+    processes: int = 1
+    baseline: bool = False
+    profile: Path | None = None
+    """Where the server's profile is written, which SIGUSR2 starts and stops."""
 
 
 @asynccontextmanager
-async def spawned(models: set[str], *, server_cores: set[int], other_cores: set[int]) -> AsyncIterator[Deployment]:
-    """Stores, upstream and server, with a strategy for each of `models`, and nobody's limit in the way."""
-    os.sched_setaffinity(0, other_cores)  # what we start inherits it
-    with tempfile.TemporaryDirectory(prefix="parley-bench-") as name:
-        folder, port = Path(name), _free_port()
-        async with (
-            embedded_stores(folder) as stores,
-            running([sys.executable, "-m", "bench.upstream"], stdout=PIPE, cwd=_ROOT) as upstream,
-        ):
-            assert upstream.stdout is not None
-            upstream_url = f"http://127.0.0.1:{int(await upstream.stdout.readline())}"
-            await migrate(stores.database_url)
-            env = development({"PARLEY_DATA_DIR": name, "PORT": str(port), "PATH": os.defpath})
-            env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
-            command = [sys.executable, "-m", "app", "serve"]
-            with (folder / "server.log").open("wb") as log:
-                async with running(command, stop_s=20, env=env, cwd=_ROOT, stdout=log, stderr=log) as server:
-                    os.sched_setaffinity(server.pid, server_cores)
-                    url, admin_token = f"http://127.0.0.1:{port}", env["PARLEY_ADMIN_TOKEN"]
-                    try:
-                        await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
-                    except (Failed, TimeoutError):
-                        sys.stderr.write((folder / "server.log").read_text())
-                        raise
-                    async with _admin(admin_token) as http:
-                        for key, value in _configs(models, upstream_url).items():
-                            await _put(http, _config(url, key), value)
-                    session, release_url = await login(url), f"{upstream_url}/release"
-                    yield Deployment(url, session, admin_token, server.pid, upstream.pid, release_url)
+async def spawned(wanted: Wanted, cores: Cores) -> AsyncIterator[Deployment]:
+    """Stores, vendor and server, and nobody's limit in the way."""
+    os.sched_setaffinity(0, cores.others)  # what we start inherits it
+    async with AsyncExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-bench-"))
+        folder = Path(name)
+        stores = await stack.enter_async_context(embedded_stores(folder))
+        vendor, vendor_url = await _vendor(stack)
+        sandbox_url = await _sandbox(stack) if "pronunciation" in wanted.scenarios else ""
+        await migrate(stores.database_url)
+        env = _environment(folder, stores, processes=wanted.processes)
+        url = f"http://127.0.0.1:{env['PORT']}"
+        server = await _server(stack, wanted, env, cores, log=folder / "server.log", url=url)
+        admin_token = env["PARLEY_ADMIN_TOKEN"]
+        await make_app(url, admin_token)
+        await _put_all(url, admin_token, strategies(wanted, vendor_url, sandbox_url))
+        tokens = await _users(wanted.users, env, folder / "users")
+        made = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
+        yield await _with_baseline(stack, made, vendor_url, cores) if wanted.baseline else made
+
+
+async def _vendor(stack: AsyncExitStack) -> tuple[int, str]:
+    command = [sys.executable, "-m", "bench.upstream"]
+    vendor = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
+    assert vendor.stdout is not None
+    return vendor.pid, f"http://127.0.0.1:{int(await vendor.stdout.readline())}"
+
+
+async def _sandbox(stack: AsyncExitStack) -> str:
+    """It alone speaks the protocol by which pronunciation is graded."""
+    command = [sys.executable, "-m", "vendors.sandbox", "--port", "0"]
+    sandbox = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
+    assert sandbox.stdout is not None
+    url: str = loads(await sandbox.stdout.readline())["listening"]
+    return url
+
+
+def _environment(folder: Path, stores: Stores, *, processes: int) -> dict[str, str]:
+    env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(_free_port()), "PATH": os.defpath})
+    env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
+    return env | ({"PARLEY_PROCESSES": str(processes)} if processes > 1 else {})
+
+
+async def _server(
+    stack: AsyncExitStack, wanted: Wanted, env: Mapping[str, str], cores: Cores, *, log: Path, url: str
+) -> int:
+    profiled = ["-m", "bench.profiled_server", str(wanted.profile)]
+    command = [sys.executable, *(profiled if wanted.profile else ["-m", "app", "serve"])]
+    output = stack.enter_context(log.open("wb"))
+    server = await _on_cores(stack, command, cores, env=env, cwd=_ROOT, stdout=output, stderr=output)
+    try:
+        await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
+    except (Failed, TimeoutError):
+        _show(log)
+        raise
+    pid: int = server.pid
+    return pid
+
+
+def _show(log: Path) -> None:
+    sys.stderr.write(log.read_text())
+
+
+async def _on_cores(stack: AsyncExitStack, command: list[str], cores: Cores, **options: Any) -> Any:
+    """A process on the target's cores, and whatever it starts."""
+    os.sched_setaffinity(0, cores.target)
+    try:
+        return await stack.enter_async_context(running(command, stop_s=20, stop=signal.SIGTERM, **options))
+    finally:
+        os.sched_setaffinity(0, cores.others)
+
+
+async def _with_baseline(
+    stack: AsyncExitStack, deployment: Deployment, vendor_url: str, cores: Cores
+) -> Deployment:
+    command = [sys.executable, "-m", "bench.baseline", vendor_url]
+    relay = await _on_cores(stack, command, cores, stdout=PIPE, cwd=_ROOT)
+    url = f"http://127.0.0.1:{int(await relay.stdout.readline())}"
+    return replace(deployment, baseline=Target(url, digests=False), baseline_pids=(relay.pid,))
 
 
 def _free_port() -> int:
@@ -76,63 +161,95 @@ def _free_port() -> int:
         return port
 
 
-def _configs(models: set[str], upstream_url: str) -> dict[str, Any]:
-    account = {
-        "platform": "vendor_b_llm",
-        "base_url": f"{upstream_url}/v1",
-        "api_key": "bench",
-        "concurrency": 100_000,
+async def _users(count: int, env: Mapping[str, str], path: Path) -> list[str]:
+    command = [sys.executable, "-m", "app", "users", "make", str(count), "--app", APP, "--out", str(path)]
+    async with running(command, env=env, cwd=_ROOT) as made:
+        if await made.wait() != 0:
+            raise Failed("no users were made")
+    return read_tokens(path)
+
+
+def read_tokens(path: Path) -> list[str]:
+    """The last word of each line."""
+    return [line.split()[-1] for line in path.read_text().splitlines() if line.strip()]
+
+
+def strategies(wanted: Wanted, vendor_url: str, sandbox_url: str) -> dict[str, Any]:
+    """Configs by kind and name. A model is the name of its strategy of each kind."""
+    shared = {"base_url": f"{vendor_url}/v1", "api_key": "bench", "concurrency": 100_000, "waiting": 0}
+    waits = {"connect_s": 60, "first_output_s": 300, "between_s": 300}
+    found: dict[str, Any] = {
+        "vendor_accounts/llm": {"platform": "vendor_b_llm", **shared},
+        "vendor_accounts/audio": {"platform": "vendor_b_audio", **shared},
+        "recognition/bench": {"account": "audio", "model": "whisper-1", "waits": waits},
     }
-    waits = {"connect_s": 60, "first_output_s": 120}
-    return {
-        "apps/default": {"title": "Bench"},
-        "auth/default": {"require_sign": False},
-        "vendor_accounts/bench": account,
-        **{
-            f"conversation/{model}": {"chat": {"account": "bench", "model": model, "waits": waits}}
-            for model in models
+    for model in sorted(filter(_MODEL.fullmatch, wanted.models)):
+        chat = {"account": "llm", "model": model, "waits": waits}
+        found[f"conversation/{model}"] = {"chat": chat, "recognition": "bench"}
+        found[f"speech/{model}"] = {
+            "account": "audio",
+            "model": model,
+            "waits": waits,
+            "audio_format": "wav",
+            "min_realtime_factor": 0,
+            "options": {"stream_format": "audio"},
+        }
+    if sandbox_url:
+        azure = {"platform": "vendor_a_audio", "base_url": f"{sandbox_url}/azure", "api_key": "bench"}
+        found["vendor_accounts/azure"] = {**azure, "concurrency": 100_000}
+        found["pronunciation/bench"] = {"accounts": [{"account": "azure", "waits": waits}]}
+    return found
+
+
+async def make_app(url: str, admin_token: str) -> None:
+    """The app `bench`, or its limits lifted again where it is there."""
+    await _put_all(
+        url,
+        admin_token,
+        {
+            "apps/default": {"title": "Load tests"},
+            "auth/default": {"require_sign": False},
+            "limits/default": _LIFTED,
         },
-    }
+    )
 
 
-@asynccontextmanager
-async def lifted(deployment: Deployment) -> AsyncIterator[None]:
-    """Nobody's limit is in the way during the block, if we may say so; after it all is as it was."""
-    if not deployment.admin_token:
-        yield
-        return
-    limits = _config(deployment.url, "limits/default")
-    async with _admin(deployment.admin_token) as http:
-        async with http.get(limits, raise_for_status=False) as answer:
-            before = (await answer.json())["value"] if answer.status == 200 else None
-        await _put(http, limits, {**(before or {}), **_LIFTED})
-        try:
-            yield
-        finally:
-            if before is None:
-                (await http.delete(limits)).release()
-            else:
-                await _put(http, limits, before)
+async def _put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> None:
+    headers = {"Authorization": f"Bearer {admin_token}"}
+    async with ClientSession(headers=headers) as http:
+        for key, value in configs.items():
+            path = f"{url}/admin/api/configs/{APP}/{key}"
+            async with http.put(path, json={"value": value}) as answer:
+                if answer.status != 200:
+                    raise Failed(f"{key}: {answer.status} {await answer.text()}")
 
 
-async def _put(http: ClientSession, url: str, value: Any) -> None:
-    (await http.put(url, json={"value": value})).release()
+async def login(url: str, app_id: str, count: int) -> Sequence[str]:
+    """Sessions of devices that nobody has seen; the app's limit of sign-ups counts."""
+    tokens = []
+    async with ClientSession(headers={"X-Service-App-Id": app_id} if app_id else {}) as http:
+        for _ in range(count):
+            device = {"device": {"id": f"bench-{secrets.token_hex(8)}"}}
+            async with http.post(f"{url}/bp/user/login", json=device) as answer:
+                if answer.status != 200:
+                    raise Failed(f"no login: {answer.status} {await answer.text()}")
+                tokens.append((await answer.json())["user"]["session"]["session_token"])
+    return tokens
 
 
-def _admin(token: str) -> ClientSession:
-    return ClientSession(headers={"Authorization": f"Bearer {token}"}, raise_for_status=True)
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.deployment", description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--admin-token-file", required=True, type=Path)
+    args = parser.parse_args()
+    try:
+        asyncio.run(make_app(args.url.rstrip("/"), args.admin_token_file.read_text().strip()))
+    except (Failed, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    print(f"app {APP}: its limits are lifted. Users: python -m app users make 100 --app {APP} --out users")
+    return 0
 
 
-def _config(url: str, key: str) -> str:
-    return f"{url}/admin/api/configs/default/{key}"
-
-
-async def login(url: str) -> str:
-    """A session of a device that nobody has seen."""
-    device = {"device": {"id": f"bench-{secrets.token_hex(8)}"}}
-    async with (
-        ClientSession(raise_for_status=True) as http,
-        http.post(f"{url}/bp/user/login", json=device) as answer,
-    ):
-        token: str = (await answer.json())["user"]["session"]["session_token"]
-        return token
+if __name__ == "__main__":
+    sys.exit(main())

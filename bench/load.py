@@ -1,260 +1,191 @@
-"""Conversations against a server, and what they cost it: `python -m bench.load --help`.
+"""Streams against a server, and what they cost it: `python -m bench.load --help`.
 
-Closed loop: so many streams at once, each followed by the next. Open loop: streams that arrive at a rate, whatever
-the server makes of them; their latency counts from when they were due.
+Closed loop (`--at-once`): so many streams at once, each followed by the next. Open loop (`--rate`): streams that
+arrive, whatever the server makes of them; their latency counts from when they were due.
 """
 
 import argparse
 import asyncio
 import os
-import platform
-import random
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import uvloop
-from aiohttp import ClientSession
 
-from bench.client import Client, Stream
-from bench.deployment import Deployment, lifted, login, spawned
+from bench.arrivals import Result, prepare, run, run_by_several
+from bench.client import Target
+from bench.deployment import APP, Deployment, Wanted, login, read_tokens, spawned
+from bench.figures import HEADINGS, Figures, figures, row, table
+from bench.machine import Cores, Reading
+from bench.scenarios import SCENARIOS, Load, seconds
+from deploy.running import Failed
+from streams.wire.codec import dumps
 
-_ASK_AGAIN_S = 0.1
-_SETTLE_S = 1.5
-_FULL = 0.9
-_HEADINGS = (
-    *("load", "streams", "failed", "streams/s", "events/s"),
-    *("first event ms p50/p95/p99", "first text ms p50/p95/p99", "transit ms p50/p99"),
-    *("server µs/event", "µs/stream", "CPU server/generator/fullest core", "limit"),
-)
-
-
-@dataclass(frozen=True)
-class Cores:
-    """Where the server runs, and where all the rest does: generator, upstream, stores."""
-
-    server: set[int]
-    others: set[int]
-
-    @classmethod
-    def parted(cls) -> "Cores":
-        ours = os.sched_getaffinity(0)
-        first = {min(ours)}
-        return cls(first, ours - first or first)
+_MOST_LOGINS = 10
+_STREAMS = 100
 
 
-@dataclass(frozen=True)
-class Load:
-    """`strategy` is a model of `bench.upstream`, or any strategy that the server has."""
-
-    name: str
-    strategy: str
-    streams: int
-    at_once: int = 0
-    rate: float = 0
-    """Streams per second, in place of `at_once`."""
-    over_s: float = 0
-    """Over which the first `at_once` begin."""
-
-
-SCENARIOS = {
-    "quick": (
-        Load("20 ms paced, 100 at once", "50x20", 400, at_once=100, over_s=1),
-        Load("20 ms paced, 40/s arrive", "50x20", 160, rate=40),
-        Load("unpaced, 50 at once", "200x0", 600, at_once=50),
-        Load("one delta, 50 at once", "1x0", 1500, at_once=50),
-    ),
-    "full": (
-        Load("20 ms paced, 200 at once", "50x20", 2000, at_once=200, over_s=1),
-        Load("20 ms paced, 1,000 at once", "50x20", 5000, at_once=1000, over_s=2),
-        Load("20 ms paced, 80/s arrive", "50x20", 1600, rate=80),
-        Load("unpaced, 500 at once", "200x0", 5000, at_once=500),
-        Load("one delta, 200 at once", "1x0", 10_000, at_once=200),
-    ),
-}
-WAITING = {"quick": 300, "full": 2000}
-"""Streams that wait for a first token while the server's memory is read."""
+def measured(
+    load: Load, deployment: Deployment, cores: Cores, *, processes: int = 1, baseline: bool = False, deltas: int = 0
+) -> Figures:
+    """Run `load` against the server, or the baseline beside it."""
+    target, pids = deployment.target, deployment.pids
+    if baseline:
+        assert deployment.baseline is not None, "it runs"
+        target, pids = deployment.baseline, deployment.baseline_pids
+    generators = (os.getpid(), *deployment.vendor_pids)
+    before = Reading.now(pids, generators)
+    result: Result
+    if processes > 1:
+        result = run_by_several(load, target, processes, pids=pids)
+    else:
+        result = uvloop.run(run(load, target, pids=pids))
+    after = Reading.now(pids, generators)
+    name = "baseline" if baseline else "Parley"
+    return figures(load, result, before, after, cores, target=name, deltas=deltas)
 
 
-class Reading:
-    """Clocks and counters of this machine, at one moment."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.at = time.monotonic()
-        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
-        self.cores = {
-            int(line[0][3:]): [int(word) for word in line[1:9]] for line in lines if line[0][3:].isdecimal()
-        }
-        self.server_s, self.server_bytes = _spent(deployment.pid)
-        self.generator_s = _spent(os.getpid())[0] + _spent(deployment.upstream_pid)[0]
-
-    def busy(self, before: "Reading", cores: set[int]) -> float:
-        """The share of the time since `before` that these cores were at work, for whomever."""
-        spent = [[b - a for a, b in zip(before.cores[core], self.cores[core], strict=True)] for core in cores]
-        return 1 - sum(core[3] + core[4] for core in spent) / max(1, sum(map(sum, spent)))
-
-
-def _spent(pid: int | None) -> tuple[float, int]:
-    """Seconds of CPU, and bytes of memory, of a process."""
-    if pid is None:
-        return 0, 0
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks, pages = int(stat[11]) + int(stat[12]), int(stat[21])
-    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    if sys.platform != "linux":
+        parser.error("it reads /proc and places processes on cores, as Linux has them")
+    if not (args.rate or args.at_once):
+        args.at_once = 4
+    if not (args.streams or args.for_s):
+        args.streams = _STREAMS
+    args.processes = max(1, min(args.processes, args.at_once or args.processes))  # none without a place
+    prepare()
+    try:
+        found = _spawned(args) if args.spawn else _elsewhere(args)
+    except (Failed, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    print(table(HEADINGS, [row(found)]), end="")
+    _tell(found)
+    if args.json:
+        args.json.write_bytes(dumps(asdict(found)))
+    if args.report:
+        _report(found, args.report, " ".join(arguments or sys.argv[1:]))
+    return 0
 
 
-async def run(load: Load, client: Client) -> list[Stream]:
-    """All streams of `load`, to their ends."""
-    streams: list[Stream] = []
-    left = iter(range(load.streams))
-
-    async def one(due: float) -> None:
-        streams.append(stream := Stream(due))
-        await client.converse(stream)
-
-    async def one_after_another(delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        for _ in left:
-            await one(time.monotonic())
-
-    async with asyncio.TaskGroup() as tasks:
-        for place in range(load.at_once):
-            tasks.create_task(one_after_another(load.over_s * place / load.at_once))
-        if load.rate:
-            due = time.monotonic()
-            for _ in left:
-                due += random.expovariate(load.rate)
-                await asyncio.sleep(due - time.monotonic())
-                tasks.create_task(one(due))
-    return streams
-
-
-def figures(load: Load, streams: Sequence[Stream], before: Reading, after: Reading, cores: Cores) -> list[str]:
-    """What came of one load, under `_HEADINGS`."""
-    good = [stream for stream in streams if not stream.fault]
-    events, seconds, server_s = sum(s.events for s in good), after.at - before.at, after.server_s - before.server_s
-    shares = {
-        "server": server_s / seconds,
-        "generator": (after.generator_s - before.generator_s) / seconds / len(cores.others),
-        "machine": max(after.busy(before, cores.server), after.busy(before, cores.others)),
-    }
-    return [
-        load.name,
-        f"{len(streams):,}",
-        f"{len(streams) - len(good):,}",
-        f"{len(good) / seconds:,.0f}",
-        f"{events / seconds:,.0f}",
-        _percentiles([s.first_event - s.begun for s in good], 50, 95, 99),
-        _percentiles([s.first_text - s.begun for s in good if s.first_text], 50, 95, 99),
-        _percentiles([transit for s in good for transit in s.transits_s], 50, 99),
-        f"{server_s * 1e6 / events:,.0f}" if events and server_s else "-",
-        f"{server_s * 1e6 / len(good):,.0f}" if good and server_s else "-",
-        " / ".join(f"{share:.0%}" for share in shares.values()),
-        next((name for name, share in shares.items() if share > _FULL), "none"),
-    ]
-
-
-def _percentiles(seconds: list[float], *percents: int) -> str:
-    ranked = sorted(seconds)
-    return " / ".join(f"{ranked[(len(ranked) - 1) * p // 100] * 1000:,.1f}" for p in percents) if ranked else "-"
-
-
-async def measured(load: Load, deployment: Deployment, cores: Cores) -> str:
-    """Run `load` and print its row; what the first failure said."""
-    client = Client(deployment.url, deployment.token, load.strategy)
-    before = Reading(deployment)
-    streams = await run(load, client)
-    print(f"| {' | '.join(figures(load, streams, before, Reading(deployment), cores))} |", flush=True)
-    client.close()
-    return next((f"{load.name}: {stream.fault}" for stream in streams if stream.fault), "")
-
-
-async def memory(count: int, deployment: Deployment) -> None:
-    """Print what the server's memory grows by while `count` streams wait for a first token."""
-    client = Client(deployment.url, deployment.token, "held")
-    before = Reading(deployment).server_bytes
-    streams = [Stream(time.monotonic()) for _ in range(count)]
-    async with asyncio.TaskGroup() as tasks, ClientSession() as http:
-        for stream in streams:
-            tasks.create_task(client.converse(stream))
-        while any(stream.events < 2 and not stream.fault for stream in streams):  # noqa: ASYNC110 - no event to wait for
-            await asyncio.sleep(_ASK_AGAIN_S)
-        await asyncio.sleep(_SETTLE_S)
-        grown = Reading(deployment).server_bytes - before
-        await http.post(deployment.release_url)
-    failed = sum(bool(stream.fault) for stream in streams)
-    idle, each = f"{before / 2**20:,.0f} MiB idle", f"{grown / 1024 / count:,.1f} KiB"
-    print(
-        f"Memory: {idle}, and {each} for each of {count:,} streams that wait for a first token ({failed} failed)\n"
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--url", help="of the server")
+    where.add_argument("--spawn", action="store_true", help="a server of its own, with a vendor that is fast")
+    parser.add_argument("--scenario", choices=SCENARIOS, default="text")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--at-once", type=int, default=0, metavar="N", help="closed loop; 4 unless told")
+    much.add_argument("--rate", type=float, default=0, metavar="PER_S", help="open loop")
+    parser.add_argument("--arrivals", choices=("random", "even"), default="random", help="with --rate")
+    long = parser.add_mutually_exclusive_group()
+    long.add_argument("--streams", type=int, default=0, metavar="N", help=f"in all; {_STREAMS} unless told")
+    long.add_argument("--for", dest="for_s", type=seconds, default=0, metavar="TIME", help="begin some so long")
+    parser.add_argument("--over", dest="over_s", type=seconds, default=0, metavar="TIME", help="first ones begin")
+    parser.add_argument("--audio", dest="audio_s", type=seconds, default=2, metavar="TIME", help="of sound sent")
+    parser.add_argument(
+        "--input-pace", type=seconds, default=0, metavar="TIME", help="between pieces of that sound of 100 ms"
     )
-    client.close()
+    parser.add_argument("--read-every", type=int, metavar="N", help="read one stream of so many in full")
+    parser.add_argument("--timeout", type=seconds, default=300, metavar="TIME", help="of a stream")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="that make the load")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report with pictures there")
+    there = parser.add_argument_group("with --url")
+    there.add_argument("--strategy", default="scripted-text", help="or several, parted by commas")
+    there.add_argument("--app", default=APP, help="(default: %(default)s; python -m bench.deployment makes it)")
+    there.add_argument("--token-file", type=Path, help="sessions: the last word of each line; else devices log in")
+    there.add_argument("--pid", type=int, help="of the server, where it runs on this machine")
+    own = parser.add_argument_group("with --spawn")
+    own.add_argument("--deltas", type=int, default=50, help="of the vendor's answer, or pieces of its speech")
+    own.add_argument("--pace", type=seconds, default=0.02, metavar="TIME", help="between two of them; 0: unpaced")
+    own.add_argument("--wait", type=seconds, default=0, metavar="TIME", help="before the first of them")
+    own.add_argument("--servers", type=int, default=1, metavar="N", help="processes of the server")
+    return parser
 
 
-async def measure(deployment: Deployment, cores: Cores, loads: Sequence[Load], *, waiting: int = 0) -> None:
-    """Everything, as Markdown."""
-    load_1, _, _ = os.getloadavg()
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load average {load_1:.1f} before\n")
-    async with lifted(deployment):
-        if waiting:
-            await run(
-                Load("warm-up", "1x0", 200, at_once=10), client := Client(deployment.url, deployment.token, "1x0")
-            )
-            client.close()
-            await memory(waiting, deployment)
-        print(f"| {' | '.join(_HEADINGS)} |\n|{'---|' * len(_HEADINGS)}", flush=True)
-        faults = [await measured(load, deployment, cores) for load in loads]
-    for fault in filter(None, faults):
-        print(f"\nA failure of {fault}")
+def _load(args: argparse.Namespace, strategies: Sequence[str], *, read_every: int) -> Load:
+    return Load(
+        args.scenario,
+        strategies,
+        scenario=args.scenario,
+        streams=args.streams,
+        for_s=args.for_s,
+        at_once=args.at_once,
+        over_s=args.over_s,
+        rate=args.rate,
+        arrivals=args.arrivals,
+        audio_s=args.audio_s,
+        input_every_s=args.input_pace,
+        read_every=args.read_every or read_every,
+        timeout_s=args.timeout,
+    )
 
 
-def spawned_and_measured(scenario: str) -> None:
-    """The stores' processes want asyncio's own loop: theirs lives to start and stop, the load has a fast one."""
-    cores, loads = Cores.parted(), SCENARIOS[scenario]
-    strategies = {"held", "1x0", *(load.strategy for load in loads)}
+def _spawned(args: argparse.Namespace) -> Figures:
+    wait = f"w{args.wait * 1000:.0f}" if args.wait else ""
+    model = f"{args.deltas}x{args.pace * 1000:.0f}{wait}"
+    wanted = Wanted(frozenset({model}), scenarios=frozenset({args.scenario}), processes=args.servers)
+    strategy = "bench" if args.scenario == "pronunciation" else model
+    deltas = 0 if args.scenario == "pronunciation" else args.deltas
+    cores = Cores.parted()
+    # The stores' processes want asyncio's own loop: theirs lives to start and stop, the load has a fast one.
     with asyncio.Runner() as runner:
-        context = spawned(strategies, server_cores=cores.server, other_cores=cores.others)
+        context = spawned(wanted, cores)
         deployment = runner.run(context.__aenter__())
         try:
-            uvloop.run(measure(deployment, cores, loads, waiting=WAITING[scenario]))
+            load = _load(args, [strategy], read_every=16)
+            return measured(load, deployment, cores, processes=args.processes, deltas=deltas)
         finally:
             runner.run(context.__aexit__(None, None, None))
 
 
-async def elsewhere(args: argparse.Namespace) -> None:
-    token = args.token or await login(args.url)
-    deployment = Deployment(args.url.rstrip("/"), token, args.admin_token, args.pid)
-    everywhere = os.sched_getaffinity(0)
-    cores = Cores(os.sched_getaffinity(args.pid) if args.pid else everywhere, everywhere)
-    load = Load(
-        args.strategy, args.strategy, args.streams, at_once=0 if args.rate else args.at_once, rate=args.rate
-    )
-    await measure(deployment, cores, [load])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--spawn", action="store_true", help="measure a server of its own, by a scenario")
-    where.add_argument("--url", help="measure the server that runs there, by one load")
-    parser.add_argument("--scenario", choices=SCENARIOS, default="quick", help="with --spawn")
-    one = parser.add_argument_group("with --url")
-    one.add_argument("--token", default="", help="a session token (default: of a device that logs in)")
-    one.add_argument("--admin-token", default="", help="lifts the limit of streams per user meanwhile")
-    one.add_argument("--pid", type=int, help="of the server, where it runs on this machine")
-    one.add_argument("--strategy", default="scripted-text")
-    one.add_argument("--streams", type=int, default=100)
-    one.add_argument("--at-once", type=int, default=4)
-    one.add_argument("--rate", type=float, default=0, help="streams per second, in place of --at-once")
-    args = parser.parse_args()
-    if sys.platform != "linux":
-        parser.error("it reads /proc and places processes on cores, as Linux has them")
-    if args.spawn:
-        spawned_and_measured(args.scenario)
+def _elsewhere(args: argparse.Namespace) -> Figures:
+    url = args.url.rstrip("/")
+    if args.token_file:
+        tokens: Sequence[str] = read_tokens(args.token_file)
     else:
-        uvloop.run(elsewhere(args))
-    return 0
+        tokens = asyncio.run(login(url, args.app, min(_MOST_LOGINS, args.at_once or _MOST_LOGINS)))
+    if not tokens:
+        raise Failed(f"{args.token_file} holds no token")
+    everywhere = frozenset(os.sched_getaffinity(0))
+    cores = Cores(frozenset(os.sched_getaffinity(args.pid)) if args.pid else everywhere, everywhere)
+    deployment = Deployment(Target(url, tokens, args.app), (args.pid,) if args.pid else ())
+    load = _load(args, args.strategy.split(","), read_every=1)
+    return measured(load, deployment, cores, processes=args.processes)
+
+
+def _tell(found: Figures) -> None:
+    for what, told in (("ended in error", found.errors), ("failed", found.faults)):
+        for name, count in told.items():
+            print(f"\n{count:,} {what}: {name}")
+
+
+def _report(found: Figures, folder: Path, command: str) -> None:
+    from bench.plots import latencies, over_time  # noqa: PLC0415 - it takes a second, and most loads need none
+
+    folder.mkdir(parents=True, exist_ok=True)
+    spreads = {
+        "first event": found.first_event,
+        "first output": found.first_output,
+        "gap": found.gap,
+        "transit": found.transit,
+    }
+    latencies(folder / "latencies.png", f"{found.load}: {found.streams:,} streams", spreads)
+    over_time(folder / "over-time.png", f"{found.load} over time", [found])
+    faults = "".join(f"- {count:,}: {name}\n" for name, count in {**found.errors, **found.faults}.items())
+    text = (
+        f"# Load: {found.load}\n\n`python -m bench.load {command}`\n\n"
+        f"{found.streams:,} streams in {found.seconds:.1f} s, {found.failed:,} failed; "
+        f"{found.read_in_full:,} were read in full.\n\n{table(HEADINGS, [row(found)])}\n"
+        "![latencies](latencies.png)\n\n![over time](over-time.png)\n"
+    )
+    (folder / "report.md").write_text(text + (f"\n## Failures\n\n{faults}" if faults else ""))
+    (folder / "result.json").write_bytes(dumps(asdict(found)))
 
 
 if __name__ == "__main__":

@@ -1,58 +1,143 @@
 """A vendor of OpenAI's protocol that costs next to nothing: `python -m bench.upstream` prints its port.
 
 The model of a request says how it is answered: `50x20` is 50 deltas, one every 20 ms from the first byte of the
-answer on; `50x0` all at once; `held` nothing until somebody asks for `POST /release`, then one delta.
+answer on; `50x20w100` the same, the first after 100 ms; `50x0` all as fast as they go, each a write of its own;
+`held` nothing until somebody asks for `POST /release`, then one delta. Speech (`/audio/speech`) comes in pieces of
+100 ms of sound in the same way, and whatever is sent to be heard (`/audio/transcriptions`) is one sentence.
 """
 
+import argparse
 import asyncio
+import gc
+import heapq
+import random
 import re
+import resource
 import sys
 import time
+from collections.abc import Callable
 from typing import cast
 
 import uvloop
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-_MODEL = re.compile(rb'"model": *"(?:(\d+)x(\d+)|held)"')
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-_RELEASED = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+_MODEL = re.compile(rb'"model": *"(?:(\d+)x(\d+)(?:w(\d+))?|held)"')
+_OK = b"HTTP/1.1 200 OK\r\n"
+_CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+_EVENTS = _OK + b"Content-Type: text/event-stream\r\n" + _CHUNKED
+_SOUND = _OK + b"Content-Type: audio/pcm\r\n" + _CHUNKED
+_HEARD = b'{"text":"How are you today?","usage":{"type":"duration","seconds":2}}'
+_TRANSCRIPT = _OK + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_HEARD) + _HEARD
+_EMPTY = _OK + b"Content-Length: 0\r\n\r\n"
 _UNKNOWN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-_DELTA = (
+_BROKEN = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
+_OPENING = (
     b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
-    b'"choices":[{"index":0,"delta":{"content":" %d"},"finish_reason":null}]}\n\n'
+    b'"choices":[{"index":0,"delta":{"content":" '
 )
+_CLOSING = b'"},"finish_reason":null}]}\n\n'
 _STOP = (
     b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
     b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     b'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":50}}\n\n'
     b"data: [DONE]\n\n"
 )
+_ERROR = b'data: {"error":{"message":"The server had an error","type":"server_error"}}\n\n'
+_PIECE = (b"\x00\x10" * 30 + b"\x00\xf0" * 30) * 40
+"""100 ms of 16-bit sound, 24,000 samples a second."""
+_END = b"0\r\n\r\n"
 
 
 def _chunk(body: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-_END = _chunk(_STOP) + b"0\r\n\r\n"
+# The clock has as many digits for as long as the machine runs: a chunk's size is known beforehand.
+_DIGITS = len(b"%d" % time.monotonic_ns())
+_DELTA_HEAD = b"%x\r\n" % (len(_OPENING) + _DIGITS + len(_CLOSING)) + _OPENING
+_DELTA_TAIL = _CLOSING + b"\r\n"
+_STOP_CHUNK = _chunk(_STOP) + _END
+_SOUND_CHUNK = _chunk(_PIECE)
+
+
+def delta() -> bytes:
+    """A delta whose text is the clock at its writing: a space and nanoseconds."""
+    now = b"%d" % time.monotonic_ns()
+    return _DELTA_HEAD + now + _DELTA_TAIL if len(now) == _DIGITS else _chunk(_OPENING + now + _CLOSING)
+
+
+class Wheel:
+    """Calls that are due, by the millisecond: one timer for all of them."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._due: dict[int, list[Callable[[int], None]]] = {}
+        self._moments: list[int] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def now_ms(self) -> int:
+        return round(self._loop.time() * 1000)
+
+    def add(self, at_ms: int, call: Callable[[int], None]) -> None:
+        """Call `call` at that time, which it is told."""
+        if (calls := self._due.get(at_ms)) is not None:
+            calls.append(call)
+            return
+        self._due[at_ms] = [call]
+        heapq.heappush(self._moments, at_ms)
+        if self._timer is None or at_ms == self._moments[0]:
+            self._wake_at(at_ms)
+
+    def _wake_at(self, at_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(max(0, at_ms - self.now_ms) / 1000, self._turn)
+
+    def _turn(self) -> None:
+        self._timer = None
+        now_ms = self.now_ms
+        while self._moments and self._moments[0] <= now_ms:
+            at_ms = heapq.heappop(self._moments)
+            for call in self._due.pop(at_ms):
+                call(at_ms)
+        if self._moments:
+            self._wake_at(self._moments[0])
+
+
+class Vendor:
+    """What its connections share. Of its calls the share `failing` goes wrong, each in one of four ways."""
+
+    def __init__(self, *, failing: float = 0, seed: int = 0) -> None:
+        self.wheel = Wheel()
+        self.held: set[Upstream] = set()
+        self._failing = failing
+        self._random = random.Random(seed)  # noqa: S311 - which calls fail is no secret
+
+    def fault(self) -> str:
+        if self._random.random() >= self._failing:
+            return ""
+        return self._random.choice(("status", "hang up", "cut", "error"))
 
 
 class Upstream(asyncio.Protocol):
-    """One kept connection. A delta's text is the clock at its writing: a space and nanoseconds."""
+    """One kept connection."""
 
-    def __init__(self, held: set["Upstream"]) -> None:
-        self._held = held
+    def __init__(self, vendor: Vendor) -> None:
+        self._vendor = vendor
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
         self._input = bytearray()
         self._left = 0
+        self._every_ms = 0
+        self._sound = False
+        self._fault = ""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._held.discard(self)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._vendor.held.discard(self)
+        self._left = 0
 
     def data_received(self, data: bytes) -> None:
         self._input += data
@@ -67,43 +152,79 @@ class Upstream(asyncio.Protocol):
             self._answer(request)
 
     def _answer(self, request: bytes) -> None:
-        model = _MODEL.search(request)
-        if request.startswith(b"POST /release "):
-            self._transport.write(_RELEASED)
-            while self._held:
-                self._held.pop().play(1, 0)
-        elif model is None:
+        path = request[: request.find(b" HTTP/")]
+        if path == b"POST /release":
+            self._transport.write(_EMPTY)
+            held = self._vendor.held
+            while held:
+                held.pop().play(1, 0)
+        elif path.endswith(b"/audio/transcriptions"):
+            self._transport.write(_TRANSCRIPT)
+        elif (model := _MODEL.search(request)) is None:
             self._transport.write(_UNKNOWN)
-        elif model[1] is None:
-            self._transport.write(_HEAD)
-            self._held.add(self)
         else:
-            self._transport.write(_HEAD)
-            self.play(int(model[1]), int(model[2]) / 1000)
+            self._sound = path.endswith(b"/audio/speech")
+            self._begin(model)
 
-    def play(self, deltas: int, every_s: float) -> None:
+    def _begin(self, model: re.Match[bytes]) -> None:
+        self._fault = self._vendor.fault()
+        if self._fault == "status":
+            self._transport.write(_BROKEN)
+        elif self._fault == "hang up":
+            self._transport.abort()
+        else:
+            self._transport.write(_SOUND if self._sound else _EVENTS)
+            if model[1] is None:
+                self._vendor.held.add(self)
+            else:
+                self.play(int(model[1]), int(model[2]), after_ms=int(model[3] or 0))
+
+    def play(self, count: int, every_ms: int, *, after_ms: int = 0) -> None:
         """Write one delta after another; without a pause each is still a write of its own."""
-        self._left, self._every_s, self._due = deltas, every_s, self._loop.time()
-        self._next()
+        self._left, self._every_ms = count, every_ms
+        if self._fault:  # it breaks in the middle
+            self._left = max(1, count // 2)
+        if every_ms or after_ms:
+            self._vendor.wheel.add(self._vendor.wheel.now_ms + after_ms, self._next)
+        else:
+            self._next(0)
 
-    def _next(self) -> None:
-        self._transport.write(_chunk(_DELTA % time.monotonic_ns()))
+    def _next(self, due_ms: int) -> None:
+        if not self._left:
+            return
+        self._transport.write(_SOUND_CHUNK if self._sound else delta())
         self._left -= 1
         if not self._left:
-            self._transport.write(_END)
-        elif self._every_s:
-            self._due += self._every_s
-            self._timer = self._loop.call_at(self._due, self._next)
+            self._finish()
+        elif self._every_ms:
+            self._vendor.wheel.add(due_ms + self._every_ms, self._next)
         else:
-            self._loop.call_soon(self._next)
+            self._loop.call_soon(self._next, 0)
+
+    def _finish(self) -> None:
+        if self._fault == "error" and not self._sound:
+            self._transport.write(_chunk(_ERROR) + _END)
+        elif self._fault:
+            self._transport.close()
+        else:
+            self._transport.write(_END if self._sound else _STOP_CHUNK)
 
 
-async def main() -> None:
-    held: set[Upstream] = set()
-    server = await asyncio.get_running_loop().create_server(lambda: Upstream(held), "127.0.0.1", 0, backlog=4096)
+async def main(*, failing: float, seed: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    vendor = Vendor(failing=failing, seed=seed)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Upstream(vendor), "127.0.0.1", 0, backlog=4096)
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    sys.exit(uvloop.run(main()))
+    parser = argparse.ArgumentParser(prog="python -m bench.upstream", description=__doc__)
+    parser.add_argument("--failing", type=float, default=0, help="the share of calls that go wrong")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice which")
+    args = parser.parse_args()
+    sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed)))

@@ -146,7 +146,7 @@ async def running_server(services: Services, listener: socket.socket) -> AsyncIt
     runner = runner_of(application(services), shutdown_timeout_s=1)
     await runner.setup()
     try:
-        await web.SockSite(runner, listener).start()
+        await web.SockSite(runner, listener, backlog=4096).start()
         async with ClientSession() as http:
             yield Server(services.settings.public_url, services, http)
     finally:

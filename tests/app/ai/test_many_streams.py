@@ -3,15 +3,47 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import pytest
+from structlog import DropEvent
+from structlog.testing import capture_logs
 
+from app.commands.users import make_users
+from app.settings import Settings
+from bench.deployment import APP, Wanted, make_app, strategies
+from streams.tasks import background
+from streams.wire.codec import loads
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.config_stores import until
+from tests.deploy.commands import command
+from tests.servers import ADMIN_TOKEN, Server
 from tests.sse_client import all_events, named
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening
+
+FAILING = 0.05
+ROUNDS = 3
+SETTLED_S = 30
+CONNECTIONS = 20
+COMMANDS = 1_000
+QUICK, SLOW = ("20x20", "10x20"), ("30x1000", "25x1000")
+"""Strategies by their answers: so many deltas, one every so many milliseconds."""
+
+
+@pytest.fixture
+def keep_alive_s() -> float:
+    """How long a vendor's connection is kept that nobody uses."""
+    return 0.2
+
+
+@pytest.fixture
+def settings(settings: Settings, keep_alive_s: float) -> Settings:
+    return replace(settings, vendor_idle_s=keep_alive_s)
 
 
 def descriptors() -> int:
@@ -72,3 +104,119 @@ async def test_twenty_conversations_at_once_all_end(server: Server) -> None:
 @pytest.mark.soak
 async def test_five_hundred_conversations_at_once_all_end(server: Server) -> None:
     await _run(server, at_once=int(os.environ.get("PARLEY_SOAK_STREAMS", "500")), streams=5_000)  # noqa: TID251
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the process of the server holds."""
+
+    actors: int
+    tasks: int
+    vendor_connections: int
+    descriptors: int
+
+    @classmethod
+    def now(cls, server: Server, vendor_port: int) -> "Held":
+        sockets = psutil.Process().net_connections(kind="tcp")
+        vendor_connections = sum(bool(found.raddr) and found.raddr.port == vendor_port for found in sockets)
+        actors = len(server.services.supervisor)
+        return cls(actors, len(asyncio.all_tasks()), vendor_connections, descriptors())
+
+
+@dataclass
+class Crowd:
+    """Many users of one server, whose vendor fails now and then; both the vendor and they are other processes."""
+
+    server: Server
+    vendor_port: int
+    folder: Path
+    most: int = 0
+    """Of streams at once."""
+
+    async def converse(self, *models: str, at_once: int, streams: int, over_s: float) -> dict:
+        """A round, every stream of it read in full; its figures once the server has settled."""
+        result = self.folder / "result.json"
+        load = ("--at-once", str(at_once), "--streams", str(streams), "--over", f"{over_s}s", "--json", str(result))
+        where = ("--url", self.server.url, "--token-file", str(self.folder / "users"))
+        how = ("--strategy", ",".join(models), "--read-every", "1")
+        async with command("bench.load", *where, *how, *load) as generator, background(self._watch()):
+            async for _ in generator:
+                pass
+            assert await generator.process.wait() == 0, generator.lines
+        await self.server.services.supervisor.idle()
+        await until(lambda: self.held().vendor_connections == 0, within_s=SETTLED_S)
+        return loads(result.read_bytes())
+
+    async def _watch(self) -> None:
+        while True:
+            self.most = max(self.most, len(self.server.services.supervisor))
+            await asyncio.sleep(0.02)
+
+    def held(self) -> Held:
+        return Held.now(self.server, self.vendor_port)
+
+
+async def fill_pools(server: Server) -> None:
+    """Let the stores' pools grow to their ends: a round takes as many of them as it happens to need."""
+    async with AsyncExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            await stack.enter_async_context(server.services.database.connection())
+    await asyncio.gather(*(server.services.valkey.ping() for _ in range(COMMANDS)))
+
+
+@asynccontextmanager
+async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator[Crowd]:
+    async with command("bench.upstream", "--failing", str(FAILING), "--seed", "1") as vendor:
+        port = int(await vendor.until(""))
+        await make_app(server.url, ADMIN_TOKEN)
+        wanted = Wanted(frozenset(QUICK + SLOW))
+        for key, value in strategies(wanted, f"http://127.0.0.1:{port}", "").items():
+            kind, _, name = key.partition("/")
+            await server.services.configs.put(APP, kind, name, value, author="t")
+        tokens = [token for _, token in await make_users(server.services, APP, users)]
+        (folder / "users").write_text("\n".join(tokens))
+        yield Crowd(server, port, folder)
+
+
+def faults_alone(_, method: str, line: dict) -> dict:
+    if method not in {"error", "exception", "critical"}:
+        raise DropEvent
+    return line
+
+
+async def _rounds(
+    server: Server, folder: Path, *models: str, at_once: int, streams: int, over_s: float = 0
+) -> None:
+    lost: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    rss_bytes = []
+    with capture_logs(processors=[faults_alone]) as lines:
+        async with gathered(server, folder, users=max(1, at_once // 4)) as crowd:
+            await fill_pools(server)
+            for number in range(ROUNDS):
+                found = await crowd.converse(*models, at_once=at_once, streams=streams, over_s=over_s)
+                assert found["faults"] == {}
+                assert found["streams"] == found["read_in_full"] == streams
+                assert found["ended"] + sum(found["errors"].values()) == streams
+                assert set(found["errors"]) <= {"backend_unavailable", "all_strategies_failed"}
+                rss_bytes.append(psutil.Process().memory_info().rss)
+                if number == 0:
+                    warm = crowd.held()
+                else:
+                    assert crowd.held() == warm
+    assert crowd.most >= at_once * 0.8
+    assert (warm.actors, warm.vendor_connections) == (0, 0)
+    assert (lines, lost) == ([], [])
+    assert rss_bytes[-1] <= rss_bytes[0] * 1.1
+    async with server.services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from conversation_records where status = 'running'") == 0
+
+
+async def test_a_crowd_leaves_a_server_as_it_was(server: Server, tmp_path: Path) -> None:
+    await _rounds(server, tmp_path, *QUICK, at_once=20, streams=40)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("keep_alive_s", [2])
+async def test_two_thousand_at_once_leave_a_server_as_it_was(server: Server, tmp_path: Path) -> None:
+    await _rounds(server, tmp_path, *SLOW, at_once=2_000, streams=4_000, over_s=30)

@@ -1,0 +1,95 @@
+"""`python -m app users make N`: users with a session each, for load tests and trials."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from app.logs import configure as configure_logs
+from app.services import Services, open_services
+from app.settings import Settings
+from storage import identities, sessions
+from storage.identities import Identity
+from storage.kinds.apps import APPS
+from storage.kinds.auth import AUTH
+from storage.session_tokens import digest, new_token
+from streams.wire.errors import ItemNotFound, ServiceError
+from streams.wire.ids import new_id
+
+_MOST = 100_000
+_TOGETHER = 500
+"""Users of one transaction."""
+_PLATFORM = "device"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `users` to the commands; `args.run(args)` runs it and returns the exit code."""
+    users = subparsers.add_parser("users", help="make users with sessions, for load tests")
+    actions = users.add_subparsers(dest="action", required=True)
+    make = actions.add_parser("make", help="make users and print a line for each: its uid, a blank, its token")
+    make.add_argument("count", type=_count, metavar="N")
+    make.add_argument("--app", default="default", help="the app that they belong to")
+    make.add_argument("--out", type=Path, metavar="FILE", help="write there, for the owner's eyes alone")
+    make.set_defaults(run=run_make)
+
+
+def _count(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) <= _MOST):
+        raise argparse.ArgumentTypeError(f"must be from 1 to {_MOST}")
+    return int(text)
+
+
+def run_make(args: argparse.Namespace) -> int:
+    env = os.environ  # noqa: TID251 - an entry point
+    configure_logs(level="error")
+    try:
+        if args.out is not None:
+            _write(args.out, "")  # one that cannot be written is told before there are users
+        made = asyncio.run(_made(Settings.from_env(env), args.app, args.count))
+        lines = "".join(f"{uid} {token}\n" for uid, token in made)
+        if args.out is None:
+            sys.stdout.write(lines)
+        else:
+            _write(args.out, lines)
+    except (ServiceError, OSError) as error:
+        sys.stderr.write(f"parley: {error}\n")
+        return 1
+    return 0
+
+
+def _write(path: Path, lines: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        os.fchmod(file.fileno(), 0o600)  # also where the file was there before
+        file.write(lines)
+
+
+async def _made(settings: Settings, app_id: str, count: int) -> list[tuple[str, str]]:
+    async with open_services(settings) as services:
+        if not services.configs.exists(APPS, app_id):
+            raise ItemNotFound(f"app {app_id} does not exist")
+        return await make_users(services, app_id, count)
+
+
+async def make_users(services: Services, app_id: str, count: int) -> list[tuple[str, str]]:
+    """So many new users of an app, each of a device of its own: uid and session token."""
+    made = [(new_id(), new_token()) for _ in range(count)]
+    absolute_s = services.configs.singleton(AUTH, app_id).session_absolute_s
+    for together in _batches(made):
+        now = datetime.now(UTC)
+        async with services.database.transaction() as conn:
+            for uid, token in together:
+                identity = Identity(app_id, _PLATFORM, f"made-{uid}")
+                await identities.add_user(conn, identity, uid=uid, now=now)
+                await sessions.add(conn, digest(token), identity=identity, uid=uid, now=now, absolute_s=absolute_s)
+    return made
+
+
+def _batches(made: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    left = iter(made)
+    while together := list(islice(left, _TOGETHER)):
+        yield together

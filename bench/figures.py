@@ -1,0 +1,180 @@
+"""Figures of a load: what a person reads, and what is kept as JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bench.arrivals import Result
+from bench.machine import Cores, Reading
+from bench.scenarios import Load
+
+FULL = 0.9
+"""From here on a core counts as busy."""
+GENERATOR_BOUND = "generator-bound"
+_MOST_FAULTS = 5
+_FAULT_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`quantiles` are milliseconds: 0, 1, … 100 percent; `p999_ms` between the last two."""
+
+    count: int = 0
+    quantiles: Sequence[float] = ()
+    p999_ms: float = 0
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> "Spread":
+        ranked = sorted(seconds)
+        if not ranked:
+            return cls()
+        last = len(ranked) - 1
+        quantiles = [ranked[last * percent // 100] * 1000 for percent in range(101)]
+        return cls(len(ranked), quantiles, ranked[last * 999 // 1000] * 1000)
+
+    def at(self, percent: int) -> float:
+        return self.quantiles[percent] if self.quantiles else 0
+
+    def __str__(self) -> str:
+        return " / ".join(f"{self.at(percent):,.1f}" for percent in (50, 95, 99, 100)) if self.count else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one load made of one target. `deltas`: what the vendor sent, where we know it."""
+
+    load: str
+    target: str
+    seconds: float
+    streams: int
+    ended: int
+    """In `end`."""
+    errors: dict[str, int]
+    """Streams that ended in `error`, by its type."""
+    faults: dict[str, int]
+    """Streams that did not end as they should, by what is wrong."""
+    read_in_full: int
+    events: int
+    deltas: int
+    first_event: Spread
+    first_output: Spread
+    gap: Spread
+    """Between two reads of a stream that brought events, of the streams that are read in full."""
+    longest_gap: Spread
+    """Of each stream."""
+    transit: Spread
+    """From the vendor's write of a delta to the client's read of it."""
+    cpu_s: float
+    target_busy: float
+    """Its share of the cores that it can use."""
+    target_core_busy: float
+    generator_core_busy: float
+    rss_bytes: int
+    timeline: Sequence[tuple[float, int, float, int]] = field(default=())
+
+    @property
+    def failed(self) -> int:
+        return sum(self.faults.values()) + sum(self.errors.values())
+
+    @property
+    def bound(self) -> str:
+        """What kept it from going faster."""
+        if not self.cpu_s:
+            return "-"
+        if self.target_busy >= FULL:
+            return "target"
+        return "others at work" if self.target_core_busy >= FULL else GENERATOR_BOUND
+
+    @property
+    def us_per_event(self) -> float:
+        return self.cpu_s * 1e6 / self.events if self.events else 0
+
+    @property
+    def us_per_delta(self) -> float:
+        return self.cpu_s * 1e6 / self.deltas if self.deltas else 0
+
+    @property
+    def us_per_stream(self) -> float:
+        return self.cpu_s * 1e6 / self.ended if self.ended else 0
+
+
+def figures(
+    load: Load, result: Result, before: Reading, after: Reading, cores: Cores, *, target: str, deltas: int = 0
+) -> Figures:
+    """`deltas`: of each stream, where that is known."""
+    good, lasted_s = result.good, max(1e-9, after.at - before.at)
+    cpu_s = after.target.cpu_s - before.target.cpu_s
+    usable = max(1, min(len(cores.target), after.target.processes))
+    errors = Counter(
+        stream.outcome.removeprefix("error ")
+        for stream in result.streams
+        if not stream.fault and stream.outcome != "end"
+    )
+    faults = Counter(stream.fault[:_FAULT_CHARACTERS] for stream in result.streams if stream.fault)
+    return Figures(
+        load=load.name,
+        target=target,
+        seconds=result.seconds,
+        streams=len(result.streams),
+        ended=len(good),
+        errors=dict(errors),
+        faults=dict(faults.most_common(_MOST_FAULTS)) | _others(faults),
+        read_in_full=result.sample.read,
+        events=sum(stream.events for stream in good),
+        deltas=deltas * len(good),
+        first_event=Spread.of(s.first_event - s.begun for s in good),
+        first_output=Spread.of(s.first_output - s.begun for s in good if s.first_output),
+        gap=Spread.of(result.sample.gaps_s),
+        longest_gap=Spread.of(s.longest_gap_s for s in good),
+        transit=Spread.of(result.sample.transits_s),
+        cpu_s=cpu_s,
+        target_busy=cpu_s / lasted_s / usable,
+        target_core_busy=after.busy(before, cores.target),
+        generator_core_busy=after.busy(before, cores.others),
+        rss_bytes=after.target.rss_bytes,
+        timeline=result.timeline.points,
+    )
+
+
+def _others(faults: Counter[str]) -> dict[str, int]:
+    left = faults.total() - sum(count for _, count in faults.most_common(_MOST_FAULTS))
+    return {"others": left} if left else {}
+
+
+HEADINGS = (
+    *("load", "target", "streams", "failed", "streams/s", "events/s", "limit"),
+    *("first event ms p50/p95/p99/max", "first output ms", "gap ms", "transit ms"),
+    *("µs/event", "µs/delta", "µs/stream", "target", "its core", "generator's core"),
+)
+
+
+def row(found: Figures) -> list[str]:
+    """One line under `HEADINGS`. A throughput is told only where the target could do no more."""
+    told = found.bound in {"target", "-"}
+    return [
+        found.load,
+        found.target,
+        f"{found.streams:,}",
+        f"{found.failed:,}",
+        f"{found.ended / found.seconds:,.0f}" if told else "",
+        f"{found.events / found.seconds:,.0f}" if told else "",
+        found.bound,
+        str(found.first_event),
+        str(found.first_output),
+        str(found.gap),
+        str(found.transit),
+        _us(found.us_per_event),
+        _us(found.us_per_delta),
+        _us(found.us_per_stream),
+        *(f"{share:.0%}" for share in (found.target_busy, found.target_core_busy, found.generator_core_busy)),
+    ]
+
+
+def _us(number: float) -> str:
+    return f"{number:,.1f}" if 0 < number < 100 else f"{number:,.0f}" if number else "-"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

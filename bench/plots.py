@@ -1,0 +1,80 @@
+"""Figures as pictures (PNG), by matplotlib."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+from bench.figures import Figures, Spread
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+
+_SIZE = (8, 4.5)
+_DPI = 110
+
+
+@contextmanager
+def _picture(path: Path, title: str) -> Iterator[Any]:
+    drawn, axes = plt.subplots(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    try:
+        axes.set_title(title)
+        axes.grid(visible=True, alpha=0.3)
+        yield axes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drawn.savefig(path, metadata={"Software": None})
+    finally:
+        plt.close(drawn)
+
+
+def bars(path: Path, title: str, unit: str, groups: Mapping[str, Mapping[str, float]]) -> None:
+    """A group of bars for each load, a bar for each target."""
+    with _picture(path, title) as axes:
+        targets = list(dict.fromkeys(name for group in groups.values() for name in group))
+        width = 0.8 / max(1, len(targets))
+        for number, target in enumerate(targets):
+            places = [at + (number - (len(targets) - 1) / 2) * width for at in range(len(groups))]
+            drawn = axes.bar(places, [group.get(target, 0) for group in groups.values()], width, label=target)
+            axes.bar_label(drawn, fmt="%.1f", fontsize=8)
+        axes.set_xticks(range(len(groups)), list(groups), fontsize=8)
+        axes.set_ylabel(unit)
+        axes.legend()
+
+
+def latencies(path: Path, title: str, spreads: Mapping[str, Spread]) -> None:
+    """Milliseconds by percentile, a line each."""
+    with _picture(path, title) as axes:
+        for name, spread in spreads.items():
+            if spread.count:
+                axes.plot(range(101), spread.quantiles, label=f"{name} (p50 {spread.at(50):,.1f} ms)")
+        axes.set_xlabel("percentile")
+        axes.set_ylabel("ms")
+        axes.set_yscale("log")
+        axes.legend()
+
+
+def over_time(path: Path, title: str, found: Sequence[Figures]) -> None:
+    """Events a second, and the target's share of a core, as the load goes on."""
+    with _picture(path, title) as axes:
+        shares = axes.twinx()
+        for one in found:
+            at, rates = _rates(one, lambda point: point[1])
+            axes.plot(at, rates, label=f"{one.target}: events/s")
+            at, busy = _rates(one, lambda point: point[2])
+            if any(busy):
+                shares.plot(at, busy, linestyle=":", label=f"{one.target}: CPU")
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("events/s")
+        shares.set_ylabel("cores (dotted)")
+        shares.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0)
+        axes.legend()
+
+
+def _rates(found: Figures, of: Callable[[tuple[float, int, float, int]], float]) -> tuple[list[float], list[float]]:
+    pairs = list(zip(found.timeline, found.timeline[1:], strict=False))
+    steps = [(a, b) for a, b in pairs if b[0] > a[0]]
+    return [b[0] for _, b in steps], [(of(b) - of(a)) / (b[0] - a[0]) for a, b in steps]

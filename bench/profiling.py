@@ -1,0 +1,177 @@
+"""Where the time of a paced delta goes: the server under cProfile, its functions gathered by what they do."""
+
+import asyncio
+import os
+import pstats
+import signal
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+from bench.deployment import Deployment, Wanted, spawned
+from bench.figures import Figures, table
+from bench.load import measured
+from bench.machine import Cores
+from bench.targets import PROFILED
+
+_STRIPPED = ("site-packages/", "/lib/python3.11/", f"{Path(__file__).parents[1]}/")
+_MOST_FUNCTIONS = 25
+_WRITTEN_S = 30
+_LOOK_S = 0.05
+_PLACES = (
+    ("read the vendor: lane and HTTP parser", ("vendors/lane/", "vendors/transport.py")),
+    ("read the vendor: events and their JSON", ("vendors/sse.py", "vendors/chat/")),
+    ("attempts, waits, breakers", ("vendors/", "actors/strategies.py")),
+    ("the play: answer, receipt, turn", ("actors/",)),
+    ("encode the event", ("streams/events.py", "streams/wire/")),
+    ("log and wake of the reader", ("streams/log.py", "streams/tasks.py", "streams/")),
+    ("write to the client", ("streams/sse.py", "aiohttp/http_writer.py", "aiohttp/web_response.py")),
+    ("aiohttp's server", ("aiohttp/",)),
+    ("stores", ("storage/", "asyncpg/", "redis/")),
+    ("log lines and metrics", ("structlog/", "prometheus_client/", "logging/", "app/logs.py")),
+    ("the request: routes, rights, parameters", ("app/", "pydantic/", "streams/body.py", "streams/tape.py")),
+    ("asyncio", ("asyncio/",)),
+)
+
+
+_LOOP = "the loop in C: sockets read and written, timers"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    what: str
+    share: float
+    us: float
+    calls: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Microseconds and calls are of one delta of the vendor's; microseconds are scaled to a run without a profiler.
+
+    What the loop spends is no function's: the rest of the CPU that the process took.
+    """
+
+    load: str
+    us_per_delta: float
+    quiet: bool
+    """Whether the machine was: else functions are told what they waited for a core."""
+    groups: Sequence[Line]
+    functions: Sequence[Line]
+
+    def table(self) -> str:
+        """Markdown, twice: by what is done, and by function."""
+        return "\n".join(
+            table(
+                (what, "share", "µs/delta", "calls/delta"),
+                [[line.what, f"{line.share:.1%}", f"{line.us:.2f}", f"{line.calls:.2f}"] for line in lines],
+            )
+            for what, lines in (("what is done", self.groups), ("function (its own time)", self.functions))
+        )
+
+
+def profiled() -> Profile:
+    """Run the paced load twice: without a profiler for what a delta costs, and with one for where."""
+    plain = _run(None)
+    with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
+        path = Path(folder) / "server.profile"
+        found = _run(path)
+        return read_profile(path, us_per_delta=plain.us_per_delta, deltas=found.deltas)
+
+
+def _run(profile: Path | None) -> Figures:
+    everywhere = os.sched_getaffinity(0)
+    cores, load = Cores.parted(), PROFILED.load
+    try:
+        with asyncio.Runner() as runner:
+            context = spawned(Wanted(frozenset(load.strategies), profile=profile), cores)
+            deployment = runner.run(context.__aenter__())
+            try:
+                _toggle(deployment, profile)
+                found = measured(load, deployment, cores, deltas=PROFILED.deltas)
+                _toggle(deployment, profile)
+                if profile is not None:
+                    runner.run(_until(profile.with_suffix(".cpu").exists))
+            finally:
+                runner.run(context.__aexit__(None, None, None))
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    return found
+
+
+def _toggle(deployment: Deployment, profile: Path | None) -> None:
+    if profile is not None:
+        os.kill(deployment.pids[0], signal.SIGUSR2)
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(_WRITTEN_S):
+        while not true():  # noqa: ASYNC110 - another process makes it so
+            await asyncio.sleep(_LOOK_S)
+
+
+def read_profile(path: Path, *, us_per_delta: float, deltas: int) -> Profile:
+    """The functions of a profile by their own time."""
+    cpu_s = float(path.with_suffix(".cpu").read_text())
+    times: defaultdict[str, float] = defaultdict(float)
+    calls: Counter[str] = Counter()
+    groups: defaultdict[str, float] = defaultdict(float)
+    group_calls: Counter[str] = Counter()
+    for (file, line, function), (_, count, own_s, _, _) in pstats.Stats(str(path)).stats.items():  # type: ignore[attr-defined]
+        name, group = _name(file, line, function), _group(file, function)
+        times[name] += own_s
+        calls[name] += count
+        groups[group] += own_s
+        group_calls[group] += count
+    functions_s = sum(times.values())
+    groups[_LOOP] = max(0.0, cpu_s - functions_s)
+    total_s = max(sum(groups.values()), 1e-9)
+
+    def lines(own: Mapping[str, float], counts: Mapping[str, int], most: int) -> list[Line]:
+        return [
+            Line(name, own_s / total_s, us_per_delta * own_s / total_s, counts.get(name, 0) / max(1, deltas))
+            for name, own_s in sorted(own.items(), key=itemgetter(1), reverse=True)[:most]
+        ]
+
+    return Profile(
+        PROFILED.load.name,
+        us_per_delta,
+        functions_s < cpu_s,
+        lines(groups, group_calls, len(groups)),
+        lines(times, calls, _MOST_FUNCTIONS),
+    )
+
+
+def _group(file: str, function: str) -> str:
+    short = _short(file)
+    if file == "~":
+        return _built_in(function)
+    found = [(len(part), name) for name, parts in _PLACES for part in parts if short.startswith(part)]
+    if found:
+        return max(found)[1]
+    return "Python's own library" if "/lib/python" in file else "the rest"
+
+
+def _built_in(function: str) -> str:
+    for name, words in (
+        ("write to the client", ("socket", "write")),
+        ("read the vendor: lane and HTTP parser", ("httptools", "feed_data", "HttpResponseParser")),
+        ("JSON", ("orjson", "dumps", "loads")),
+        ("digest", ("sha256", "_hashlib", "hash")),
+    ):
+        if any(word in function for word in words):
+            return name
+    return "built-in functions"
+
+
+def _short(file: str) -> str:
+    for before in _STRIPPED:
+        file = file.rpartition(before)[2]
+    return file
+
+
+def _name(file: str, line: int, function: str) -> str:
+    return function.strip("<>") if file == "~" else f"{_short(file)}:{line} {function}"

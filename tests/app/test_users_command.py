@@ -1,0 +1,69 @@
+"""Users that the command makes are users like others."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+
+
+async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and error of `python -m app users …`."""
+    settings = server.services.settings
+    env = {
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
+        "PARLEY_MASTER_KEY": MASTER_KEY,
+        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
+        "PARLEY_DATA_DIR": str(settings.data_dir),
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "users", *arguments, env=env, stdout=-1, stderr=-1
+    )
+    out, complaints = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), complaints.decode()
+
+
+async def test_every_user_has_a_session_of_its_own(server: Server):
+    code, out, _ = await users(server, "make", "3")
+
+    assert code == 0
+    made = dict(line.split() for line in out.splitlines())
+    assert len(made) == len(set(made.values())) == 3
+    for uid, token in made.items():
+        headers = {"X-Service-Session-Token": token}
+        async with server.http.get(f"{server.url}/bp/user/me", headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            assert (await answer.json())["user"]["uid"] == uid
+
+
+async def test_tokens_are_written_for_the_owner_alone(server: Server, tmp_path: Path):
+    path = tmp_path / "users"
+    path.write_text("what was there")
+    path.chmod(0o644)
+
+    code, out, _ = await users(server, "make", "600", "--app", "default", "--out", str(path))
+
+    assert (code, out) == (0, "")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len({line.split()[1] for line in path.read_text().splitlines()}) == 600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("make", "1", "--app", "none"), 1, "app none does not exist"),
+        (("make", "1", "--out", "/none/users"), 1, "No such file or directory"),
+        (("make", "0"), 2, "must be from 1 to 100000"),
+        (("make", "many"), 2, "must be from 1 to 100000"),
+    ],
+)
+async def test_what_cannot_be_made_is_told(server: Server, arguments, code, complaint):
+    found, out, complaints = await users(server, *arguments)
+
+    assert (found, out) == (code, "")
+    assert complaint in complaints

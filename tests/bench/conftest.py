@@ -1,0 +1,60 @@
+"""A server with the app `bench`, the fast vendor in a process of its own, and users for a load."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.commands.users import make_users
+from bench.deployment import APP, Wanted, make_app, strategies
+from streams.wire.codec import loads
+from tests.deploy.commands import command
+from tests.servers import ADMIN_TOKEN, Server
+from vendors.sandbox.server import listening
+
+MODELS = frozenset({"6x0", "6x2", "held"})
+Load = Callable[..., Awaitable[dict]]
+
+
+@pytest.fixture
+def failing() -> float:
+    """The share of the vendor's calls that go wrong."""
+    return 0
+
+
+@pytest.fixture
+async def ready(server: Server, failing: float) -> AsyncIterator[Server]:
+    """The server with the app and a strategy for each model, of each kind."""
+    scenarios = frozenset({"text", "audio", "tts", "pronunciation"})
+    async with command("bench.upstream", "--failing", str(failing)) as vendor, listening() as sandbox:
+        port = int(await vendor.until(""))
+        await make_app(server.url, ADMIN_TOKEN)
+        configs = strategies(Wanted(MODELS, scenarios), f"http://127.0.0.1:{port}", sandbox.url)
+        for key, value in configs.items():
+            kind, _, name = key.partition("/")
+            await server.services.configs.put(APP, kind, name, value, author="tests")
+        yield server
+
+
+@pytest.fixture
+async def users(ready: Server, tmp_path: Path) -> Path:
+    """A file of tokens."""
+    path = tmp_path / "users"
+    made = await make_users(ready.services, APP, 3)
+    path.write_text("".join(f"{uid} {token}\n" for uid, token in made))
+    return path
+
+
+@pytest.fixture
+async def load(ready: Server, users: Path, tmp_path: Path) -> Load:
+    """Run `python -m bench.load` against the server, and give its figures."""
+
+    async def run(*arguments: str) -> dict:
+        path = tmp_path / "result.json"
+        where = ("--url", ready.url, "--token-file", str(users), "--json", str(path))
+        async with command("bench.load", *where, *arguments) as generator:
+            code = await generator.end()
+        assert code == 0, "\n".join(generator.lines)
+        return loads(path.read_bytes())
+
+    return run

@@ -1,0 +1,106 @@
+"""The load generator as a load tester runs it: against a server by its URL, with users of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.conftest import Load
+from tests.deploy.commands import command
+from tests.servers import Server
+
+
+async def test_so_many_streams_at_once_follow_each_other(load: Load):
+    found = await load("--strategy", "6x2", "--at-once", "5", "--streams", "20")
+
+    assert (found["streams"], found["ended"], found["faults"], found["errors"]) == (20, 20, {}, {})
+    assert found["read_in_full"] == 20
+    assert found["first_output"]["count"] == 20
+    assert found["events"] >= 20 * 4
+    assert found["transit"]["count"] >= 20
+    assert found["gap"]["quantiles"] == sorted(found["gap"]["quantiles"])
+
+
+async def test_streams_arrive_whatever_becomes_of_those_before(load: Load):
+    found = await load("--strategy", "6x2", "--rate", "100", "--arrivals", "even", "--for", "500ms")
+
+    assert 40 <= found["streams"] <= 60
+    assert found["ended"] == found["streams"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "strategy"), [("audio", "6x0"), ("tts", "6x2"), ("pronunciation", "bench"), ("text", "6x0")]
+)
+async def test_every_scenario_ends_well(load: Load, scenario: str, strategy: str):
+    paced = ("--input-pace", "5ms", "--audio", "300ms")
+
+    found = await load("--scenario", scenario, "--strategy", strategy, "--streams", "6", "--at-once", "3", *paced)
+
+    assert (found["ended"], found["faults"], found["errors"]) == (6, {}, {})
+    assert found["first_output"]["count"] == 6
+
+
+async def test_several_generators_share_a_load(load: Load):
+    found = await load("--strategy", "6x2", "--at-once", "4", "--streams", "21", "--processes", "2")
+
+    assert (found["streams"], found["ended"], found["read_in_full"]) == (21, 21, 21)
+
+
+async def test_a_report_shows_the_figures_and_their_pictures(load: Load, tmp_path: Path):
+    folder = tmp_path / "report"
+
+    await load("--strategy", "6x2", "--streams", "4", "--report", str(folder))
+
+    assert "| text | Parley | 4 | 0 |" in (folder / "report.md").read_text()
+    for name in ("latencies.png", "over-time.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+        assert f"({name})" in (folder / "report.md").read_text()
+
+
+async def test_a_strategy_that_is_not_there_is_told_as_a_failure(load: Load):
+    found = await load("--strategy", "none", "--streams", "3", "--at-once", "1")
+
+    assert found["ended"] == 0
+    (fault,) = found["faults"]
+    assert fault.startswith("404 ")
+    assert found["faults"][fault] == 3
+
+
+async def test_a_stream_without_an_end_is_given_up(load: Load):
+    found = await load("--strategy", "held", "--streams", "2", "--timeout", "500ms")
+
+    assert found["faults"] == {"no end in 0.5 s": 2}
+
+
+@pytest.mark.parametrize("failing", [1])
+async def test_streams_that_end_in_error_are_told_by_its_type(load: Load):
+    found = await load("--strategy", "6x0", "--streams", "12", "--at-once", "4")
+
+    assert found["ended"] == 0
+    assert found["faults"] == {}
+    assert sum(found["errors"].values()) == 12
+    assert set(found["errors"]) <= {"backend_unavailable", "all_strategies_failed"}
+
+
+async def test_a_server_that_is_not_there_fails_every_stream(users: Path):
+    async with command("bench.load", "--url", "http://127.0.0.1:9", "--token-file", str(users)) as generator:
+        assert await generator.end() == 0
+
+    assert any("100 failed: no connection" in line for line in generator.lines)
+
+
+async def test_users_log_in_where_no_file_of_tokens_is_given(ready: Server):
+    where = ("--url", ready.url, "--strategy", "6x0", "--streams", "4", "--at-once", "2")
+
+    async with command("bench.load", *where) as generator:
+        assert await generator.end() == 0
+
+    assert any(line.startswith("| text | Parley | 4 | 0 |") for line in generator.lines)
+
+
+async def test_a_deployment_of_its_own_is_measured():
+    load = ("--deltas", "4", "--pace", "2ms", "--streams", "8", "--at-once", "2")
+
+    async with command("bench.load", "--spawn", *load) as generator:
+        assert await generator.end() == 0, generator.lines
+
+    assert any(line.startswith("| text | Parley | 8 | 0 |") for line in generator.lines)

@@ -1,0 +1,151 @@
+"""Figures are judged by their targets, and stand in the report between its marks."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.arrivals import Result
+from bench.client import Sample, Stream
+from bench.figures import GENERATOR_BOUND, Figures, Spread, figures
+from bench.figures import row as line
+from bench.machine import Cores, Reading, Spent
+from bench.profiling import Line, Profile
+from bench.targets import QUICK, Row
+from bench.versus import Compared, Measured, Memory, judged, judged_memory
+from bench.writing import write_report
+
+PACED, _, FIRST, UNPACED, SHORT = QUICK.rows
+CORES = Cores(frozenset({0}), frozenset({1}))
+
+
+def figures_of(target: str = "Parley", **fields: object) -> Figures:
+    spread = Spread.of([0.001, 0.002, 0.003])
+    found = Figures(
+        load="a load",
+        target=target,
+        seconds=2,
+        streams=10,
+        ended=10,
+        errors={},
+        faults={},
+        read_in_full=1,
+        events=1_000,
+        deltas=1_000,
+        first_event=spread,
+        first_output=spread,
+        gap=spread,
+        longest_gap=spread,
+        transit=spread,
+        cpu_s=0.05,
+        target_busy=0.95,
+        target_core_busy=0.97,
+        generator_core_busy=0.5,
+        rss_bytes=0,
+        timeline=[(0.0, 0, 0.0, 0), (0.25, 100, 0.1, 0), (0.5, 300, 0.3, 0)],
+    )
+    return replace(found, **fields)
+
+
+def both(row: Row, ours: Figures, **fields: object) -> Compared:
+    return Compared(row, [(ours, figures_of("baseline", **fields))])
+
+
+@pytest.mark.parametrize(
+    ("row", "cpu_s", "verdict"),
+    [(PACED, 0.05, "met"), (PACED, 0.051, "missed"), (UNPACED, 0.07, "met"), (SHORT, 0.125, "met")],
+)
+def test_a_row_is_judged_by_its_ratio_to_the_baseline(row: Row, cpu_s: float, verdict: str):
+    assert judged(both(row, figures_of(cpu_s=cpu_s))).verdict == verdict
+
+
+def test_the_median_of_the_rounds_counts():
+    rounds = [(figures_of(cpu_s=cpu_s), figures_of("baseline")) for cpu_s in (0.01, 0.2, 0.049)]
+
+    found = judged(Compared(PACED, rounds))
+
+    assert (found.verdict, found.found) == ("met", "0.98")
+
+
+def test_a_row_without_a_failure_is_missed_by_one():
+    row = replace(PACED, no_failure=True)
+
+    assert judged(both(row, figures_of())).verdict == "met"
+    assert judged(both(row, figures_of(faults={"lost": 1}))).verdict == "missed"
+
+
+@pytest.mark.parametrize(
+    ("later_s", "busy", "verdict"),
+    [(0.0009, 0.5, "met"), (0.0011, 0.5, "missed"), (0.0009, 0.7, "does not count")],
+)
+def test_a_first_chunk_is_judged_by_how_much_later_it_comes(later_s: float, busy: float, verdict: str):
+    late = Spread.of(at + later_s for at in (0.001, 0.002, 0.003))
+    ours = figures_of(first_output=late, generator_core_busy=busy)
+
+    assert judged(both(FIRST, ours)).verdict.startswith(verdict)
+
+
+def test_memory_is_judged_by_the_stream():
+    assert judged_memory(Memory(0, 40 * 1024 * 10, 10, 0)).verdict == "met"
+    assert judged_memory(Memory(0, 41 * 1024 * 10, 10, 0)).verdict == "missed"
+    assert judged_memory(Memory(0, 0, 10, 1)).verdict == "missed"
+
+
+def test_a_throughput_is_told_only_where_the_target_could_do_no_more():
+    assert "500" in line(figures_of())
+    waiting = figures_of(target_busy=0.89, target_core_busy=0.89)
+    assert GENERATOR_BOUND in line(waiting)
+    assert "500" not in line(waiting)
+
+
+def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
+    streams = [
+        Stream(1.0, events=5, first_event=1.01, first_output=1.02, last_event=1.1, outcome="end"),
+        Stream(1.0, events=2, first_event=1.01, last_event=1.1, outcome="error backend_unavailable"),
+        Stream(1.0, fault="lost"),
+        Stream(1.0, fault="lost"),
+    ]
+    idle, busy = [0, 0, 0, 0, 0, 0, 0, 0], [50, 0, 0, 50, 0, 0, 0, 0]
+    before = Reading(0, {0: idle, 1: idle}, Spent(1.0, 0, 1), 0)
+    after = Reading(1, {0: busy, 1: busy}, Spent(1.5, 0, 1), 0)
+
+    found = figures(PACED.load, Result(0, 2, streams, Sample()), before, after, CORES, target="Parley", deltas=100)
+
+    assert (found.ended, found.errors, found.faults) == (1, {"backend_unavailable": 1}, {"lost": 2})
+    assert (found.failed, found.events, found.deltas) == (3, 5, 100)
+    assert (found.target_busy, found.target_core_busy) == (0.5, 0.5)
+    assert found.first_output.at(50) == pytest.approx(20)
+
+
+def measured() -> Measured:
+    rows = [both(row, figures_of()) for row in QUICK.rows]
+    parts = [Line("writing", 0.5, 10, 1)]
+    return Measured("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
+
+
+def test_figures_replace_those_before_and_the_prose_stays(tmp_path: Path):
+    path = tmp_path / "report.md"
+    path.write_text("# Before\n\n<!-- figures: written by bench.versus -->\nold\n<!-- /figures -->\n\nAfter\n")
+
+    write_report(path, measured(), command="python -m bench.versus --full")
+    once = path.read_text()
+    write_report(path, measured(), command="python -m bench.versus --full")
+
+    assert path.read_text() == once
+    assert once.startswith("# Before\n")
+    assert once.endswith("<!-- /figures -->\n\nAfter\n")
+    assert "old" not in once
+    assert "| paced, 50 at once | CPU per delta" in once
+    assert "| writing | 50.0% | 10.00 | 1.00 |" in once
+    pictures = {picture.name for picture in (tmp_path / "plots").iterdir()}
+    assert len(pictures) == 4
+    assert all(f"(plots/{name})" in once for name in pictures)
+
+
+def test_a_report_without_marks_is_left_alone(tmp_path: Path):
+    path = tmp_path / "report.md"
+    path.write_text("# Mine\n")
+
+    with pytest.raises(ValueError, match="has no line"):
+        write_report(path, measured(), command="c")
+    assert path.read_text() == "# Mine\n"
