@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import AsyncExitStack
+from typing import Any, Literal
 
 import structlog
-from prometheus_client import Counter
 
 from actors.context import Stop, StreamContext
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Played
+from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Played, Spill
+from actors.report import report_crash, report_end
+from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, encode, error_content
 from streams.log import EventLog
 from streams.tasks import background
@@ -16,18 +18,24 @@ from streams.wire.codec import now_ms
 from streams.wire.errors import ServiceError, Unavailable
 
 log = structlog.get_logger()
-ENDED = Counter("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
 
 Play = Callable[[StreamContext], Awaitable[dict[str, Any]]]
 """A play returns what `end` tells, raises a `ServiceError` for `error`, and cleans up when it is cancelled.
 
 Cancelled for `Stop.CANCELED` it may return as well: then the stream ends with `end`."""
 
+State = Literal["hearing", "answering", "stopping", "settling"]
+"""Its input comes; its play goes on; it was told to stop; all is said and is being kept."""
+
+
+_LAST_SPILL_S = 5
+
 
 class Actor:
     """Owns one stream: its input, its log, its play. `run()` never raises.
 
     `release` gives back what the stream holds (its turn, its place); it is awaited before the last event.
+    `spiller` keeps the log in Valkey once that is called for.
     """
 
     def __init__(
@@ -36,37 +44,71 @@ class Actor:
         play: Play,
         *,
         kind: str,
+        conversation_id: str | None,
         log: EventLog,
+        spiller: Spiller,
         release: Callable[[], Awaitable[None]],
         stream_s: float,
         resume_grace_s: float,
+        readable_s: float,
     ) -> None:
         self.ctx = ctx_of(self._emit)
         self.kind = kind
+        self.conversation_id = conversation_id
         self.log = log
+        self.outcome: asyncio.Future[dict[str, Any] | ServiceError] = asyncio.get_running_loop().create_future()
+        """What the play returned or raised, once the last event is there."""
         self._play = play
         self._release = release
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
+        self.readable_s = readable_s
+        """For how long its log is kept once it has ended."""
+        self._spiller = spiller
+        self._spilling: asyncio.Task[None] | None = None
+        self._over = False
         self._mailbox = Mailbox()
-        self._readers = 0
+        self.readers = 0
         self._grace: asyncio.TimerHandle | None = None
 
     @property
     def stream_id(self) -> str:
         return self.ctx.stream_id
 
-    def tell(self, message: Attach | Detach | Cancel | Drain) -> None:
+    @property
+    def state(self) -> State:
+        if self.ctx.settled:
+            return "settling"
+        if self.ctx.stop is not None:
+            return "stopping"
+        return "answering" if self.ctx.receipt.reached("input") else "hearing"
+
+    def tell(self, message: Message) -> None:
+        if isinstance(message, Attach | Detach):
+            self.readers += 1 if isinstance(message, Attach) else -1
         self._mailbox.tell(message)
+
+    async def spilled(self) -> None:
+        """Have what was said so far kept where other processes find it, and what follows."""
+        if self._over and self._spilling is None:
+            await self._spiller.run()
+            return
+        self.tell(Spill())
+        await self._spiller.caught_up()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.call_later(self._stream_s, self._mailbox.tell, Expire(deadline=True))
         try:
-            await self._emit(Start())
-            async with background(self._played()) as play:
-                await self._attend(play)
+            async with AsyncExitStack() as tasks:
+                await self._emit(Start())
+                async with background(self._played()) as play:
+                    await self._attend(play, tasks)
+                if self._spilling is not None:
+                    await asyncio.wait([self._spilling], timeout=_LAST_SPILL_S)
         finally:
+            self._over = True
+            self.ctx.forget()
             deadline.cancel()
             if self._grace is not None:
                 self._grace.cancel()
@@ -85,6 +127,7 @@ class Actor:
         finally:
             self.ctx.receipt.mark("total")
             self.log.finish(encode(self._last_event(outcome), self.log.last_id + 1, now_ms()))
+            self.outcome.set_result(outcome)
             self._mailbox.tell(Played())
 
     async def _outcome(self) -> dict[str, Any] | ServiceError:
@@ -94,8 +137,8 @@ class Actor:
             return error
         except asyncio.CancelledError:
             return _stopped(self.ctx.stop)
-        except Exception:
-            log.exception("stream.crashed", stream_id=self.stream_id, kind=self.kind)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends as it should
+            report_crash(self.stream_id, self.kind, error)
             return ServiceError("the server failed", extra={"retryable": True})
 
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
@@ -108,46 +151,51 @@ class Actor:
         return End({**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms})
 
     def _report(self, outcome: str, **fields: Any) -> None:
-        ENDED.labels(self.kind, outcome).inc()
-        log.info(
-            "stream.ended",
-            stream_id=self.stream_id,
-            request_id=self.ctx.request_id,
-            kind=self.kind,
-            app_id=self.ctx.owner.app_id,
-            user_id=self.ctx.owner.user_id,
-            outcome=outcome,
-            events=self.log.last_id + 1,
-            **self.ctx.receipt.latency_ms,
-            **fields,
-        )
+        report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)
 
-    async def _attend(self, play: asyncio.Task[None]) -> None:
-        while True:
-            match await self._mailbox.next():
-                case Played():
-                    return
+    async def _attend(self, play: asyncio.Task[None], tasks: AsyncExitStack) -> None:
+        while not isinstance(message := await self._mailbox.next(), Played):
+            match message:
                 case Attach():
-                    self._readers += 1
                     self._end_grace()
-                case Detach():
-                    self._readers -= 1
+                case Detach() if not self.readers and not self.log.closed:
                     self._begin_grace()
-                case Cancel(aborted=aborted):
-                    self._stop(play, Stop.ABORTED if aborted else Stop.CANCELED)
+                    await self._begin_to_spill(tasks)
+                case Spill():
+                    await self._begin_to_spill(tasks)
                 case Drain():
+                    await self._begin_to_spill(tasks)
                     self._stop(play, Stop.DRAINED)
-                case Expire(deadline=deadline):
-                    if deadline or not self._readers:
-                        self._stop(play, Stop.DEADLINE if deadline else Stop.ABANDONED)
+                case Cancel():
+                    self._cancel(play, message)
+                case Expire():
+                    self._expire(play, message)
 
-    def _stop(self, play: asyncio.Task[None], why: Stop) -> None:
-        if self.ctx.stop is None and not self.ctx.settled:  # a play that is cleaning up is not disturbed
-            self.ctx.stop = why
-            play.cancel()
+    def _cancel(self, play: asyncio.Task[None], message: Cancel) -> None:
+        if self._stop(play, Stop.ABORTED if message.aborted else Stop.CANCELED):
+            self.ctx.heard_ms = message.heard_ms
+
+    def _expire(self, play: asyncio.Task[None], message: Expire) -> None:
+        if message.deadline:
+            self._stop(play, Stop.DEADLINE)
+            return
+        self._grace = None
+        if not (self.readers or self.ctx.plays_on):
+            self._stop(play, Stop.ABANDONED)
+
+    def _stop(self, play: asyncio.Task[None], why: Stop) -> bool:
+        if self.ctx.stop is not None or self.ctx.settled:  # a play that is cleaning up is not disturbed
+            return False
+        self.ctx.stop = why
+        play.cancel()
+        return True
+
+    async def _begin_to_spill(self, tasks: AsyncExitStack) -> None:
+        if self._spilling is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
+            self._spilling = await tasks.enter_async_context(background(self._spiller.run()))
 
     def _begin_grace(self) -> None:
-        if not self._readers and self._grace is None:
+        if self._grace is None:
             loop = asyncio.get_running_loop()
             self._grace = loop.call_later(self._resume_grace_s, self._mailbox.tell, Expire(deadline=False))
 

@@ -1,6 +1,6 @@
 """What was said of an answer so far: given out as events, to the voice, and at the end to the record."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from actors.context import StreamContext
@@ -73,8 +73,17 @@ class Answer:
             if self.speaker is not None:
                 self.speaker.close(piece.index)
 
-    def message(self) -> dict[str, Any] | None:
-        """As the record keeps it: text and audio paragraph by paragraph; nothing where nothing was said."""
+    def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:
+        """Of each paragraph, how many characters the listener heard; none where all of it counts as said."""
+        if heard_ms is None or self.speaker is None:
+            return None
+        return self.speaker.playback.heard(heard_ms)
+
+    def message(self, heard: Mapping[int, int] | None = None) -> dict[str, Any] | None:
+        """As the record keeps it: text and audio paragraph by paragraph; nothing where nothing was said.
+
+        With `heard` only the words that were, and the audio of paragraphs that were heard whole.
+        """
         if self.strategy is None or self.empty:
             return None
         origin = source(self.strategy.platform, self.strategy.config.chat.model)
@@ -82,11 +91,17 @@ class Answer:
         texts = [(segment.index, segment.text) for segment in self._segments]
         if self._paragraphs.open_text:
             texts.append((self._paragraphs.open_index, self._paragraphs.open_text))
+        whole = dict(texts)
+        if heard is not None:
+            last = max(heard, default=-1)  # of those before it every word was heard
+            cut = [(index, text if index < last else text[: heard.get(index, 0)]) for index, text in texts]
+            texts = [(index, text) for index, text in cut if text]
         items: list[dict[str, Any]] = []
         for index, text in texts:
             items.append(text_item(text, origin, delimiter=delimiter if index != texts[-1][0] else ""))
-            items += self._audio(index)
-        return {"role": "assistant", "content": items}
+            if text == whole[index]:
+                items += self._audio(index)
+        return {"role": "assistant", "content": items} if items else None
 
     def _audio(self, index: int) -> list[dict[str, Any]]:
         if self.speaker is None or self.speaker.chosen is None or index not in self.speaker.stored:

@@ -6,10 +6,12 @@ from enum import Enum
 from typing import Any
 
 from actors.receipt import Receipt
+from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
+from storage.speech_cache import SpeechCache
 from streams.events import AssistantOutputChunk, Event
 from streams.tape import Tape
 from vendors.fallback import Account
@@ -31,6 +33,8 @@ class Resources:
     objects: ObjectStore
     strategies: Strategies
     valkey: Valkey
+    speech_cache: SpeechCache
+    flights: Flights
 
 
 class Stop(Enum):
@@ -57,6 +61,7 @@ class StreamContext:
         emit: Callable[[Event], Awaitable[None]],
         longest_s: float,
         answer_bytes: int,
+        on_end: "OnEnd | None" = None,
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
@@ -68,13 +73,25 @@ class StreamContext:
         """No stream of the app lasts longer."""
         self.answer_bytes = answer_bytes
         self.stop: Stop | None = None
+        self.heard_ms: int | None = None
+        """How much of the audio was played when the client cancelled, where it says so."""
+        self.revise: Callable[[int], Awaitable[None]] | None = None
+        """Cuts what was kept of the answer to what was heard, once the stream has ended."""
         self.settled = False
         """Whether the play has all that it will say, and only keeps it: it is stopped no more."""
+        self.plays_on = False
+        """Whether it plays to its end though nobody will read it."""
         self.about: dict[str, Any] = {}
         """What the last event tells where it is an `error`."""
         self.attempts: list[Account] = []
         """What vendors were asked for this stream, in the order of asking."""
+        self.on_end = on_end
+        """Told once, when the stream has ended."""
         self._emit = emit
+
+    def forget(self) -> None:
+        """Let go of what only a running stream needs."""
+        self.input = Tape()
 
     async def emit(self, event: Event) -> None:
         """Say `event`: encoded once, kept for readers, waiting only for one that lags too far."""
@@ -82,3 +99,7 @@ class StreamContext:
             chars = len(event.text) if isinstance(event, AssistantOutputChunk) else 0
             self.receipt.said(said, chars=chars)
         await self._emit(event)
+
+
+OnEnd = Callable[[StreamContext, str, str], None]
+"""Takes a stream that has ended, its kind and its outcome. It is quick, and raises nothing."""

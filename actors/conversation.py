@@ -45,14 +45,26 @@ class TurnPlan:
 
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn; returns what `end` tells."""
+    ctx.plays_on = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
     async with background(_history(ctx, plan)) as history:
         try:
             heard = await _hear(ctx, plan)
+        except asyncio.CancelledError:
+            await keep_attempts(ctx)
+            if ctx.stop is Stop.CANCELED:
+                return _unsaid(plan)
+            raise
         except BaseException:
             await keep_attempts(ctx)
             raise
         await ctx.emit(UserInput(heard.text))
         return await Turn(ctx, plan, heard, await history).play()
+
+
+def _unsaid(plan: TurnPlan) -> dict[str, Any]:
+    """What `end` tells of a turn that was cancelled before its input was heard: nothing is kept of it."""
+    told = dict.fromkeys(("record_id", "strategy", "unit_price"))
+    return {"conversation_id": plan.conversation_id, **told, "finish_reason": "canceled"}
 
 
 async def _hear(ctx: StreamContext, plan: TurnPlan) -> Heard:
@@ -99,7 +111,27 @@ class Turn:
             else:
                 self._ctx.settled = True
                 await self._keep("complete", opening)
+                self._let_revise()
         return self._end()
+
+    def _let_revise(self) -> None:
+        """A listener may interrupt when all is said and kept: playing it takes longer than making it."""
+        answer, record_id = self._answer, self._record_id
+        if answer.speaker is None or not answer.speaker.playback.began or record_id is None:
+            return
+        database, owner, stream_id = self._ctx.resources.database, self._ctx.owner, self._ctx.stream_id
+        conversation_id = self._plan.conversation_id
+
+        async def revise(heard_ms: int) -> None:
+            if (heard := answer.heard(heard_ms)) is None:
+                return
+            message = answer.message(heard)
+            async with database.connection() as conn:
+                await conversations.interrupt(
+                    conn, owner.app_id, conversation_id, record_id, stream_id=stream_id, message=message
+                )
+
+        self._ctx.revise = revise
 
     async def _open(self) -> int:
         """Keep what the user said; an answer is sent only once this has happened."""
@@ -163,6 +195,7 @@ class Turn:
             winner = self._winner(attempt)
             begins = self._answer.strategy is None
             self._answer.written_by(winner)
+            self._ctx.plays_on = winner.config.on_abandon == "drain"
             if begins:
                 self._speaking = await self._begin_to_speak(winner, voice)
             await self._answer.write(items)
@@ -255,7 +288,7 @@ class Turn:
         answered = Answered(
             status=status,
             strategy=self._answer.strategy.name if self._answer.strategy else "",
-            message=self._answer.message(),
+            message=self._answer.message(self._answer.heard(self._ctx.heard_ms)),
             input_token=meter.usage.input_token,
             output_token=meter.usage.output_token,
             tokens_estimated=meter.source == "estimated",

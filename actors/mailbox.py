@@ -17,9 +17,18 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The client wants no more. `aborted`: it left before its input was whole, nothing is stored."""
+    """The client wants no more. `aborted`: it left before its input was whole, nothing is stored.
+
+    `heard_ms`: how much of the audio it has played, where it says so.
+    """
 
     aborted: bool = False
+    heard_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """Somebody may read on elsewhere: keep the events where other processes find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Played:
     """The play is over."""
 
 
-Message = Attach | Detach | Cancel | Drain | Expire | Played
+Message = Attach | Detach | Cancel | Spill | Drain | Expire | Played
 
 
 class Mailbox:

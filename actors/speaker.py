@@ -10,9 +10,11 @@ from typing import Any
 import structlog
 
 from actors.context import StreamContext
+from actors.playback import Playback
 from actors.speech_store import Kept, keep
 from actors.strategies import Voice
-from actors.voice import SpokenFile, voice_attempt
+from actors.utterance import Candidate, uttered
+from actors.voice import SpokenFile
 from streams.events import (
     AssistantOutputAudio,
     AssistantOutputAudioChunk,
@@ -23,7 +25,6 @@ from streams.events import (
 from streams.sentences import Sentences, merged, speakable
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from vendors.fallback import first_success
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 
 log = structlog.get_logger()
@@ -32,8 +33,6 @@ _PIECES_AHEAD = 64
 """Of one synthesis, waiting for their turn."""
 _PARAGRAPHS_TO_STORE = 8
 
-Candidate = tuple[str, Voice | ServiceError]
-
 
 @dataclass(slots=True)
 class _Said:
@@ -41,6 +40,8 @@ class _Said:
 
     index: int
     text: str
+    written: str
+    """As the answer has it, with what cannot be spoken."""
     items: asyncio.Queue[SpeechItem | ServiceError | None] = field(
         default_factory=lambda: asyncio.Queue(_PIECES_AHEAD)
     )
@@ -85,6 +86,10 @@ class Speaker:
         self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_PARAGRAPHS_TO_STORE)
         self._file = SpokenFile()
         self._announced = -1
+        self._unspoken = (0, "")
+        self._before_ms = 0
+        """The length of the paragraphs before this one."""
+        self.playback = Playback()
 
     def feed(self, index: int, text: str) -> None:
         """Take a piece of paragraph `index`."""
@@ -107,11 +112,14 @@ class Speaker:
         async with AsyncExitStack() as stack:
             storing = await stack.enter_async_context(background(self._store()))
             delivering = await stack.enter_async_context(background(self._deliver()))
-            for _ in range(self._at_once):
-                await stack.enter_async_context(background(self._synthesise()))
+            speaking = [
+                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._at_once)
+            ]
             await delivering
             await self._to_store.put(None)
             await storing
+            if self.failure is None:
+                await asyncio.wait(speaking)  # what was said last may still be put into the cache
 
     def _say(self, index: int, sentence: str) -> None:
         self._ctx.receipt.mark("first_sentence")
@@ -136,8 +144,6 @@ class Speaker:
             except Exception:
                 log.exception("speech.crashed", stream_id=self._ctx.stream_id)
                 await said.items.put(ServiceError("the server failed"))
-            else:
-                await said.items.put(None)
 
     async def _next(self) -> _Said | None:
         while True:
@@ -168,22 +174,28 @@ class Speaker:
         text, count = merged(run, self._merge_characters if self._begun else 0)
         for _ in range(count):
             self._waiting.popleft()
-        text = speakable(text)
-        return _Said(index, text) if text else None
+        before, self._unspoken = self._unspoken, (index, "")
+        written = (before[1] if before[0] == index else "") + "".join(run[:count])
+        if text := speakable(text):
+            return _Said(index, text, written)
+        self._unspoken = (index, written)
+        return None
 
     async def _speak(self, said: _Said) -> None:
         if self.chosen is None:
-            attempts = [voice_attempt(name, voice, said.text) for name, voice in self._candidates.items()]
+            voices: list[Candidate] = list(self._candidates.items())
         else:
-            attempts = [voice_attempt(*self.chosen, said.text)] * 2  # tried once more, on the same voice
-        async with first_success(attempts, self._ctx.attempts) as (attempt, items):
+            voices = [self.chosen, self.chosen]  # tried once more, on the same voice
+        async with uttered(self._ctx, said.text, voices) as utterance:
             if self.chosen is None:
-                voice = self._candidates[attempt.strategy]
+                voice = self._candidates[utterance.strategy]
                 assert isinstance(voice, Voice), "a fault is no winner"
-                self.chosen = (attempt.strategy, voice)
+                self.chosen = (utterance.strategy, voice)
                 self._more.set()
-            async for item in items:
+            async for item in utterance.items:
                 await said.items.put(item)
+            await said.items.put(None)
+            await utterance.share()
 
     async def _deliver(self) -> None:
         while (entry := await self._order.get()) is not None:
@@ -199,6 +211,8 @@ class Speaker:
 
     async def _send(self, said: _Said) -> None:
         """Give out one synthesis as it comes: all that is ready in one event, mouth shapes before their audio."""
+        self.playback.begin(said.index, said.written, self._before_ms + self._file.spoken_ms)
+        before = len(self._file.visemes)
         while True:
             ready = await _ready(said.items)
             audio = b""
@@ -212,7 +226,9 @@ class Speaker:
                     case Visemes():
                         shapes += self._file.shapes(item.visemes)
             if ready[-1] is None:
-                audio += self._file.end()
+                audio += self._file.end(said.text)
+                spoken = [(self._before_ms + at, shape) for at, shape in self._file.visemes[before:]]
+                self.playback.end(self._before_ms + self._file.spoken_ms, spoken)
             await self._emit(said.index, audio, shapes)
             if isinstance(ready[-1], ServiceError):
                 raise ready[-1]
@@ -236,7 +252,10 @@ class Speaker:
 
     async def _end_paragraph(self, index: int) -> None:
         file, self._file = self._file, SpokenFile()
+        self._before_ms += file.spoken_ms
         if not file.empty:
+            if self.chosen and self.chosen[1].need_viseme and (shapes := file.estimate()):
+                await self._ctx.emit(AssistantOutputViseme(index, shapes, estimated=True))
             await self._to_store.put((index, file))
 
     async def _store(self) -> None:

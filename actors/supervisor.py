@@ -1,31 +1,39 @@
-"""Owns every actor's task: admits, finds, drains."""
+"""Owns every actor's task: admits, finds, keeps what has ended for a while, drains."""
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
 from prometheus_client import Gauge
 
 from actors.actor import Actor
-from actors.context import Owner
+from actors.context import Owner, Stop
 from actors.mailbox import Drain
+from actors.report import report_crash
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
 LIVE = Gauge("parley_streams_live", "Streams whose actor is running", ["kind"])
 
 _DRAIN_SAVE_S = 10
+_SPILL_S = 10
+_SPILLS_AT_ONCE = 32
+_FINISHED_BYTES = 256 * 1024 * 1024
+_FRAME_BYTES = 100
+"""What a kept frame costs beside its own bytes."""
 
 
 class Supervisor:
     """The actors of this process. One that crashes has ended its own stream and nobody else's."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, finished_bytes: int = _FINISHED_BYTES) -> None:
         self._by_owner: Counter[Owner] = Counter()
         self._by_app: Counter[str] = Counter()
         self._tasks: dict[str, tuple[Actor, asyncio.Task[None]]] = {}
+        self._finished = _Finished(finished_bytes)
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = False
@@ -33,11 +41,16 @@ class Supervisor:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def check_owner(self, owner: Owner, *, per_user: int, per_app: int) -> None:
-        """Refuse an owner or an app that has its fill of streams in this process."""
+    @property
+    def by_app(self) -> Mapping[str, int]:
+        """How many streams of each app run."""
+        return self._by_app
+
+    def check_owner(self, owner: Owner, *, per_user: int, per_app: int, elsewhere: int = 0) -> None:
+        """Refuse an owner or an app that has its fill of streams, the app with those in other processes."""
         if self._by_owner[owner] >= per_user:
             raise RateLimited(f"at most {per_user} streams at once", retry_after_s=1)
-        if self._by_app[owner.app_id] >= per_app:
+        if self._by_app[owner.app_id] + elsewhere >= per_app:
             raise RateLimited(f"at most {per_app} streams of the app at once", retry_after_s=1)
 
     def check_open(self, *, limit: int) -> None:
@@ -57,9 +70,14 @@ class Supervisor:
         LIVE.labels(actor.kind).inc()
         task.add_done_callback(lambda done: self._ended(actor, done))
 
-    def find(self, stream_id: str) -> Actor | None:
-        found = self._tasks.get(stream_id)
-        return found[0] if found else None
+    def find(self, stream_id: str, owner: Owner) -> Actor | None:
+        """A stream of `owner` that runs, or has ended and can still be read."""
+        running = self._tasks.get(stream_id)
+        actor = running[0] if running else self._finished.find(stream_id)
+        return actor if actor is not None and actor.ctx.owner == owner else None
+
+    def live(self) -> list[Actor]:
+        return [actor for actor, _ in self._tasks.values()]
 
     def _ended(self, actor: Actor, task: asyncio.Task[None]) -> None:
         del self._tasks[actor.stream_id]
@@ -71,15 +89,17 @@ class Supervisor:
         LIVE.labels(actor.kind).dec()
         if not self._tasks:
             self._idle.set()
+        if actor.ctx.stop is not Stop.ABORTED and actor.readable_s:
+            self._finished.keep(actor)
         if not task.cancelled() and (error := task.exception()):
-            log.error("actor.crashed", stream_id=actor.stream_id, kind=actor.kind, exc_info=error)
+            report_crash(actor.stream_id, actor.kind, error)
 
     async def drain(self, timeout_s: float) -> None:
         """Take no more, let what runs run for `timeout_s`, then end it with an error and wait until it is kept."""
         self.draining = True
         if await self._idle_within(timeout_s):
             return
-        for actor, _ in self._tasks.values():
+        for actor in self.live():
             actor.tell(Drain())
         if await self._idle_within(_DRAIN_SAVE_S):
             return
@@ -88,6 +108,13 @@ class Supervisor:
         for task in left:
             task.cancel()
         await asyncio.wait(left)
+
+    async def leave(self) -> None:
+        """Leave what has ended and can still be read where other processes find it."""
+        await self._finished.spill()
+
+    def close(self) -> None:
+        self._finished.close()
 
     async def idle(self) -> None:
         """Wait until no stream runs."""
@@ -102,11 +129,64 @@ class Supervisor:
         return True
 
 
+class _Finished:
+    """Actors that have ended, the oldest first; a bound on their bytes lets the oldest go early."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._actors: dict[str, tuple[float, int, Actor]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def keep(self, actor: Actor) -> None:
+        size = actor.log.kept_bytes + _FRAME_BYTES * actor.log.last_id
+        self._actors[actor.stream_id] = (time.monotonic() + actor.readable_s, size, actor)
+        self._bytes += size
+        self._sweep()
+
+    def find(self, stream_id: str) -> Actor | None:
+        until, _, actor = self._actors.get(stream_id, (0.0, 0, None))
+        return actor if until > time.monotonic() else None
+
+    async def spill(self) -> None:
+        """Leave all of them in Valkey, as far as there is time."""
+        self.close()
+        left = [actor for until, _, actor in self._actors.values() if until > time.monotonic()]
+        try:
+            async with asyncio.timeout(_SPILL_S):
+                while left:
+                    some, left = left[:_SPILLS_AT_ONCE], left[_SPILLS_AT_ONCE:]
+                    await asyncio.gather(*(actor.spilled() for actor in some))
+        except TimeoutError:
+            log.warning("drain.not_spilled", streams=len(left))
+        self._actors.clear()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        while self._actors:
+            stream_id, (until, size, _) = next(iter(self._actors.items()))
+            if until > now and self._bytes <= self._most_bytes:
+                if self._timer is None:
+                    self._timer = asyncio.get_running_loop().call_later(until - now, self._due)
+                return
+            del self._actors[stream_id]
+            self._bytes -= size
+
+    def _due(self) -> None:
+        self._timer = None
+        self._sweep()
+
+
 @asynccontextmanager
-async def open_supervisor() -> AsyncIterator[Supervisor]:
-    """A supervisor that ends what still runs when the block is left."""
-    supervisor = Supervisor()
+async def ending(supervisor: Supervisor) -> AsyncIterator[None]:
+    """End what still runs when the block is left."""
     try:
-        yield supervisor
+        yield
     finally:
         await supervisor.drain(0)
+        supervisor.close()

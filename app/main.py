@@ -83,6 +83,7 @@ async def _drain(services: Services, site: web.TCPSite, *, stop_listening: bool)
         await asyncio.sleep(_STOP_LISTENING_AFTER_S)
         await site.stop()
     await supervisor.drain(timeout_s)
+    await supervisor.leave()
 
 
 def _settle_collector() -> None:

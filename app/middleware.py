@@ -140,6 +140,8 @@ def _check_head(request: web.Request) -> None:
 
 
 def _answered(request: web.Request, error: ServiceError) -> web.Response:
+    if request.writer.output_size > 0 and request.transport is not None:
+        request.transport.abort()
     row = request.get(ENDPOINT)
     return error_response(error, row.statuses if row else None)
 

@@ -2,11 +2,14 @@
 
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
+from app.admin.streams import STREAM_ROUTES
 from app.ai.conversation import converse
 from app.ai.conversations import ConversationList, ListQuery, delete_conversation, list_conversations
 from app.ai.history import History, HistoryQuery, history
-from app.ai.reference import CONVERSE, DELETE_CONVERSATION, HISTORY, SPEAK
+from app.ai.pronunciation import PronunciationReply, pronunciation
+from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, HISTORY, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import TtsRequest, tts
+from app.ai.streams import CancelQuery, cancel_stream, resume
 from app.caller import Access
 from app.dev.docs import docs_routes
 from app.dev.files import FILE_ROUTES
@@ -53,6 +56,34 @@ AI_ROUTES = [
         notes=DELETE_CONVERSATION,
     ),
     Endpoint(
+        "GET",
+        "/bp/ai/stream/{stream_id}",
+        resume,
+        s2s="/bp/server/user/{user_id}/ai/stream/{stream_id}",
+        tag="ai",
+        notes=RESUME,
+    ),
+    Endpoint(
+        "DELETE",
+        "/bp/ai/stream/{stream_id}",
+        cancel_stream,
+        s2s="/bp/server/user/{user_id}/ai/stream/{stream_id}",
+        query=CancelQuery,
+        tag="ai",
+        notes=CANCEL,
+    ),
+    Endpoint(
+        "POST",
+        "/bp/ai/audio/pronunciation",
+        pronunciation,
+        s2s="/bp/server/user/{user_id}/ai/audio/pronunciation",
+        reply=PronunciationReply,
+        statuses={"backend unavailable": 502},
+        stream=True,
+        tag="ai",
+        notes=PRONOUNCE,
+    ),
+    Endpoint(
         "POST",
         "/bp/ai/audio/tts",
         tts,
@@ -74,6 +105,7 @@ INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
+    *STREAM_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
 ]

@@ -1,5 +1,6 @@
 """HTTP on a socket: aiohttp's server, and our envelope where no middleware comes to answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -40,6 +41,16 @@ class _Server(web.Server):
 
 
 class _Connection(web.RequestHandler):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.watched: set[Callable[[], None]] = set()
+        """What is called when the connection is lost."""
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        for lost in tuple(self.watched):
+            lost()
+
     def handle_error(
         self,
         request: web.BaseRequest,

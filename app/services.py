@@ -4,14 +4,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
 from aiohttp import web
 
 from actors.context import Resources
+from actors.relay import Relay, open_relay
+from actors.speech_flight import Flights
 from actors.strategies import Strategies
-from actors.supervisor import Supervisor, open_supervisor
+from actors.supervisor import Supervisor, ending
 from app.settings import Settings
+from app.telemetry import Traces, open_traces
 from storage.admission import Places, open_places
 from storage.configs import ConfigStore, open_configs
+from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.kinds.vendor_accounts import VendorAccount
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
@@ -20,11 +25,15 @@ from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
 from storage.secrets import Keyring
 from storage.sessions import SessionCopies
+from storage.speech_cache import SpeechCache
 from streams.wire.errors import InvalidParameter
+from streams.wire.ids import new_id
 from streams.wire.model import Model
 from vendors.catalog import CATALOG
 from vendors.local_engines import open_local_engines
 from vendors.transport import open_vendor_http
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,16 @@ class Services:
     supervisor: Supervisor
     sessions: SessionCopies
     places: Places
+    heartbeat: Heartbeat
+    relay: Relay
+    speech_cache: SpeechCache
+    flights: Flights
+    traces: Traces | None
 
     @property
     def resources(self) -> Resources:
         """What plays may use of it."""
-        return Resources(self.database, self.objects, self.strategies, self.valkey)
+        return Resources(self.database, self.objects, self.strategies, self.valkey, self.speech_cache, self.flights)
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What readiness asks, by name."""
@@ -81,11 +95,24 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 keyring=keyring,
             )
         )
-        http = await stack.enter_async_context(open_vendor_http())
+        if settings.ignored_proxies:
+            log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
+        http = await stack.enter_async_context(
+            open_vendor_http(
+                client=settings.vendor_client,
+                idle_s=settings.vendor_idle_s,
+                dns_servers=settings.dns_servers,
+            )
+        )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         await stack.enter_async_context(open_parking(database, valkey))
-        places = await stack.enter_async_context(open_places(valkey))
-        supervisor = await stack.enter_async_context(open_supervisor())
+        traces = await stack.enter_async_context(open_traces(settings.traces_url))
+        supervisor, process = Supervisor(), new_id()
+        heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))
+        places = await stack.enter_async_context(open_places(valkey, heartbeat))
+        relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
+        await stack.enter_async_context(ending(supervisor))
+        speech_cache = SpeechCache(valkey)
         yield Services(
             settings=settings,
             database=database,
@@ -98,4 +125,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             supervisor=supervisor,
             sessions=SessionCopies(valkey),
             places=places,
+            heartbeat=heartbeat,
+            relay=relay,
+            speech_cache=speech_cache,
+            flights=Flights(speech_cache),
+            traces=traces,
         )

@@ -1,12 +1,14 @@
-"""Places of streams: how many a user has at once, and whose turn it is in a conversation."""
+"""Places of streams: how many a user has at once, whose turn it is, and where a stream is found."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import structlog
 
+from storage.heartbeats import Heartbeat
 from storage.redis import Valkey, map_errors
 from streams.tasks import background, stopping
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
@@ -17,6 +19,14 @@ _TRY_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """An `Idempotency-Key`, and the fingerprint of what was asked for under it."""
+
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """What a stream holds while it runs; `conversation_id` where it is a turn."""
 
@@ -24,55 +34,70 @@ class Place:
     user_id: str
     stream_id: str
     conversation_id: str | None = None
+    asked: Asked | None = None
 
     def keys(self, valkey: Valkey) -> list[str]:
         tag = f"{self.app_id}:{self.user_id}"
-        keys = [valkey.key(tag, "streams")]
+        keys = [valkey.key(tag, "streams"), valkey.key(tag, "stream", self.stream_id)]
         if self.conversation_id is not None:
             keys.append(valkey.key(tag, "turn", self.conversation_id))
+        if self.asked is not None:
+            keys.append(valkey.key(tag, "asked", self.asked.key))
         return keys
 
 
-async def admit(valkey: Valkey, place: Place, *, limit: int, lifetime_s: float) -> None:
-    """Take `place` in one script: `InvalidOperation` for a turn under way, `RateLimited` over `limit`."""
-    with map_errors():
-        answer = await valkey.script("admit")(
-            keys=place.keys(valkey), args=[place.stream_id, limit, round(lifetime_s * 1000)]
-        )
-    if answer == b"turn":
-        raise InvalidOperation("another turn of this conversation is running")
-    if answer == b"limit":
-        raise RateLimited(f"at most {limit} streams at once", retry_after_s=1)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stream that runs, or that can still be read, and the process that has it."""
 
+    stream_id: str
+    process: str
+    conversation_id: str | None
 
-async def release(valkey: Valkey, place: Place) -> None:
-    """Give `place` back; without effect when it is void already."""
-    with map_errors():
-        await valkey.script("release")(keys=place.keys(valkey), args=[place.stream_id])
+    @classmethod
+    def of(cls, stream_id: str, value: bytes) -> Self:
+        process, _, conversation_id = value.decode().partition(" ")
+        return cls(stream_id, process, conversation_id or None)
 
 
 class Places:
     """Takes places and gives them back, also those that Valkey could not be told of at once."""
 
-    def __init__(self, valkey: Valkey) -> None:
+    def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
-        self._owed: dict[str, Place] = {}
+        self._heartbeat = heartbeat
+        self._owed: dict[str, tuple[Place, float]] = {}
         self._more = asyncio.Event()
 
-    async def take(self, place: Place, *, limit: int, lifetime_s: float) -> bool:
-        """Whether `place` is held for sure; not while Valkey is away. It is to be given back in either case."""
-        try:
-            await admit(self._valkey, place, limit=limit, lifetime_s=lifetime_s)
-        except StoreError as error:
-            log.warning("place.unsure", stream_id=place.stream_id, error=str(error))
-            return False
-        return True
+    async def take(self, place: Place, *, limit: int, lifetime_s: float) -> Found | None:
+        """Take `place`; where the same was asked for before, the stream that answers it.
 
-    async def give_back(self, place: Place) -> None:
+        `InvalidOperation` for a turn under way, or for something else asked for under the same key;
+        `RateLimited` over `limit`; `StoreError` while Valkey is away: then the place may be held or not. What
+        processes hold that are dead is void.
+        """
+        answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=())
+        if answer[0] in {b"turn", b"limit", b"again", b"other"}:
+            holders = [Found.of(id_.decode(), value) for id_, value in zip(answer[1::2], answer[2::2], strict=True)]
+            if dead := await self._heartbeat.dead([holder.process for holder in holders]):
+                answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=dead)
+        match answer[0]:
+            case b"again":
+                return Found.of(answer[1].decode(), answer[2])
+            case b"other":
+                raise InvalidOperation("Idempotency-Key was used for another request")
+            case b"turn":
+                raise InvalidOperation("another turn of this conversation is running")
+            case b"limit":
+                raise RateLimited(f"at most {limit} streams at once", retry_after_s=1)
+        return None
+
+    async def give_back(self, place: Place, *, readable_s: float) -> None:
+        """Free `place`; the stream can be found for `readable_s` yet. Without effect when it is void already."""
         try:
-            await release(self._valkey, place)
+            await self._release(place, readable_s)
         except StoreError:
-            self._owed[place.stream_id] = place
+            self._owed[place.stream_id] = (place, readable_s)
             self._more.set()
 
     async def keep_giving_back(self) -> None:
@@ -80,23 +105,55 @@ class Places:
             await self._more.wait()
             try:
                 while self._owed:
-                    stream_id, place = next(iter(self._owed.items()))
-                    await release(self._valkey, place)
+                    stream_id, (place, readable_s) = next(iter(self._owed.items()))
+                    await self._release(place, readable_s)
                     self._owed.pop(stream_id, None)
                 self._more.clear()
             except StoreError:
                 await asyncio.sleep(_TRY_AGAIN_S)
 
+    async def find(self, app_id: str, user_id: str, stream_id: str) -> Found | None:
+        """A stream of this user."""
+        key = Place(app_id, user_id, stream_id).keys(self._valkey)[1]
+        with map_errors():
+            value = await self._valkey.client.get(key)
+        return Found.of(stream_id, bytes(value)) if isinstance(value, bytes) else None
+
+    async def turn_is_taken(self, app_id: str, user_id: str, conversation_id: str) -> bool:
+        """Whether a turn of the conversation is under way."""
+        key = Place(app_id, user_id, "", conversation_id).keys(self._valkey)[2]
+        with map_errors():
+            return bool(await self._valkey.client.exists(key))
+
+    async def _admit(self, place: Place, *, limit: int, lifetime_s: float, dead: Collection[str]) -> list[bytes]:
+        keys = place.keys(self._valkey)
+        with map_errors():
+            answer: list[bytes] = await self._valkey.script("admit")(
+                keys=keys,
+                args=[
+                    place.stream_id,
+                    self._heartbeat.process,
+                    place.conversation_id or "",
+                    limit,
+                    round(lifetime_s * 1000),
+                    place.asked.fingerprint if place.asked else "",
+                    int(place.conversation_id is not None),
+                    keys[1].removesuffix(place.stream_id),
+                    *dead,
+                ],
+            )
+        return answer
+
+    async def _release(self, place: Place, readable_s: float) -> None:
+        turn, asked = int(place.conversation_id is not None), int(place.asked is not None)
+        with map_errors():
+            await self._valkey.script("release")(
+                keys=place.keys(self._valkey), args=[place.stream_id, round(readable_s * 1000), turn, asked]
+            )
+
 
 @asynccontextmanager
-async def open_places(valkey: Valkey) -> AsyncIterator[Places]:
-    places = Places(valkey)
+async def open_places(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Places]:
+    places = Places(valkey, heartbeat)
     async with background(places.keep_giving_back()):
         yield places
-
-
-async def turn_is_taken(valkey: Valkey, app_id: str, user_id: str, conversation_id: str) -> bool:
-    """Whether a turn of the conversation is under way."""
-    key = Place(app_id, user_id, "", conversation_id).keys(valkey)[1]
-    with map_errors():
-        return bool(await valkey.client.exists(key))

@@ -242,3 +242,24 @@ async def close_turn(conn: Connection, turn: ClosedTurn) -> bool:
         dumps(turn.attempts).decode(),
     )
     return closed is not None
+
+
+_INTERRUPT = """
+update conversation_records
+set status = 'interrupted', content = jsonb_build_array(content -> 0) || $5::jsonb, updated_at = now()
+where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'complete'
+"""
+
+
+async def interrupt(
+    conn: Connection,
+    app_id: str,
+    conversation_id: str,
+    record_id: int,
+    *,
+    stream_id: str,
+    message: dict[str, Any] | None,
+) -> None:
+    """Put `message` in the place of a finished record's answer: as much of it as was heard."""
+    messages = dumps([message] if message else []).decode()
+    await conn.execute(_INTERRUPT, app_id, conversation_id, record_id, stream_id, messages)

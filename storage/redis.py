@@ -18,6 +18,8 @@ from streams.wire.errors import StoreAway, StoreError
 _CONNECTIONS = 64
 _ANSWER_S = 1.0
 _PLACE_S = 5.0
+_WAITING_CONNECTIONS = 1024
+_LONGEST_WAIT_S = 10.0
 
 _LUA = Path(__file__).parent / "lua"
 
@@ -41,8 +43,10 @@ def _lua(name: str) -> str:
 class Valkey:
     """The client with the prefix that all keys of this deployment carry."""
 
-    def __init__(self, client: Redis, prefix: str) -> None:
+    def __init__(self, client: Redis, prefix: str, *, blocking: Redis) -> None:
         self.client = client
+        self.blocking = blocking
+        """For commands that wait at the server: on connections of their own, which they hold meanwhile."""
         self._prefix = prefix
         self._scripts: dict[str, AsyncScript] = {}
 
@@ -76,8 +80,13 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
         max_connections=_CONNECTIONS,
         timeout=_PLACE_S,
     )
-    client = Redis.from_pool(pool)
-    try:
-        yield Valkey(client, prefix)
-    finally:
-        await client.aclose()
+    waiting = BlockingConnectionPool.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=_LONGEST_WAIT_S,
+        socket_connect_timeout=_ANSWER_S,
+        max_connections=_WAITING_CONNECTIONS,
+        timeout=_PLACE_S,
+    )
+    async with Redis.from_pool(pool) as client, Redis.from_pool(waiting) as blocking:
+        yield Valkey(client, prefix, blocking=blocking)

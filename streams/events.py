@@ -130,7 +130,7 @@ class AssistantOutputAudio(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssistantOutputViseme(Event):
-    """Mouth shapes of paragraph `index`, no later than their audio."""
+    """Mouth shapes of paragraph `index`, no later than their audio; `estimated` ones come once, behind it."""
 
     name = "assistant_output_viseme"
     index: int
@@ -159,7 +159,7 @@ class AudioChunk(Event):
 
 @dataclass(frozen=True, slots=True)
 class VisemeEvent(Event):
-    """Mouth shapes of text-to-speech, no later than their audio."""
+    """Mouth shapes of text-to-speech, no later than their audio; `estimated` ones come once, behind it."""
 
     name = "viseme"
     visemes: Sequence[tuple[int, int]]
@@ -220,6 +220,11 @@ def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
         event.name.encode(),
         dumps({"content": event.content(), "timestamp": timestamp_ms}),
     )
+
+
+def encode_unnumbered(event: Event, timestamp_ms: int) -> bytes:
+    """A frame without an id: what is said in place of a stream that is lost."""
+    return encode(event, 0, timestamp_ms).partition(b"\n")[2]
 
 
 def encode_ping(timestamp_ms: int) -> bytes:

@@ -78,6 +78,7 @@ class EventLog:
         self._dropped = 0
         self._dropped_end = 0
         self._readers: set[_Reader] = set()
+        self._patient: set[_Reader] = set()
         self._taken = asyncio.Event()
         self.closed = False
 
@@ -86,8 +87,21 @@ class EventLog:
         return self._dropped + len(self._frames)
 
     @property
+    def dropped(self) -> int:
+        """The id of the newest event that is no longer kept."""
+        return self._dropped
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.size_bytes - self._dropped_end
+
+    @property
     def size_bytes(self) -> int:
         return self._ends[-1] if self._ends else self._dropped_end
+
+    @property
+    def readers(self) -> int:
+        return len(self._readers)
 
     @property
     def lag(self) -> int:
@@ -106,13 +120,16 @@ class EventLog:
         self.closed = True
         self._wake()
 
-    async def follow(self, after: int, *, idle_s: float = 15) -> AsyncGenerator[tuple[int, bytes]]:
+    async def follow(
+        self, after: int, *, idle_s: float = 15, patiently: bool = False
+    ) -> AsyncGenerator[tuple[int, bytes]]:
         """All frames after id `after`, joined as they are ready, to the end of the stream.
 
-        A silence of `idle_s` gives no bytes, once per silence of that length.
+        A silence of `idle_s` gives no bytes, once per silence of that length. The writer does not wait for one who
+        follows `patiently`.
         """
         reader = _Reader(after, idle_s)
-        self._readers.add(reader)
+        (self._patient if patiently else self._readers).add(reader)
         try:
             while True:
                 if reader.position < self._dropped:
@@ -130,6 +147,7 @@ class EventLog:
         finally:
             reader.leave()
             self._readers.discard(reader)
+            self._patient.discard(reader)
             self._taken.set()
 
     def _put(self, frame: bytes) -> None:
@@ -154,4 +172,6 @@ class EventLog:
 
     def _wake(self) -> None:
         for reader in self._readers:
+            reader.wake()
+        for reader in self._patient:
             reader.wake()

@@ -1,6 +1,7 @@
 """Server-Sent Events over HTTP: ready frames written as they are, a ping in silence, a limit on waiting."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 
@@ -11,6 +12,8 @@ from aiohttp_sse import EventSourceResponse
 from streams.events import encode_ping
 from streams.log import Followable
 from streams.wire.codec import now_ms
+
+_SEND_BUFFER_BYTES = 256 * 1024
 
 
 class ReaderGone(ConnectionError):
@@ -26,17 +29,21 @@ class EventStream(EventSourceResponse):
         del self.headers["Connection"]  # aiohttp knows what the client's version of HTTP wants
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
+        self._watched: set[Callable[[], None]] | None = None
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         if not self.prepared:
             if request.transport is None:
                 raise ReaderGone
             self._set_tcp_user_timeout(request)
+            self._set_send_buffer(request)
+            self._watched = getattr(request.protocol, "watched", None)
         return await StreamResponse.prepare(self, request)
 
     async def send_all(self, source: Followable, after: int) -> None:
         """Write every event of `source` behind id `after`, to its end. `ReaderGone` when the reader is."""
         watch = _StuckWrite(self._abort_transport, self._send_timeout_s)
+        departure = _Departure(self._watched)
         try:
             async with aclosing(source.follow(after, idle_s=self._ping_after_s)) as frames:
                 async for _, ready in frames:
@@ -48,8 +55,52 @@ class EventStream(EventSourceResponse):
             watch.done()
         except ConnectionError:
             raise ReaderGone from None
+        except asyncio.CancelledError:
+            if departure.seen():
+                raise ReaderGone from None
+            raise
         finally:
             watch.stop()
+            departure.stop()
+
+    @staticmethod
+    def _set_send_buffer(request: BaseRequest) -> None:
+        """What the kernel takes for a reader who does not read is no lag that we see: not too much of it."""
+        assert request.transport is not None, "it was looked at just before"
+        connection = request.transport.get_extra_info("socket")
+        if connection is not None and connection.family in {socket.AF_INET, socket.AF_INET6}:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
+
+
+class _Departure:
+    """Ends the running task's wait when its connection is lost: else that is seen at the next write alone.
+
+    `watched` holds what the server's connection calls then; none where the server has no such thing.
+    """
+
+    __slots__ = ("_seen", "_task", "_watched")
+
+    def __init__(self, watched: set[Callable[[], None]] | None) -> None:
+        self._task = asyncio.current_task()
+        self._watched = watched
+        self._seen = False
+        if watched is not None:
+            watched.add(self._lost)
+
+    def stop(self) -> None:
+        if self._watched is not None:
+            self._watched.discard(self._lost)
+
+    def seen(self) -> bool:
+        """Whether the task's cancellation was ours, which is over with it."""
+        if self._seen and self._task is not None:
+            return self._task.uncancel() == 0
+        return False
+
+    def _lost(self) -> None:
+        if self._task is not None and not self._seen:
+            self._seen = True
+            self._task.cancel()
 
 
 class _StuckWrite:

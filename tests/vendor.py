@@ -9,12 +9,16 @@ from aiohttp import web
 
 from streams.wire.codec import dumps, loads
 
+_PACE_S = 0.002
+"""Between words that are to be read one by one."""
+
 
 @dataclass
 class Vendor:
     """Models: `say:TEXT` answers word by word; `refuse:STATUS`; `hang` (no headers), `silent` (headers alone);
     `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `many:COUNT` says so
-    many words; `echo` repeats the key; `slow:TEXT` says TEXT and then waits until `release` is set.
+    many words, `paced:COUNT` one at a time; `echo` repeats the key; `slow:TEXT` says TEXT word by word and then
+    waits until `release` is set.
     """
 
     url: str = ""
@@ -51,10 +55,9 @@ class Vendor:
             await asyncio.Event().wait()
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        words = [] if model in {"silent", "empty"} else text.split(" ")
-        if model == "many":
-            words = ["word"] * int(text)
-        for position, word in enumerate(words):
+        for position, word in enumerate(_words(model, text)):
+            if model in {"paced", "slow"}:
+                await asyncio.sleep(_PACE_S)
             await response.write(_delta({"content": word if position == 0 else f" {word}"}))
         if model == "silent":
             await asyncio.Event().wait()
@@ -67,7 +70,7 @@ class Vendor:
             await response.write(b'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n')
             return response
         await response.write(_delta({}, finish_reason="stop"))
-        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": len(words)}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": len(_words(model, text))}
         await response.write(b"data: %b\n\n" % dumps({"choices": [], "usage": usage}))
         await response.write(b"data: [DONE]\n\n")
         return response
@@ -92,3 +95,9 @@ async def running_vendor() -> AsyncIterator[Vendor]:
     finally:
         vendor.release.set()
         await runner.cleanup()
+
+
+def _words(model: str, text: str) -> list[str]:
+    if model in {"silent", "empty"}:
+        return []
+    return ["word"] * int(text) if model in {"many", "paced"} else text.split(" ")

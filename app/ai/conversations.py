@@ -6,7 +6,6 @@ from pydantic import Field
 from app.ai.history import ConversationView, conversation_view
 from app.endpoint import Call, json_response
 from storage import conversations
-from storage.admission import turn_is_taken
 from streams.wire.errors import InvalidOperation, ItemNotFound
 from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
@@ -49,7 +48,7 @@ async def delete_conversation(call: Call) -> web.Response:
     """
     conversation_id = call.path["conversation_id"]
     if is_id(conversation_id):
-        if await turn_is_taken(call.services.valkey, call.app_id, call.caller.user, conversation_id):
+        if await call.services.places.turn_is_taken(call.app_id, call.caller.user, conversation_id):
             raise InvalidOperation("a turn of this conversation is running")
         async with call.services.database.connection() as conn:
             keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)

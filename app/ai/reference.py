@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from actors.pronunciation import AllAccountsFailed
 from actors.receipt import Receipt, Stage
 from app.ai.conversation import ConverseParams
+from app.ai.pronunciation import PronunciationParams
 from app.notes import Answer, Notes, Stream
 from app.openapi.events import Digest, UnitPrice
 from streams.events import (
@@ -26,8 +28,17 @@ from streams.events import (
     VisemeEvent,
     encode,
 )
+from streams.log import Gone
 from streams.wire.codec import dumps
-from streams.wire.errors import ConfigInvalid, InvalidOperation, ItemNotFound, RateLimited, TooLarge, Unavailable
+from streams.wire.errors import (
+    ConfigInvalid,
+    InvalidOperation,
+    InvalidParameter,
+    ItemNotFound,
+    RateLimited,
+    TooLarge,
+    Unavailable,
+)
 from streams.wire.model import Model
 
 
@@ -139,12 +150,40 @@ _ADMISSION = (
     Unavailable("the server is full", retry_after_s=2),
 )
 
+_KEY = {
+    "Idempotency-Key": "1 to 255 visible ASCII characters. The same request under the same key is the same stream, "
+    "as long as that can be read."
+}
+
 _PARAMETERS = {
     "strategies": ["scripted"],
     "type": "text",
     "language_code": "en-US",
     "target_language_code": "en-US",
 }
+
+_ALL_GRADES = {
+    "language": "en-US",
+    "reference_text": "Good morning. How are you today?",
+    "grading_system": "FivePoint",
+    "granularity": "Word",
+    "enable_miscue": True,
+    "enable_prosody_assessment": True,
+}
+
+_TURN_EVENTS = (
+    Start,
+    UserInput,
+    AssistantOutputChunk,
+    AssistantOutputContentSegment,
+    AssistantOutputRestart,
+    FirstSentenceEnabled,
+    AssistantOutputViseme,
+    AssistantOutputAudioChunk,
+    AssistantOutputAudio,
+    End,
+    Failed,
+)
 
 CONVERSE = Notes(
     chunked=ConverseParams,
@@ -162,20 +201,9 @@ CONVERSE = Notes(
         InvalidOperation("another turn of this conversation is running"),
         *_ADMISSION,
     ),
+    headers=_KEY,
     stream=Stream(
-        events=(
-            Start,
-            UserInput,
-            AssistantOutputChunk,
-            AssistantOutputContentSegment,
-            AssistantOutputRestart,
-            FirstSentenceEnabled,
-            AssistantOutputViseme,
-            AssistantOutputAudioChunk,
-            AssistantOutputAudio,
-            End,
-            Failed,
-        ),
+        events=_TURN_EVENTS,
         ends=(ConversationEnd,),
         transcripts={"A typed turn with speech (audio shortened)": _TYPED_TURN},
         headers={**_STREAM_ID, "X-Service-Conversation-Id": "The conversation, also where it is a new one."},
@@ -195,13 +223,82 @@ SPEAK = Notes(
         TooLarge("text exceeds maximum length limit"),
         ItemNotFound("strategies name no speech strategy of this app"),
         ConfigInvalid("vendor_accounts main: base_url is not set"),
+        InvalidOperation("Idempotency-Key was used for another request"),
         *_ADMISSION,
     ),
+    headers=_KEY,
     stream=Stream(
         events=(Start, AudioChunk, VisemeEvent, Audio, End, Failed),
         ends=(SpeechEnd,),
         transcripts={"A text spoken with mouth shapes (audio shortened)": _SPOKEN_TEXT},
         headers=_STREAM_ID,
+    ),
+)
+
+_NO_STREAM = ItemNotFound("stream_id names no stream of this user that can still be read")
+
+RESUME = Notes(
+    headers={"Last-Event-ID": "The id of the last event that was read; absent: none was."},
+    errors=(
+        InvalidParameter("Last-Event-ID is over 17, the last id of the stream"),
+        _NO_STREAM,
+        Gone("events after 3 are no longer kept"),
+        RateLimited("at most 16 readers of a stream", retry_after_s=1),
+    ),
+    answers={204: Answer("The stream has ended, and with that event.")},
+    stream=Stream(
+        events=(
+            *_TURN_EVENTS,
+            AudioChunk,
+            VisemeEvent,
+            Audio,
+        ),
+        ends=(ConversationEnd, SpeechEnd),
+        transcripts={"A text that was spoken, read from its start": _SPOKEN_TEXT},
+        headers={**_STREAM_ID, "X-Service-Conversation-Id": "The conversation, where it is a turn of one."},
+    ),
+)
+
+CANCEL = Notes(
+    errors=(_NO_STREAM, Unavailable("the stream has not ended yet", retry_after_s=1)),
+    answers={200: Answer("`{}`: what was said is kept and the turn is free.", "application/json")},
+)
+
+PRONOUNCE = Notes(
+    chunked=PronunciationParams,
+    bodies={
+        "The parameters, then audio in base64 (shortened)": (
+            f"{dumps({'strategy': 'local', 'data': {'reference_text': 'Good morning.'}}).decode()}AAAJABEAGAAdAB8A"
+        ),
+        "Everything that can be asked": (
+            f"{dumps({'strategy': 'local', 'data': _ALL_GRADES}).decode()}AAAJABEAGAAdAB8A"
+        ),
+    },
+    errors=(
+        TooLarge("the parameters exceed 65536 bytes"),
+        InvalidParameter("reference_text is required"),
+        InvalidParameter("audio is too short"),
+        InvalidParameter("audio is audio/ogg: send PCM, 16000 Hz, mono, 16 bits"),
+        InvalidParameter("audio is silent throughout"),
+        InvalidParameter("audio is clipped: over half of its samples are at full scale"),
+        InvalidParameter("no speech was heard"),
+        InvalidParameter("input timed out"),
+        TooLarge("audio exceeds 10485760 bytes"),
+        ItemNotFound("strategy names no pronunciation strategy of this app"),
+        ConfigInvalid("vendor_accounts main: base_url is not set"),
+        *_ADMISSION,
+        AllAccountsFailed(
+            [
+                {
+                    "strategy": "main",
+                    "stage": "assess",
+                    "error_type": "backend unavailable",
+                    "message": "backend unavailable: vendor_a_audio answered 503",
+                    "elapsed_ms": 212,
+                }
+            ],
+            retryable=True,
+        ),
     ),
 )
 

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
-from app.ai.streams import open_actor, serve
+from app.ai.streams import asked_under_key, open_actor, serve, serve_again
 from app.endpoint import Call
+from storage.admission import Found
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model
 from vendors.catalog import SPEECH_PLATFORMS
@@ -50,14 +51,17 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
     """Speak a text.
 
     The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
-    sent audio.
+    sent audio. Asked again under the same `Idempotency-Key`, it is the same stream, spoken once.
     """
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
-    actor = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts")
-    actor.ctx.input.end()
-    return await serve(call, actor)
+    asked = asked_under_key(call, body.model_dump(mode="json"))
+    opened = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts", asked=asked)
+    if isinstance(opened, Found):
+        return await serve_again(call, opened)
+    opened.ctx.input.end()
+    return await serve(call, opened)
 
 
 def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:

@@ -1,44 +1,75 @@
-"""The streams over HTTP: a chunked request in, Server-Sent Events out (§4.17, 4.19)."""
+"""The streams over HTTP: admitted, served as Server-Sent Events, resumed, cancelled (§4.17, 4.19)."""
 
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack
-from functools import partial
+import string
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 from aiohttp import web
+from pydantic import Field
 
 from actors.actor import Actor, Play
-from actors.context import Owner, StreamContext
+from actors.context import Owner, Stop, StreamContext
 from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
-from app.endpoint import Call
+from actors.relay import MOST_READERS, Span, cancel, too_many_readers
+from actors.spiller import Spiller
+from app.endpoint import Call, json_response
 from app.services import Services
 from app.state import ARRIVED, WAITED
 from storage import conversations
-from storage.admission import Place
+from storage.admission import Asked, Found, Place
+from storage.kinds.limits import Limits
+from storage.spilled import SpilledLog
 from streams.events import Event
-from streams.log import EventLog
+from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
-from streams.wire.ids import new_id
+from streams.wire.codec import dumps
+from streams.wire.errors import InvalidParameter, ItemNotFound, StoreError, Unavailable
+from streams.wire.ids import is_id, new_id, sha256_hex
+from streams.wire.model import Model
 
 _MARGIN_S = 60
+_DIGITS = 15
+_KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
 
-async def open_actor(call: Call, play: Play, *, kind: str, conversation_id: str | None = None) -> Actor:
-    """Admit a stream and run it: `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place."""
+async def open_actor(
+    call: Call,
+    play: Play,
+    *,
+    kind: str,
+    conversation_id: str | None = None,
+    asked: Asked | None = None,
+    readable: bool = True,
+) -> Actor | Found:
+    """Admit a stream and run it; where the same was asked for before, the stream that answers it.
+
+    `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place.
+    """
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
-    place = Place(owner.app_id, owner.user_id, new_id(), conversation_id)
+    place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
     longest_s = limits.stream_s + _MARGIN_S
+    readable_s = limits.readable_s if readable else 0
+
+    async def release() -> None:
+        kept_s = 0 if actor.ctx.stop is Stop.ABORTED else readable_s
+        await services.places.give_back(place, readable_s=kept_s)
+
     try:
-        held = await services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
-        if not held and conversation_id is not None:
-            await _check_turn(services, owner, conversation_id, longest_s=longest_s)
-        services.supervisor.check_owner(owner, per_user=limits.streams_per_user, per_app=limits.streams_per_app)
+        if found := await _take(services, place, limits, longest_s=longest_s):
+            return found
+        services.supervisor.check_owner(
+            owner,
+            per_user=limits.streams_per_user,
+            per_app=limits.streams_per_app,
+            elsewhere=services.heartbeat.elsewhere[owner.app_id],
+        )
         services.supervisor.check_open(limit=limits.streams_per_process)
     except BaseException:
-        await services.places.give_back(place)
+        await services.places.give_back(place, readable_s=0)
         raise
 
     def context(emit: Callable[[Event], Awaitable[None]]) -> StreamContext:
@@ -51,53 +82,189 @@ async def open_actor(call: Call, play: Play, *, kind: str, conversation_id: str 
             emit=emit,
             longest_s=longest_s,
             answer_bytes=limits.answer_bytes,
+            on_end=services.traces.of_request(call.request.headers) if services.traces else None,
         )
 
+    log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
+    spilled = SpilledLog(
+        services.valkey,
+        app_id=owner.app_id,
+        user_id=owner.user_id,
+        stream_id=place.stream_id,
+        keep_bytes=limits.log_bytes,
+        keep_s=longest_s + readable_s,
+    )
     actor = Actor(
         context,
         play,
         kind=kind,
-        log=EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes),
-        release=partial(services.places.give_back, place),
+        conversation_id=conversation_id,
+        log=log,
+        spiller=Spiller(log, spilled),
+        release=release,
         stream_s=limits.stream_s,
         resume_grace_s=limits.resume_grace_s,
+        readable_s=readable_s,
     )
     services.supervisor.start(actor)
     return actor
 
 
-async def _check_turn(services: Services, owner: Owner, conversation_id: str, *, longest_s: float) -> None:
-    """While Valkey is away the row of a running turn guards it."""
-    async with services.database.connection() as conn:
-        if await conversations.turn_runs(conn, owner.app_id, conversation_id, longest_s=longest_s):
-            raise conversations.turn_under_way()
+async def _take(services: Services, place: Place, limits: Limits, *, longest_s: float) -> Found | None:
+    """Take the place. While Valkey is away the row of a running turn guards it."""
+    try:
+        return await services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
+    except StoreError:
+        if place.conversation_id is not None:
+            async with services.database.connection() as conn:
+                if await conversations.turn_runs(conn, place.app_id, place.conversation_id, longest_s=longest_s):
+                    raise conversations.turn_under_way() from None
+        return None
+
+
+def asked_under_key(call: Call, parameters: Any) -> Asked | None:
+    """The request's `Idempotency-Key` with a fingerprint of its parameters; none where it has no key."""
+    key = call.request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= 255 or not _KEY_CHARACTERS.issuperset(key):
+        raise InvalidParameter("Idempotency-Key must be 1 to 255 visible ASCII characters")
+    path = call.endpoint.path
+    return Asked(sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters)))
 
 
 async def serve(
     call: Call,
     actor: Actor,
     *,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
     pump: Coroutine[Any, Any, None] | None = None,
 ) -> web.StreamResponse:
     """Send the actor's events while `pump` feeds it. A reader who leaves before the input is whole ends it."""
+    response = _event_stream(call, actor.stream_id, headers)
+    tape = actor.ctx.input
+    with _attached(actor):
+        try:
+            async with AsyncExitStack() as stack:
+                if pump is not None:
+                    await stack.enter_async_context(background(pump))
+                await response.prepare(call.request)
+                actor.ctx.receipt.mark("admission")
+                await response.send_all(actor.log, 0)
+        except ConnectionError:
+            if not tape.complete:
+                actor.tell(Cancel(aborted=True))
+    return response
+
+
+async def serve_again(
+    call: Call, found: Found, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
+) -> web.StreamResponse:
+    """Send what `found` has said behind id `after`, then what it says; `pump` takes an input that is not needed."""
+    owner = Owner(call.app_id, call.caller.user)
+    actor = call.services.supervisor.find(found.stream_id, owner)
+    if actor is not None:
+        if actor.readers >= MOST_READERS:
+            raise too_many_readers()
+        with _attached(actor):
+            span = Span(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
+            return await _send_behind(call, found, actor.log, after, span=span, pump=pump)
     limits = call.app_limits
-    response = EventStream(
-        {"X-Service-Stream-Id": actor.stream_id, **(headers or {})},
+    keep_s = limits.stream_s + _MARGIN_S + limits.readable_s
+    async with call.services.relay.attached(owner, found, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
+        return await _send_behind(call, found, remote, after, span=remote.span, pump=pump)
+
+
+async def _send_behind(
+    call: Call,
+    found: Found,
+    source: Followable,
+    after: int,
+    *,
+    span: Span,
+    pump: Coroutine[Any, Any, None] | None,
+) -> web.StreamResponse:
+    async with AsyncExitStack() as stack:
+        if pump is not None:
+            await stack.enter_async_context(background(pump))
+        if after + 1 < span.first:
+            raise Gone(f"events after {after} are no longer kept")
+        if after > span.last and not span.lost:
+            raise InvalidParameter(f"Last-Event-ID is over {span.last}, the last id of the stream")
+        if span.closed and after == span.last:
+            return web.Response(status=204)
+        spoken_in = {"X-Service-Conversation-Id": found.conversation_id} if found.conversation_id else None
+        response = _event_stream(call, found.stream_id, spoken_in)
+        with suppress(ConnectionError):
+            await response.prepare(call.request)
+            await response.send_all(source, after)
+        return response
+
+
+@contextmanager
+def _attached(actor: Actor) -> Iterator[None]:
+    actor.tell(Attach())
+    try:
+        yield
+    finally:
+        actor.tell(Detach())
+
+
+def _event_stream(call: Call, stream_id: str, headers: Mapping[str, str] | None) -> EventStream:
+    limits = call.app_limits
+    return EventStream(
+        {"X-Service-Stream-Id": stream_id, **(headers or {})},
         send_timeout_s=limits.send_timeout_s,
         ping_after_s=limits.ping_after_s,
     )
-    actor.tell(Attach())
-    try:
-        async with AsyncExitStack() as stack:
-            if pump is not None:
-                await stack.enter_async_context(background(pump))
-            await response.prepare(call.request)
-            actor.ctx.receipt.mark("admission")
-            await response.send_all(actor.log, 0)
-    except ConnectionError:
-        if not actor.ctx.input.complete:
-            actor.tell(Cancel(aborted=True))
-    finally:
-        actor.tell(Detach())
-    return response
+
+
+async def resume(call: Call) -> web.StreamResponse:
+    """Read a stream on.
+
+    Its events behind `Last-Event-ID` (default 0), then live, on any server of the deployment. A stream can be read
+    until two minutes after its end. 204: it has ended with that event.
+    """
+    after = _last_event_id(call.request)
+    return await serve_again(call, await _find(call), after=after)
+
+
+class CancelQuery(Model):
+    heard_ms: int | None = Field(default=None, ge=0, strict=False)
+    """How many milliseconds of the answer's audio were played: the record keeps the words spoken by then."""
+
+
+async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
+    """Cancel a stream.
+
+    What was said is kept, and the next turn may begin, once this is answered. So does a voice client interrupt.
+    """
+    owner, found = Owner(call.app_id, call.caller.user), await _find(call)
+    actor = call.services.supervisor.find(found.stream_id, owner)
+    if actor is not None:
+        await cancel(actor, query.heard_ms)
+    elif not await call.services.relay.cancel(owner, found, query.heard_ms):
+        if not await call.services.heartbeat.dead([found.process]):
+            raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
+        place = Place(owner.app_id, owner.user_id, found.stream_id, found.conversation_id)
+        await call.services.places.give_back(place, readable_s=call.app_limits.readable_s)
+    return json_response({})
+
+
+async def _find(call: Call) -> Found:
+    """The stream that the path names: one of the caller's."""
+    services, stream_id = call.services, call.path["stream_id"]
+    owner = Owner(call.app_id, call.caller.user)
+    if (actor := services.supervisor.find(stream_id, owner)) is not None:
+        return Found(stream_id, services.heartbeat.process, actor.conversation_id)
+    found = await services.places.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
+    if found is None:
+        raise ItemNotFound("stream_id names no stream of this user that can still be read")
+    return found
+
+
+def _last_event_id(request: web.Request) -> int:
+    given = request.headers.get("Last-Event-ID", "0").strip()
+    if not (given.isascii() and given.isdecimal() and len(given) <= _DIGITS):
+        raise InvalidParameter("Last-Event-ID must be the id of an event")
+    return int(given)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from storage.kinds.base import ConfigKind
-from storage.kinds.strategies import VendorCall
+from storage.kinds.strategies import OnAbandon, VendorCall
 from streams.wire.model import Model
 
 
@@ -30,6 +30,7 @@ class Conversation(Model):
     on_break: Literal["fail", "restart", "continue"] = "fail"
     """When the model breaks off in the middle: end with an error; have the next strategy write the answer anew;
     or have it go on with what was said, where its model takes such a beginning."""
+    on_abandon: OnAbandon = "cancel"
     voices_at_once: int = Field(default=2, ge=1, le=8)
 
 

@@ -38,6 +38,9 @@ class Limits(Model):
     answer_bytes: int = Field(default=1024 * 1024, ge=1024)
     """Of one answer's text: a longer one ends there, with finish reason `length`."""
     resume_grace_s: float = Field(default=60, ge=0)
+    """How long a stream goes on that nobody reads."""
+    readable_s: float = Field(default=120, ge=0)
+    """How long a stream can be read again once it has ended."""
     log_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024)
     """Of the events that one stream keeps for readers who come back."""
     lag_bytes: int = Field(default=1024 * 1024, ge=64 * 1024)

@@ -1,12 +1,51 @@
--- KEYS: streams of the user (sorted set, score = when its place is void), turn of the conversation (optional)
--- ARGV: stream id, limit, lifetime in ms. Answers 'ok', 'turn' or 'limit'.
+-- KEYS: streams of the user that run (sorted set, score = when a place is void), the new stream, then as ARGV
+-- says the turn of its conversation and the key under which it is asked for.
+-- ARGV: stream id, process, conversation id, limit, lifetime in ms, fingerprint of the request (empty: no key),
+-- '1' where there is a turn, name of the new stream's key without its id, then the processes that are dead.
+-- Answers 'ok'; or 'again' (the same was asked for), 'other' (something else under the same key), 'turn' or
+-- 'limit', with the stream that holds it and its value, which names its process first.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local lifetime = tonumber(ARGV[3])
-if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1 then return 'turn' end
+local stream, process, conversation, fingerprint = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
+local lifetime = tonumber(ARGV[5])
+local turn = ARGV[7] == '1' and KEYS[3] or nil
+local asked = fingerprint ~= '' and KEYS[#KEYS] or nil
+local dead = {}
+for i = 9, #ARGV do dead[ARGV[i]] = true end
+local function value_of(id) return redis.call('GET', ARGV[8] .. id) or '' end
+local function is_dead(value) return dead[string.match(value, '^%S*')] end
+
+if asked then
+    local known = redis.call('GET', asked)
+    if known then
+        local of, id = string.match(known, '^(%S+) (%S+)$')
+        local value = value_of(id)
+        if value ~= '' and not is_dead(value) then
+            return {of == fingerprint and 'again' or 'other', id, value}
+        end
+    end
+end
+if turn then
+    local holder = redis.call('GET', turn)
+    if holder and not is_dead(value_of(holder)) then return {'turn', holder, value_of(holder)} end
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 'limit' end
-redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then
+    local running = {'limit'}
+    for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+        local value = value_of(id)
+        if is_dead(value) then
+            redis.call('ZREM', KEYS[1], id)
+        else
+            running[#running + 1] = id
+            running[#running + 1] = value
+        end
+    end
+    if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return running end
+end
+redis.call('ZADD', KEYS[1], now + lifetime, stream)
 redis.call('PEXPIRE', KEYS[1], lifetime)
-if KEYS[2] then redis.call('SET', KEYS[2], ARGV[1], 'PX', lifetime) end
-return 'ok'
+redis.call('SET', KEYS[2], process .. ' ' .. conversation, 'PX', lifetime)
+if turn then redis.call('SET', turn, stream, 'PX', lifetime) end
+if asked then redis.call('SET', asked, fingerprint .. ' ' .. stream, 'PX', lifetime) end
+return {'ok'}

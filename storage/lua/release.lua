@@ -1,4 +1,14 @@
--- KEYS: as of admit.lua. ARGV: stream id. A turn that another stream holds is left alone.
-redis.call('ZREM', KEYS[1], ARGV[1])
-if KEYS[2] and redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
+-- KEYS: as of admit.lua. ARGV: stream id, for how many ms the stream can still be read, '1' where there is a
+-- turn, '1' where there is a key that it was asked for under. What another stream holds is left alone.
+local stream, readable = ARGV[1], tonumber(ARGV[2])
+local function keep(key)
+    if readable > 0 then redis.call('PEXPIRE', key, readable) else redis.call('DEL', key) end
+end
+redis.call('ZREM', KEYS[1], stream)
+keep(KEYS[2])
+if ARGV[3] == '1' and redis.call('GET', KEYS[3]) == stream then redis.call('DEL', KEYS[3]) end
+if ARGV[4] == '1' then
+    local known = redis.call('GET', KEYS[#KEYS])
+    if known and string.match(known, '%S+$') == stream then keep(KEYS[#KEYS]) end
+end
 return 1

@@ -26,7 +26,18 @@ def actor_of(play, release, *, stream_s: float = 60) -> Actor:
         )
 
     log = EventLog(keep_bytes=65_536, lag_bytes=65_536)
-    return Actor(context, play, kind="test", log=log, release=release, stream_s=stream_s, resume_grace_s=60)
+    return Actor(
+        context,
+        play,
+        kind="test",
+        conversation_id=None,
+        log=log,
+        spiller=None,
+        release=release,
+        stream_s=stream_s,
+        resume_grace_s=60,
+        readable_s=0,
+    )
 
 
 async def names(actor: Actor) -> list[str]:

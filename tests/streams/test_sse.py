@@ -68,12 +68,14 @@ async def running(source: Source) -> AsyncIterator[ClientSession]:
 
 
 @asynccontextmanager
-async def connected(source: Source, head: bytes = b"") -> AsyncIterator[socket.socket]:
+async def connected(
+    source: Source, head: bytes = b"", *, receive_bytes: int = 4096
+) -> AsyncIterator[socket.socket]:
     """A client that takes next to nothing unless it is read from."""
     loop = asyncio.get_running_loop()
     with socket.socket() as client:
         client.setblocking(False)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         await loop.sock_connect(client, ("127.0.0.1", source.port))
         await loop.sock_sendall(client, b"GET / HTTP/1.1\r\nHost: a\r\n%b\r\n" % head)
         yield client
@@ -213,15 +215,17 @@ async def test_reader_that_stops_reading_is_cut_after_the_send_timeout():
 
 
 async def test_reader_that_goes_on_reading_in_time_is_not_cut():
-    source = Source(send_timeout_s=0.3)
+    source = Source(send_timeout_s=0.8)
     loop = asyncio.get_running_loop()
-    async with running(source), connected(source, b"Connection: close\r\n") as client:
+    async with running(source), connected(source, b"Connection: close\r\n", receive_bytes=65_536) as client:
         for number in range(4):
             await source.say("x" * 3_000_000)
-            await asyncio.sleep(0.15)  # within the timeout, though all of them together are not
+            await asyncio.sleep(0.3)  # within the timeout, though all of them together are not
             seen = 0
             while seen < 3_000_000 - 100:
-                seen += len(await loop.sock_recv(client, 1 << 20))
+                piece = await loop.sock_recv(client, 1 << 20)
+                assert piece, "the reader was cut"
+                seen += len(piece)
             assert source.outcomes.empty(), number
         source.end()
         while await loop.sock_recv(client, 1 << 20):

@@ -50,6 +50,10 @@ class Talk:
             }
         )
 
+    def delete(self, path: str, **options: Any):
+        headers = {"X-Service-Session-Token": self.token, **options.pop("headers", {})}
+        return self.server.http.delete(self.server.url + path, headers=headers, **options)
+
     def say(self, text: str, *strategies: str, **fields: Any):
         return self.post("/bp/ai/conversation", data=self.params(*strategies, **fields) + text.encode())
 

@@ -1,0 +1,60 @@
+"""Keeps a stream's events in Valkey too, once they may be read from another process."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+
+import structlog
+
+from storage.spilled import Batch, SpilledLog
+from streams.log import EventLog, Gone
+from streams.tasks import stopping
+from streams.wire.errors import StoreError
+
+log = structlog.get_logger()
+
+_TRY_AGAIN_S = 0.5
+_IDLE_S = 3600.0
+
+
+class Spiller:
+    """Follows `events` from their first that is kept to their end; never slows the stream down."""
+
+    def __init__(self, events: EventLog, spilled: SpilledLog) -> None:
+        self._events = events
+        self._spilled = spilled
+        self._position = 0
+        self._moved = asyncio.Event()
+
+    async def run(self) -> None:
+        """Copy until the stream's end. While Valkey is away it tries again; what was dropped meanwhile is lost."""
+        while not stopping():
+            self._position = max(self._position, self._events.dropped)
+            try:
+                await self._copy()
+            except (StoreError, Gone) as error:
+                log.debug("spill.waits", error=str(error))
+                await asyncio.sleep(_TRY_AGAIN_S)
+            else:
+                return
+
+    async def caught_up(self) -> None:
+        """Wait until all that is there now is copied."""
+        target = self._events.last_id
+        while self._position < target:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def _copy(self) -> None:
+        following = self._events.follow(self._position, idle_s=_IDLE_S, patiently=True)
+        async with aclosing(following) as frames:
+            async for last, ready in frames:
+                if not ready:
+                    continue
+                closing = self._events.closed and last == self._events.last_id
+                await self._spilled.append(Batch(self._position + 1, last, ready, closing))
+                self._position = last
+                self._moved.set()
+
+
+SpillerOf = Callable[[EventLog], Spiller]

@@ -1,0 +1,139 @@
+"""The same request under the same `Idempotency-Key` is one stream, answered and billed once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at
+from tests.servers import Server
+from tests.sse_client import all_events, events
+from tests.vendor import Vendor
+
+KEY = {"Idempotency-Key": "5b1f"}
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+def say(talk: Talk, text: str, *strategies: str, headers: dict[str, str] = KEY, **fields: Any) -> Any:
+    return talk.post(
+        "/bp/ai/conversation", data=talk.params(*strategies, **fields) + text.encode(), headers=headers
+    )
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_asked_again_while_it_is_answered_is_the_same_stream(
+    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    first = await say(talk, "story", "slow")
+    await vendor.begun.wait()
+    again = await say(at(other, talk) if elsewhere else talk, "story", "slow")
+    for name in ("X-Service-Stream-Id", "X-Service-Conversation-Id"):
+        assert again.headers[name] == first.headers[name]
+    vendor.release.set()
+    seen, seen_again = await asyncio.gather(all_events(first), all_events(again))
+    assert seen[-1].name == "end"
+    assert seen == seen_again
+    assert len(vendor.calls) == 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_asked_again_after_its_end_is_said_again(
+    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("one", "say:Once and for all")
+    async with say(talk, "hi", "one") as response:
+        seen = await all_events(response)
+    async with say(at(other, talk) if elsewhere else talk, "hi", "one") as again:
+        assert await all_events(again) == seen
+    assert len(vendor.calls) == 1
+
+
+async def test_request_whose_answer_was_lost_is_answered_once(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    response = await say(talk, "story", "slow")
+    reading = events(response)
+    await anext(reading)
+    await vendor.begun.wait()
+    response.close()
+    vendor.release.set()
+    async with say(talk, "story", "slow") as again:
+        seen = await all_events(again)
+    assert [event.id for event in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1].name == "end"
+    assert len(vendor.calls) == 1
+
+
+async def test_other_parameters_under_the_same_key_are_refused(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("one", "say:Fine")
+    await strategy("two", "say:Fine")
+    async with say(talk, "hi", "one") as response:
+        await all_events(response)
+    for request in (say(talk, "hi", "two"), say(talk, "hi", "one", language_code="de")):
+        async with request as refused:
+            assert refused.status == 409
+            assert (await refused.json())["error"]["error_type"] == "invalid_operation"
+    assert len(vendor.calls) == 1
+
+
+async def test_key_of_another_user_or_endpoint_is_another_key(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("one", "say:Fine")
+    stranger = Talk(server, *(await server.login()))
+    ids = set()
+    for asker in (talk, stranger):
+        async with say(asker, "hi", "one") as response:
+            await all_events(response)
+            ids.add(response.headers["X-Service-Stream-Id"])
+    assert len(ids) == 2
+    assert len(vendor.calls) == 2
+
+
+async def test_stream_that_broke_before_its_input_was_whole_frees_its_key(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("one", "say:Fine")
+
+    async def half() -> AsyncIterator[bytes]:
+        yield talk.params("one")
+        yield b"half a"
+        await asyncio.Event().wait()
+
+    broken = await talk.post("/bp/ai/conversation", data=half(), headers=KEY)
+    broken.close()
+    await server.services.supervisor.idle()
+    async with say(talk, "hi", "one") as response:
+        assert response.headers["X-Service-Stream-Id"] != broken.headers["X-Service-Stream-Id"]
+        assert (await all_events(response))[-1].name == "end"
+    assert len(vendor.calls) == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a b", "é"])
+async def test_key_that_is_none_is_refused(talk: Talk, strategy, key: str) -> None:
+    await strategy("one", "say:Fine")
+    async with say(talk, "hi", "one", headers={"Idempotency-Key": key}) as refused:
+        assert refused.status == 400
+        assert "Idempotency-Key" in (await refused.json())["error"]["message"]
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_speech_asked_for_twice_is_made_once(talk: Talk, server: Server) -> None:
+    body = {"text": "Twice the same.", "strategies": ["local"]}
+    streams = []
+    for _ in range(2):
+        async with talk.post("/bp/ai/audio/tts", json=body, headers=KEY) as response:
+            streams.append((response.headers["X-Service-Stream-Id"], await all_events(response)))
+    assert streams[0] == streams[1]
+    async with talk.post("/bp/ai/audio/tts", json={**body, "text": "Other."}, headers=KEY) as refused:
+        assert refused.status == 409
+    async with server.services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from attempts") == 1

@@ -1,0 +1,175 @@
+"""Cancelled means: vendors are let go at once, what was said is kept, the turn is free when the answer comes."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.settings import Settings
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at
+from tests.servers import Server
+from tests.sse_client import all_events, events, named
+from tests.vendor import Vendor
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+async def cancel(talk: Talk, stream_id: str, **query: int) -> int:
+    async with talk.delete(f"/bp/ai/stream/{stream_id}", params=query) as answer:
+        if answer.status == 200:
+            assert await answer.read() == b"{}"
+        return answer.status
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_cancelled_answer_is_kept_as_far_as_it_was_said_and_the_next_turn_may_begin(
+    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Fine")
+    response = await talk.say("story", "slow")
+    talk.remember(response)
+    stream_id = response.headers["X-Service-Stream-Id"]
+    reading = events(response)
+    seen = [await anext(reading) for _ in range(6)]
+    canceller = at(other, talk) if elsewhere else talk
+    began = time.monotonic()
+    assert await cancel(canceller, stream_id) == 200
+    assert time.monotonic() - began < 1
+    following = await talk.turn("go on", "quick")
+    assert following[-1].name == "end"
+    seen += [event async for event in reading]
+    assert seen[-1].name == "end"
+    assert seen[-1].content["finish_reason"] == "canceled"
+    assert seen[-1].content["record_id"] == 1
+    said = "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
+    record = (await talk.history())["conversation_records"][1]
+    assert record["status"] == "interrupted"
+    assert record["content"][1]["content"][0]["text"] == said == "Once upon a time"
+    await asyncio.wait_for(vendor.gone.wait(), 1)
+    assert await cancel(canceller, stream_id) == 200
+
+
+async def test_cancelled_before_the_first_word_keeps_the_users_words(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("hang", "hang")
+    response = await talk.say("Are you there?", "hang")
+    talk.remember(response)
+    await vendor.begun.wait()
+    assert await cancel(talk, response.headers["X-Service-Stream-Id"]) == 200
+    seen = await all_events(response)
+    assert seen[-1].content["finish_reason"] == "canceled"
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "interrupted"
+    assert [message["role"] for message in record["content"]] == ["user"]
+    assert vendor.closed == ["hang"]
+
+
+async def test_cancelled_before_the_input_is_whole_keeps_nothing(talk: Talk, strategy, server: Server) -> None:
+    await strategy("one", "say:Fine")
+    go_on = asyncio.Event()
+
+    async def half() -> AsyncIterator[bytes]:
+        yield talk.params("one")
+        yield b"half a"
+        await go_on.wait()
+
+    response = await talk.post("/bp/ai/conversation", data=half())
+    talk.remember(response)
+    assert await cancel(talk, response.headers["X-Service-Stream-Id"]) == 200
+    seen = await all_events(response)
+    go_on.set()
+    assert [event.name for event in seen] == ["start", "end"]
+    assert seen[-1].content["finish_reason"] == "canceled"
+    assert seen[-1].content["record_id"] is None
+    query = {"conversation_id": talk.conversation_id}
+    async with talk.get("/bp/ai/conversation/query", params=query) as answer:
+        assert answer.status == 404
+
+
+async def test_finished_stream_can_be_cancelled_without_effect(talk: Talk, strategy, other: Server) -> None:
+    await strategy("one", "say:All of it")
+    async with talk.say("hi", "one") as response:
+        talk.remember(response)
+        await all_events(response)
+    stream_id = response.headers["X-Service-Stream-Id"]
+    assert await cancel(talk, stream_id) == 200
+    assert await cancel(at(other, talk), stream_id) == 200
+    assert (await talk.history())["conversation_records"][0]["status"] == "complete"
+
+
+@pytest.mark.parametrize("heard_ms", ["-1", "x", "1.5"])
+async def test_what_was_heard_is_a_number(talk: Talk, strategy, heard_ms: str) -> None:
+    await strategy("one", "say:All of it")
+    async with talk.say("hi", "one") as response:
+        await all_events(response)
+    path = f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}"
+    async with talk.delete(path, params={"heard_ms": heard_ms}) as answer:
+        assert answer.status == 400
+        assert "heard_ms" in (await answer.json())["error"]["message"]
+
+
+async def test_cancelled_speech_ends_as_canceled(talk: Talk, server: Server, vendor: Vendor) -> None:
+    account = {"platform": "vendor_b_audio", "base_url": f"{vendor.url}/nowhere", "api_key": "k"}
+    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test")
+    value = {"account": "mute", "model": "tts-1", "voice": "alloy"}
+    await server.services.configs.put("default", "speech", "mute", value, author="test")
+    async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["mute"]}) as response:
+        seen = await all_events(response)
+    assert seen[-1].name == "error"
+    assert await cancel(talk, response.headers["X-Service-Stream-Id"]) == 200
+
+
+async def spoken(talk: Talk, text: str, **fields: int) -> tuple[str, list]:
+    """An answer with its audio, read to its end: the stream's id and its events."""
+    async with talk.say(text, "scripted") as response:
+        talk.remember(response)
+        return response.headers["X-Service-Stream-Id"], await all_events(response)
+
+
+def text_of(record: dict) -> str:
+    messages = [message for message in record["content"] if message["role"] == "assistant"]
+    return "".join(item["text"] for message in messages for item in message["content"] if item["type"] == "text")
+
+
+@pytest.mark.usefixtures("local_vendors")
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_finished_answer_is_cut_to_the_words_that_were_heard(
+    talk: Talk, other: Server, *, elsewhere: bool
+) -> None:
+    stream_id, seen = await spoken(talk, "Tell me a story")
+    assert seen[-1].name == "end", seen[-1]
+    whole = text_of((await talk.history())["conversation_records"][0])
+    assert await cancel(at(other, talk) if elsewhere else talk, stream_id, heard_ms=1500) == 200
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "interrupted"
+    heard = text_of(record)
+    assert whole.startswith(heard)
+    assert 5 < len(heard) < 60  # a second and a half of speech
+    assert whole[len(heard)] in " \n,.", "it was cut inside a word"
+    assert await cancel(talk, stream_id, heard_ms=400) == 200
+    assert text_of((await talk.history())["conversation_records"][0]) == heard
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_finished_answer_that_was_heard_whole_stays_as_it_is(talk: Talk) -> None:
+    stream_id, _ = await spoken(talk, "Hello")
+    before = (await talk.history())["conversation_records"][0]
+    assert await cancel(talk, stream_id, heard_ms=600_000) == 200
+    after = (await talk.history())["conversation_records"][0]
+    assert after["status"] == "complete"
+    assert text_of(after) == text_of(before)
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_nothing_heard_leaves_the_users_words_alone(talk: Talk) -> None:
+    stream_id, _ = await spoken(talk, "Hello")
+    assert await cancel(talk, stream_id, heard_ms=0) == 200
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "interrupted"
+    assert [message["role"] for message in record["content"]] == ["user"]

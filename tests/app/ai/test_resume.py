@@ -1,0 +1,304 @@
+"""A stream is read on where it was left, on any server; nothing that was said is lost or said twice."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+
+from app.settings import Settings
+from storage.admission import Place, Places
+from storage.heartbeats import Heartbeat
+from streams.tasks import background
+from streams.wire.ids import new_id
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at
+from tests.servers import Server
+from tests.sse_client import SeenEvent, all_events, events, named
+from tests.vendor import Vendor
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:
+    """So many events, then the reader leaves."""
+    seen: list[SeenEvent] = []
+    async for event in events(response):
+        seen.append(event)
+        if len(seen) == count:
+            break
+    response.close()
+    return seen
+
+
+def resume(talk: Talk, stream_id: str, after: int | str | None = None) -> Any:
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    return talk.get(f"/bp/ai/stream/{stream_id}", headers=headers)
+
+
+async def limits(server: Server, **fields: Any) -> None:
+    await server.services.configs.put("default", "limits", "default", fields, author="test")
+
+
+def ids(seen: list[SeenEvent]) -> list[int | None]:
+    return [event.id for event in seen if event.name != "ping"]
+
+
+def text_of(seen: list[SeenEvent]) -> str:
+    return "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_answer_read_in_two_parts_is_the_answer(
+    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("one", "slow:Once upon a time there was a king")
+    reader = at(other, talk) if elsewhere else talk
+    response = await talk.say("story", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    first = await read_some(response, 4)
+    async with resume(reader, stream_id, 4) as again:
+        assert again.headers["X-Service-Stream-Id"] == stream_id
+        assert again.headers["X-Service-Conversation-Id"] == response.headers["X-Service-Conversation-Id"]
+        vendor.release.set()
+        rest = await all_events(again)
+    assert rest[-1].name == "end"
+    assert text_of(first + rest) == "Once upon a time there was a king"
+    assert ids(first + rest) == list(range(1, len(first + rest) + 1))
+
+
+async def read_with_breaks(reader: Talk, response: ClientResponse, stream_id: str, dice: random.Random) -> list:
+    """Read a stream to its end, leaving it now and then."""
+    seen = await read_some(response, dice.randint(1, 8))
+    while seen[-1].name not in {"end", "error"}:
+        async with resume(reader, stream_id, seen[-1].id) as again:
+            if again.status == 204:
+                break
+            seen += await read_some(again, dice.randint(1, 12))
+    return seen
+
+
+async def _resume_often(server: Server, other: Server, *, streams: int) -> None:
+    users = [Talk(server, *(await server.login())) for _ in range(min(streams, 20))]
+    left = iter(range(streams))
+
+    async def one_user(talk: Talk) -> None:
+        for nth in left:
+            dice = random.Random(nth)  # noqa: S311 - the same every time
+            response = await talk.say("count", "many")
+            stream_id = response.headers["X-Service-Stream-Id"]
+            seen = await read_with_breaks(at(other, talk), response, stream_id, dice)
+            async with resume(talk, stream_id) as whole:
+                assert [(event.id, event.content) for event in await all_events(whole)] == [
+                    (event.id, event.content) for event in seen
+                ]
+            assert ids(seen) == list(range(1, len(seen) + 1))
+
+    await asyncio.gather(*(one_user(talk) for talk in users))
+
+
+async def test_twenty_streams_left_again_and_again_are_read_whole_on_another_server(
+    server: Server, other: Server, strategy
+) -> None:
+    await strategy("many", "paced:60")
+    await _resume_often(server, other, streams=20)
+
+
+@pytest.mark.soak
+async def test_a_thousand_streams_are_read_whole_on_another_server(server: Server, other: Server, strategy) -> None:
+    await strategy("many", "paced:200")
+    await limits(server, rates={"signup": {"count": 10**6, "per_s": 1}})
+    await _resume_often(server, other, streams=1_000)
+
+
+async def test_finished_stream_can_be_read_again_on_every_server(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
+    await strategy("one", "say:Hello there")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        seen = await all_events(response)
+    for reader in (talk, at(other, talk)):
+        async with resume(reader, stream_id) as again:
+            assert await all_events(again) == seen
+        async with resume(reader, stream_id, 3) as again:
+            assert await all_events(again) == seen[3:]
+        async with resume(reader, stream_id, seen[-1].id) as again:
+            assert again.status == 204
+        async with resume(reader, stream_id, seen[-1].id + 1) as again:
+            assert again.status == 400
+
+
+async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, server: Server, other: Server) -> None:
+    await limits(server, readable_s=0.2)
+    await strategy("one", "say:Hello there")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        await all_events(response)
+    async with asyncio.timeout(5):
+        for reader in (talk, at(other, talk)):
+            while True:
+                async with resume(reader, stream_id) as again:
+                    if again.status == 404:
+                        break
+
+
+@pytest.mark.parametrize("after", ["x", "-1", "1.5", "", "99999999999999999999"])
+async def test_position_that_is_none_is_refused(talk: Talk, strategy, after: str) -> None:
+    await strategy("one", "say:Hello there")
+    async with talk.say("hi", "one") as response:
+        await all_events(response)
+    async with resume(talk, response.headers["X-Service-Stream-Id"], after) as again:
+        assert again.status == 400
+        assert (await again.json())["error"]["message"].startswith("invalid_parameter: Last-Event-ID ")
+
+
+async def test_only_its_owner_reads_or_cancels_a_stream(
+    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Mine alone")
+    response = await talk.say("hi", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    stranger = Talk(server, *(await server.login()))
+    for reader in (stranger, at(other, stranger)):
+        for found in (resume(reader, stream_id), reader.delete(f"/bp/ai/stream/{stream_id}")):
+            async with found as answer:
+                assert answer.status == 404
+                assert (await answer.json())["error"]["error_type"] == "item_not_found"
+    async with resume(talk, new_id()) as answer:
+        assert answer.status == 404
+    async with resume(talk, "nonsense") as answer:
+        assert answer.status == 404
+    vendor.release.set()
+    assert (await all_events(response))[-1].name == "end"
+
+
+async def test_sixteen_readers_see_the_same_and_a_seventeenth_is_refused(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:For all of you")
+    response = await talk.say("hi", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    await vendor.begun.wait()
+    readers = [await resume(talk, stream_id) for _ in range(15)]
+    async with resume(talk, stream_id) as refused:
+        assert refused.status == 429
+        assert refused.headers["Retry-After"]
+    vendor.release.set()
+    first, *others = await asyncio.gather(*(all_events(reader) for reader in [response, *readers]))
+    assert first[-1].name == "end"
+    assert all(seen == first for seen in others)
+
+
+async def test_reader_from_before_the_kept_events_is_told_so(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
+    await limits(server, log_bytes=65_536)
+    await strategy("one", "paced:700")
+    response = await talk.say("hi", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    seen = await all_events(response)
+    assert seen[-1].name == "end"
+    for reader in (talk, at(other, talk)):
+        async with resume(reader, stream_id, 2) as again:
+            assert again.status == 410
+            assert (await again.json())["error"]["error_type"] == "item_not_found"
+        async with resume(reader, stream_id, seen[-1].id - 3) as again:
+            assert await all_events(again) == seen[-3:]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_is_not(
+    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await limits(server, resume_grace_s=0.3)
+    await strategy("one", "slow:Half of it")
+    response = await talk.say("hi", "one")
+    talk.remember(response)
+    await read_some(response, 4)
+    reader = at(other, talk) if elsewhere else talk
+    stream_id = response.headers["X-Service-Stream-Id"]
+    again = await resume(reader, stream_id, 4)
+    await asyncio.sleep(0.5)  # longer than a stream goes on that nobody reads
+    assert server.services.supervisor.live()
+    again.close()
+    await asyncio.wait_for(server.services.supervisor.idle(), 25)
+    record = (await talk.history())["conversation_records"][0]
+    assert record["status"] == "incomplete"
+    assert vendor.closed
+    async with resume(reader, stream_id, 4) as ended:
+        seen = await all_events(ended)
+    assert seen[-1].content["error"]["error_type"] == "backend_unavailable"
+    assert seen[-1].content["error"]["extra"]["record_id"] == 1
+
+
+async def test_stream_whose_process_is_gone_ends_with_an_error_without_an_id(talk: Talk, server: Server) -> None:
+    services = server.services
+    gone = Heartbeat(services.valkey, "gone", dict)
+    place = Place("default", talk.uid, new_id(), new_id())
+    assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=60) is None
+    async with asyncio.timeout(4), resume(talk, place.stream_id, 7) as answer:
+        seen = await all_events(answer)
+    assert [(event.id, event.name) for event in seen] == [(None, "error")]
+    assert seen[0].content["error"]["error_type"] == "backend_unavailable"
+    assert seen[0].content["error"]["extra"]["retryable"] is True
+
+
+async def test_server_that_drains_leaves_its_streams_to_be_read_elsewhere(
+    talk: Talk, strategy, server: Server, settings: Settings, vendor: Vendor
+) -> None:
+    await strategy("quick", "say:All of it")
+    await strategy("slow", "slow:Half of it")
+    async with another_server(settings) as going:
+        leaving = at(going, talk)
+        async with leaving.say("hi", "quick") as response:
+            finished, whole = response.headers["X-Service-Stream-Id"], await all_events(response)
+        response = await leaving.say("hi", "slow")
+        cut = response.headers["X-Service-Stream-Id"]
+        first = await read_some(response, 5)
+        supervisor = going.services.supervisor
+        await supervisor.drain(0.1)
+        await supervisor.leave()
+    async with resume(talk, finished, 2) as again:
+        assert await all_events(again) == whole[2:]
+    async with resume(talk, cut, 5) as again:
+        rest = await all_events(again)
+    assert ids(first + rest) == list(range(1, len(first + rest) + 1))
+    assert rest[-1].name == "error"
+    assert rest[-1].content["error"]["extra"]["retryable"] is True
+    assert vendor.closed
+
+
+async def test_streams_cost_valkey_two_scripts_each(server: Server, strategy) -> None:
+    await strategy("one", "say:Hello there")
+    users = [Talk(server, *(await server.login())) for _ in range(20)]
+    await asyncio.gather(*(talk.turn("hi", "one") for talk in users))  # so that the scripts are known
+
+    valkey = server.services.valkey
+    seen: Counter[str] = Counter()
+
+    async def listen(listening: asyncio.Event) -> None:
+        async with valkey.client.monitor() as monitor:
+            listening.set()
+            async for command in monitor.listen():
+                if command["command"] == f"PUBLISH {valkey.channel('over')} now":
+                    return
+                if valkey.key("").partition("{")[0] in command["command"]:  # others use the same Valkey
+                    seen[command["command"].split(" ", 1)[0].upper()] += 1
+
+    listening = asyncio.Event()
+    async with background(listen(listening)) as monitoring:
+        await listening.wait()
+        await asyncio.gather(*(talk.turn("hi", "one") for talk in users))
+        await valkey.client.publish(valkey.channel("over"), "now")
+        await monitoring
+    assert seen["EVALSHA"] <= 2 * len(users) + 1  # a heartbeat may come in between
+    assert seen["EVALSHA"] >= 2 * len(users)
+    assert not seen["XADD"]

@@ -1,0 +1,25 @@
+"""A second server on the same stores, as another process of the deployment is."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from app.services import open_services
+from app.settings import Settings
+from tests.app.ai.conftest import Talk
+from tests.servers import Server, listening_socket, running_server
+
+
+@asynccontextmanager
+async def another_server(settings: Settings) -> AsyncIterator[Server]:
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(listening_socket())
+        port = listener.getsockname()[1]
+        own = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
+        services = await stack.enter_async_context(open_services(own))
+        yield await stack.enter_async_context(running_server(services, listener))
+
+
+def at(server: Server, talk: Talk) -> Talk:
+    """The same user at another server."""
+    return Talk(server, talk.uid, talk.token, talk.conversation_id)
