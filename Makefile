@@ -14,7 +14,7 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
-	@$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
 
 check: format lint types layers locks ## format, lint, types, layers of imports, lock files
 

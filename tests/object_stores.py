@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiobotocore.session import get_session
 from moto.server import ThreadedMotoServer
 
 from storage.objects import ObjectStore, open_objects
+from storage.objects.s3 import new_session
 from storage.secrets import Keyring
 
 KEYRING = Keyring.from_hex(secrets.token_hex(32))
@@ -41,7 +41,7 @@ def s3_server() -> Iterator[str]:
 @asynccontextmanager
 async def s3_client(endpoint_url: str) -> AsyncIterator[Any]:
     """A plain client, for what the tests do beside the store."""
-    async with get_session().create_client("s3", endpoint_url=endpoint_url) as client:
+    async with new_session().create_client("s3", endpoint_url=endpoint_url) as client:
         yield client
 
 

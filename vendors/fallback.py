@@ -16,6 +16,7 @@ from vendors import tally
 from vendors.errors import Empty, TimedOut
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.meter import FREE, Meter, UnitPrice
+from vendors.patience import Patience
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
@@ -221,28 +222,33 @@ class _Try(Generic[Item]):
         for item in self._held:
             yield item
         self._held.clear()
-        while True:
-            try:
-                item = await self._next()
-            except StopAsyncIteration:
-                self._account.outcome = "won"
-                return
-            except ServiceError as error:
-                self._failed(error)
-                raise
-            yield item
-
-    async def _next(self) -> Item:
-        assert self._rest is not None, "items are read once there is output"
+        patience = Patience(self.attempt.between_s)
         try:
-            async with asyncio.timeout(self.attempt.between_s):
-                item = await anext(self._rest)
-        except TimeoutError:
+            while True:
+                item = await self._next(patience)
+                self._take(item)
+                yield item
+        except StopAsyncIteration:
+            self._account.outcome = "won"
+        except ServiceError as error:
+            self._failed(error)
+            raise
+        finally:
+            patience.stop()
+
+    async def _next(self, patience: Patience) -> Item:
+        assert self._rest is not None, "items are read once there is output"
+        patience.begin()
+        try:
+            return await anext(self._rest)
+        except asyncio.CancelledError:
+            if not patience.over():
+                raise
             raise TimedOut(
                 self.attempt.vendor, f"was silent for {self.attempt.between_s:g} s", retryable=True
             ) from None
-        self._take(item)
-        return item
+        finally:
+            patience.done()
 
     def lost(self) -> None:
         """Another attempt was faster."""

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import aiohttp
 from aiobotocore.config import AioConfig
-from aiobotocore.session import get_session
+from aiobotocore.session import AioSession, get_session
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
+from botocore.loaders import create_loader
 
 from storage.objects.contract import ObjectsAway, ObjectsRefused, Stored, gathered, missing
 from storage.objects.keys import check_put, content_type_of
@@ -19,6 +21,18 @@ from streams.wire.errors import ItemNotFound, StoreError
 _CALL_S = 20.0  # with retries
 _PIECE_BYTES = 256 * 1024
 _PART_BYTES = 8 * 1024 * 1024  # the protocol wants at least 5 MiB of every part but the last
+
+
+@cache
+def _models() -> Any:
+    """The descriptions of services, which take long to read."""
+    return create_loader()
+
+
+def new_session() -> AioSession:
+    session = get_session()
+    session.register_component("data_loader", _models())
+    return session
 
 
 class S3Objects:
@@ -146,5 +160,5 @@ async def open_bucket(bucket: str, links: Links, *, endpoint_url: str | None = N
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    async with get_session().create_client("s3", endpoint_url=endpoint_url, config=config) as client:
+    async with new_session().create_client("s3", endpoint_url=endpoint_url, config=config) as client:
         yield S3Objects(client, bucket, links)

@@ -1,5 +1,6 @@
 """Several server processes behind one port, as `python -m app serve` runs them."""
 
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -105,9 +106,17 @@ async def test_fault_that_all_share_ends_the_parent(settings: Settings):
     assert "parley: database: the database is not reachable" in parent.lines
 
 
+def _two_free_ports() -> int:
+    """The first of them; from below those that the kernel gives to everybody who asks for any."""
+    while True:
+        base = 20_000 + secrets.randbelow(10_000)
+        with suppress(OSError), closing(socket.create_server(("127.0.0.1", base))):
+            socket.create_server(("127.0.0.1", base + 1)).close()
+            return base
+
+
 async def test_each_process_has_metrics_of_its_own(settings: Settings):
-    with closing(socket.create_server(("127.0.0.1", 0))) as found:
-        base = found.getsockname()[1]
+    base = _two_free_ports()
     async with _serve(settings, PARLEY_METRICS_PORT=str(base)) as parent, ClientSession() as http:
         ports = {(await parent.event("process.started"))["metrics_port"] for _ in range(2)}
         for _ in range(2):

@@ -207,7 +207,7 @@ async def test_reader_that_stops_reading_is_cut_after_the_send_timeout():
 
         assert await outcome(source) == "gone"
 
-        assert 0.29 < loop.time() - begun < 0.5
+        assert 0.29 < loop.time() - begun < 2
         received = 0
         while piece := await loop.sock_recv(client, 1 << 20):
             received += len(piece)
