@@ -4,7 +4,7 @@ import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 from aiohttp import ClientConnectionError, ClientSession, TCPConnector
