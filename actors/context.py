@@ -8,6 +8,7 @@ from typing import Any
 from actors.receipt import Receipt
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
+from storage.heartbeats import Heartbeat
 from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
@@ -35,6 +36,7 @@ class Resources:
     valkey: Valkey
     speech_cache: SpeechCache
     flights: Flights
+    heartbeat: Heartbeat
 
 
 class Stop(Enum):

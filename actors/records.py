@@ -1,6 +1,7 @@
 """How turns are kept: the user's words before the answer, the answer when it ends."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,7 +13,7 @@ from storage.attempts import AttemptRow
 from storage.conversations import Answered, ClosedTurn
 from storage.kinds.strategies import Price
 from storage.parked import park
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import InvalidOperation, StoreAway, StoreError
 from vendors.fallback import Account
 from vendors.protocols import Usage
 
@@ -38,17 +39,26 @@ def audio_item(key: str, origin: Mapping[str, Any], *, viseme_key: str | None = 
 
 
 async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> int:
-    """Store the user's message; the id of its record."""
+    """Store the user's message; the id of its record. A turn that a dead process left is over."""
+    heartbeat = ctx.resources.heartbeat
     async with ctx.resources.database.connection() as conn:
-        return await conversations.open_turn(
+        opening = partial(
+            conversations.open_turn,
             conn,
             ctx.owner.app_id,
             ctx.owner.user_id,
             conversation_id,
             stream_id=ctx.stream_id,
+            process=heartbeat.process,
             message=message,
             longest_s=ctx.longest_s,
         )
+        try:
+            return await opening()
+        except InvalidOperation:
+            if not await conversations.end_dead_turn(conn, heartbeat, ctx.owner.app_id, conversation_id):
+                raise
+            return await opening()
 
 
 async def keep_attempts(ctx: StreamContext) -> None:

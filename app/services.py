@@ -58,7 +58,15 @@ class Services:
     @property
     def resources(self) -> Resources:
         """What plays may use of it."""
-        return Resources(self.database, self.objects, self.strategies, self.valkey, self.speech_cache, self.flights)
+        return Resources(
+            self.database,
+            self.objects,
+            self.strategies,
+            self.valkey,
+            self.speech_cache,
+            self.flights,
+            self.heartbeat,
+        )
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What readiness asks, by name."""

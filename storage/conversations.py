@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 import asyncpg
 
 from storage.attempts import adding
+from storage.heartbeats import Heartbeat
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import InvalidOperation, ItemNotFound
+from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
 
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
 
@@ -156,8 +157,8 @@ with turn as (
     where app_id = $1 and conversation_id = $2 and status = 'running'
     and created_at <= now() - make_interval(secs => $6) returning 1
 )
-insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id)
-select $1, $2, turn.last_record_id, 'running', $4, $5
+insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id, process)
+select $1, $2, turn.last_record_id, 'running', $4, $5, $7
 from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is gone
 returning record_id
 """
@@ -170,6 +171,7 @@ async def open_turn(
     conversation_id: str,
     *,
     stream_id: str,
+    process: str,
     message: dict[str, Any],
     longest_s: float,
 ) -> int:
@@ -181,7 +183,7 @@ async def open_turn(
     content = dumps([message]).decode()
     try:
         record_id: int | None = await conn.fetchval(
-            _OPEN, app_id, conversation_id, uid, content, stream_id, longest_s
+            _OPEN, app_id, conversation_id, uid, content, stream_id, longest_s, process
         )
     except asyncpg.UniqueViolationError:
         raise turn_under_way() from None
@@ -192,6 +194,27 @@ async def open_turn(
 
 def turn_under_way() -> InvalidOperation:
     return InvalidOperation("another turn of this conversation is running")
+
+
+_PROCESS = """
+select process from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running'
+"""
+_END_LEFT = """
+update conversation_records set status = 'incomplete', updated_at = now()
+where app_id = $1 and conversation_id = $2 and status = 'running' and process = $3
+"""
+
+
+async def end_dead_turn(conn: Connection, heartbeat: Heartbeat, app_id: str, conversation_id: str) -> bool:
+    """Make a turn that runs in a dead process `incomplete`; whether there was one."""
+    process = await conn.fetchval(_PROCESS, app_id, conversation_id)
+    try:
+        if not process or not await heartbeat.dead([process]):
+            return False
+    except StoreError:
+        return False
+    await conn.execute(_END_LEFT, app_id, conversation_id, process)
+    return True
 
 
 _RUNS = """

@@ -1,6 +1,7 @@
 """What was said in a conversation (§2.12, 4.17)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -86,6 +87,10 @@ async def history(call: Call, query: HistoryQuery) -> History:
         )
         if conversation is None:
             raise ItemNotFound("conversation_id names no conversation of this user")
+        if conversation.running and await conversations.end_dead_turn(
+            conn, call.services.heartbeat, call.app_id, query.conversation_id
+        ):
+            conversation = replace(conversation, running=False)
         last = conversation.last_record_id if newest == -1 else min(newest, _LAST_ID)
         records = await conversations.page(conn, call.app_id, query.conversation_id, newest=last, size=size)
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
