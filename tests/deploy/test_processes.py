@@ -16,7 +16,7 @@ from tests.deploy.commands import Command, command, left_of
 
 
 @asynccontextmanager
-async def _serve(settings: Settings, **more: str) -> AsyncIterator[Command]:
+async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
     env = {
         "PARLEY_ENV": "development",
         "DATABASE_URL": settings.database_url,
@@ -62,7 +62,7 @@ async def _status(http: ClientSession, url: str) -> int:
 
 
 async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(settings: Settings):
-    async with _serve(settings) as parent:
+    async with serving(settings) as parent:
         first = {(await parent.event("process.ready"))["number"] for _ in range(2)}
         statuses: list[int] = []
         resets: list[str] = []
@@ -85,7 +85,7 @@ async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(setting
 
 
 async def test_process_that_dies_is_started_again_and_none_outlives_the_parent(settings: Settings):
-    async with _serve(settings) as parent:
+    async with serving(settings) as parent:
         pids = {
             event["number"]: event["pid"] for event in [await parent.event("process.started") for _ in range(2)]
         }
@@ -101,7 +101,7 @@ async def test_process_that_dies_is_started_again_and_none_outlives_the_parent(s
 
 
 async def test_fault_that_all_share_ends_the_parent(settings: Settings):
-    async with _serve(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
+    async with serving(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
         assert await parent.end() == 1
     assert "parley: database: the database is not reachable" in parent.lines
 
@@ -117,7 +117,7 @@ def _two_free_ports() -> int:
 
 async def test_each_process_has_metrics_of_its_own(settings: Settings):
     base = _two_free_ports()
-    async with _serve(settings, PARLEY_METRICS_PORT=str(base)) as parent, ClientSession() as http:
+    async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent, ClientSession() as http:
         ports = {(await parent.event("process.started"))["metrics_port"] for _ in range(2)}
         for _ in range(2):
             await parent.event("process.ready")
