@@ -29,6 +29,7 @@ State = Literal["hearing", "answering", "stopping", "settling"]
 
 
 _LAST_SPILL_S = 5
+_LOOK_AGAIN_S = 1
 
 
 class Actor:
@@ -159,7 +160,7 @@ class Actor:
                 case Attach():
                     self._end_grace()
                 case Detach() if not self.readers and not self.log.closed:
-                    self._begin_grace()
+                    self._begin_grace(self._resume_grace_s)
                     await self._begin_to_spill(tasks)
                 case Spill():
                     await self._begin_to_spill(tasks)
@@ -180,7 +181,11 @@ class Actor:
             self._stop(play, Stop.DEADLINE)
             return
         self._grace = None
-        if not (self.readers or self.ctx.plays_on):
+        if self.readers:
+            return
+        if self.ctx.plays_on:  # until one answers whose strategy does not
+            self._begin_grace(_LOOK_AGAIN_S)
+        else:
             self._stop(play, Stop.ABANDONED)
 
     def _stop(self, play: asyncio.Task[None], why: Stop) -> bool:
@@ -194,10 +199,10 @@ class Actor:
         if self._spilling is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
             self._spilling = await tasks.enter_async_context(background(self._spiller.run()))
 
-    def _begin_grace(self) -> None:
+    def _begin_grace(self, seconds: float) -> None:
         if self._grace is None:
             loop = asyncio.get_running_loop()
-            self._grace = loop.call_later(self._resume_grace_s, self._mailbox.tell, Expire(deadline=False))
+            self._grace = loop.call_later(seconds, self._mailbox.tell, Expire(deadline=False))
 
     def _end_grace(self) -> None:
         if self._grace is not None:

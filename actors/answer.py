@@ -48,11 +48,13 @@ class Answer:
             match item:
                 case TextDelta(text):
                     text = text.replace("\0", "")
+                    self._size += len(raw := text.encode())
+                    if (over := self._size - self._ctx.answer_bytes) > 0:
+                        text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
                     self.received += text
-                    self._size += len(text.encode())
                     for piece in self._paragraphs.feed(text):
                         await self._give(piece)
-                    if self._size > self._ctx.answer_bytes:
+                    if over > 0:
                         self.finish_reason = "length"
                         break
                 case Finish(reason):

@@ -13,6 +13,9 @@ from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
 from vendors.speech.guard import Guard, Rivals, guarded
 from vendors.speech.visemes import estimated
 
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of one file: more than any text that may be spoken comes to."""
+
 
 def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str) -> list[Attempt[SpeechItem]]:
     """Attempts to speak `text`, in order: audio of the last one that can be asked is never too slow."""
@@ -93,6 +96,8 @@ class SpokenFile:
         first = not self._kept
         out = self._joiner.feed(audio) if self._joiner else audio
         self._kept += out
+        if len(self._kept) > _MOST_BYTES:
+            raise ServiceError("the voice does not end", error_type="backend unavailable")
         if first and out and self._joiner is None:
             assert self.format is not None, "a synthesis begins with its format"
             return wav_header(self.format.sample_rate) + out

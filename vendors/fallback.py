@@ -13,11 +13,11 @@ import structlog
 from streams.tasks import background
 from streams.wire.errors import ServiceError
 from vendors import tally
-from vendors.errors import Empty, TimedOut
+from vendors.errors import Empty, Garbled, TimedOut
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.meter import FREE, Meter, UnitPrice
 from vendors.patience import Patience
-from vendors.protocols import Usage
+from vendors.protocols import Transcript, Usage
 
 log = structlog.get_logger()
 
@@ -27,6 +27,8 @@ Item = TypeVar("Item")
 Clock = Callable[[], Coroutine[Any, Any, float]]
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
+_HELD_ITEMS = 4096
+_HELD_CHARACTERS = 4 * 1024 * 1024
 _AHEAD = 16
 """Items that a raced winner may read before they are taken."""
 
@@ -161,6 +163,7 @@ class _Try(Generic[Item]):
         self.accounts = accounts
         self._over = False
         self._held: list[Item] = []
+        self._held_size = 0
         self._rest: AsyncIterator[Item] | None = None
         accounts.append(self._account)
 
@@ -193,7 +196,7 @@ class _Try(Generic[Item]):
                 self._account.accepted = True
                 async for item in items:
                     self._take(item)
-                    self._held.append(item)
+                    self._hold(item)
                     if attempt.is_output(item):
                         return items
         except TimeoutError:
@@ -201,6 +204,15 @@ class _Try(Generic[Item]):
                 attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True
             ) from None
         raise Empty(attempt.vendor, "answered with nothing")
+
+    def _hold(self, item: Item) -> None:
+        """Keep an item for who reads them all; not what was heard so far, which the next one says again."""
+        if isinstance(item, Transcript) and not item.final:
+            return
+        self._held.append(item)
+        self._held_size += len(getattr(item, "text", ""))
+        if len(self._held) > _HELD_ITEMS or self._held_size > _HELD_CHARACTERS:
+            raise Garbled(self.attempt.vendor, "sent too much that is no output", retryable=True)
 
     @asynccontextmanager
     async def _clocked(self, limit: asyncio.Timeout) -> AsyncIterator[None]:

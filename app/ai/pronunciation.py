@@ -32,6 +32,12 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _words(text: str) -> str:
+    if not any(letter.isalnum() for letter in _not_blank(text)):
+        raise ValueError("must hold a word")
+    return text
+
+
 def _language(code: str) -> str:
     if not _LANGUAGE.fullmatch(code):
         raise ValueError("must be a language code such as en-US")
@@ -42,7 +48,7 @@ class AssessmentParams(Model):
     """What was to be read, and how it is graded."""
 
     language: Annotated[str, AfterValidator(_language)] = Field(default="en-US", max_length=35)
-    reference_text: Annotated[str, AfterValidator(_not_blank)]
+    reference_text: Annotated[str, AfterValidator(_words)] = Field(max_length=16_384)
     grading_system: Literal["FivePoint", "HundredMark"] = "HundredMark"
     """Scores up to 5, or up to 100."""
     granularity: Literal["Phoneme", "Word", "FullText"] = "Phoneme"

@@ -1,5 +1,6 @@
 """Failures that a client may be told: the error envelope of the interface (§7)."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,10 +36,26 @@ class ServiceError(Exception):
         super().__init__(f"{self.error_type}: {what}")
 
     def redact(self, secret: str) -> None:
-        """Take `secret`, and what no line of text holds, out of the words that came from outside."""
-        what = "".join(letter if letter.isprintable() else " " for letter in self.what)
-        self.what = what.replace(secret, "***") if len(secret) > _SHORTEST_SECRET else what
+        """Take `secret`, and what no line of text holds, out of the words that came from outside.
+
+        In whatever case it stands there, and where the words were cut in the middle of it.
+        """
+        self.what = _without(secret, "".join(letter if letter.isprintable() else " " for letter in self.what))
+        self.extra = {
+            name: _without(secret, value) if isinstance(value, str) else value for name, value in self.extra.items()
+        }
         self.args = (f"{self.error_type}: {self.what}",)
+
+
+def _without(secret: str, words: str) -> str:
+    if len(secret) <= _SHORTEST_SECRET:
+        return words
+    words = re.sub(re.escape(secret), "***", words, flags=re.IGNORECASE)
+    lowered, beginning = words.lower(), secret.lower()
+    for length in range(len(secret) - 1, _SHORTEST_SECRET, -1):
+        if lowered.endswith(beginning[:length]):
+            return f"{words[:-length]}***"
+    return words
 
 
 class InvalidParameter(ServiceError):

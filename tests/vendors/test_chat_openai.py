@@ -371,3 +371,27 @@ def test_every_split_gives_the_same_text(words: list[str], at: list[int]):
 
     assert said(items) == "".join(words)
     assert items[-2:] == [Usage(9, 2), Finish("stop")]
+
+
+@pytest.mark.parametrize(
+    "choice", [{"finish_reason": "error"}, {"error": {"message": "overloaded"}, "finish_reason": None}]
+)
+async def test_choice_that_ends_in_an_error_is_a_fault(
+    http: VendorHttp, upstream: Upstream, choice: dict[str, Any]
+) -> None:
+    wrong = event(choices=[{"index": 0, "delta": {}, **choice}])
+    upstream.will(streaming([text("half"), wrong, DONE]))
+
+    seen, fault = await broken(http, upstream)
+
+    assert seen == "half"
+    assert isinstance(fault, Refused)
+
+
+async def test_second_choice_is_passed_over(http: VendorHttp, upstream: Upstream) -> None:
+    second = event(choices=[{"index": 1, "delta": {"content": "other"}, "finish_reason": None}])
+    upstream.will(streaming([text("one"), second, finish(), DONE]))
+
+    items = await replied(http, upstream)
+
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "one"

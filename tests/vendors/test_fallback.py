@@ -339,3 +339,18 @@ async def test_vendor_that_does_not_stream_is_called_behind_the_input(stage: Sta
         assert stage.story == []
         spoken.whole.set()
         assert await asking == ["heard"]
+
+
+async def test_vendor_that_only_ever_announces_is_given_up(stage: Stage) -> None:
+    async def announces() -> AsyncIterator[str]:
+        while True:
+            yield HELD
+            await asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def play() -> AsyncIterator[AsyncIterator[str]]:
+        yield announces()
+
+    endless = Attempt("endless", "llm", "acme", play, lambda item: item != HELD, 60, 60)
+    async with first_success([endless, stage.attempt("next", "here")]) as (winner, _):
+        assert winner.strategy == "next"

@@ -10,7 +10,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.chat.reply import replying
-from vendors.errors import Garbled, Refused, VendorError
+from vendors.errors import Garbled, VendorError, broke_off
 from vendors.meter import is_count
 from vendors.protocols import ChatItem, ChatMessage, Finish, Usage
 from vendors.sse import SseParser
@@ -111,11 +111,14 @@ class _Reply:
         if not isinstance(chunk, dict):
             raise Garbled(self._vendor, "sent an event that is no object")
         if error := chunk.get("error"):
-            told = error.get("message", "") if isinstance(error, dict) else error
-            raise Refused(self._vendor, f"broke off with an error: {str(told)[:200]}", retryable=True)
+            raise broke_off(self._vendor, error)
         text = ""
         try:
             for choice in chunk.get("choices") or ():
+                if choice.get("index", 0) != 0:
+                    continue  # nobody asked for a second answer
+                if choice.get("finish_reason") == "error" or choice.get("error"):
+                    raise broke_off(self._vendor, choice.get("error") or "error")
                 delta = choice.get("delta") or {}
                 text += delta.get("content") or delta.get("refusal") or ""
                 if reason := choice.get("finish_reason"):

@@ -70,7 +70,7 @@ class OpenAIAudio:
         wanted = "application/json" if self._whole else "text/event-stream"
         async with self._http.stream(call) as answer:
             if answer.content_type != wanted:
-                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not as it was asked")
+                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not as it was asked")
             expected = text if self._check else None
             items = _at_once(answer, expected) if self._whole else _as_it_is_spoken(answer, expected)
             async with aclosing(self._announced(items)) as announced:

@@ -35,7 +35,7 @@ class Reply(Protocol):
 async def replying(answer: Incoming, reply: Reply) -> AsyncIterator[AsyncIterator[ChatItem]]:
     """Text as it comes, then the usage and the finish. Anything else than an end is raised."""
     if answer.content_type != "text/event-stream":
-        raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
+        raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
     async with aclosing(_items(answer, reply)) as items:
         yield items
 

@@ -68,7 +68,7 @@ class AzureSpeech:
         if not self._spec.need_viseme:
             async with self._http.stream(self._call(markup)) as answer:
                 if not answer.content_type.startswith("audio/"):
-                    raise Garbled(answer.vendor, f"answered with {answer.content_type}, not audio")
+                    raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not audio")
                 async with aclosing(self._whole(_plain(answer), answer.vendor)) as items:
                     yield items
             return

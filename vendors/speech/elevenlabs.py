@@ -48,6 +48,8 @@ class ElevenLabsSpeech:
         options = Options.of(spec.options)
         if not spec.voice:
             raise ConfigInvalid(f"{account.platform}: voice is not set")
+        if not spec.voice.strip("."):  # a step in a path, even when it is quoted
+            raise InvalidParameter(f"voice {spec.voice} is none")
         output_format = options.output_format or _FORMATS[spec.audio_format]
         if not output_format.startswith(_PREFIXES[spec.audio_format]):
             raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")
@@ -76,7 +78,7 @@ class ElevenLabsSpeech:
         async with self._http.stream(call) as answer:
             is_audio = answer.content_type.startswith("audio/") or answer.content_type == "application/octet-stream"
             if answer.content_type == "text/html" or not (is_audio or self._timed):  # lines prove themselves
-                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not as it was asked")
+                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not as it was asked")
             items = _timed_items(answer, letters=len(text)) if self._timed else _bare_items(answer)
             async with aclosing(self._announced(answer, items)) as announced:
                 yield announced

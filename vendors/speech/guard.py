@@ -229,7 +229,7 @@ class _PcmSound:
         self._bytes += len(whole)
         if not self.audible and whole:
             samples = array("h", whole)
-            self.audible = max(samples) > _QUIET or min(samples) < -_QUIET
+            self.audible = max(samples) - min(samples) > 2 * _QUIET  # whatever level it lies at
 
     def end(self) -> None:
         """A half sample is no sound."""

@@ -48,7 +48,7 @@ class LocalSpeech:
         )
         async with self._http.stream(call) as answer:
             if answer.content_type != "text/event-stream":
-                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not an event stream")
+                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
             async with aclosing(self._items(answer)) as items:
                 yield items
 

@@ -70,7 +70,7 @@ class OpenAISpeech:
             elif answer.content_type in self._types:
                 items = _from_body(answer)
             else:
-                raise Garbled(answer.vendor, f"answered with {answer.content_type}, not as it was asked")
+                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not as it was asked")
             async with aclosing(self._speech(items)) as speech:
                 yield speech
 

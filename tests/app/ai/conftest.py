@@ -89,7 +89,7 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
     async def make(name: str, model: str, **fields: Any) -> None:
         top = {
             key: fields.pop(key)
-            for key in ("speech", "recognition", "paragraph_delimiter", "on_break")
+            for key in ("speech", "recognition", "paragraph_delimiter", "on_break", "on_abandon")
             if key in fields
         }
         value = {"chat": {"account": "test", "model": model} | fields, **top}

@@ -211,3 +211,11 @@ async def test_audio_of_words_that_are_void_is_no_part_of_the_record(talk: Talk,
     assert seen[-1].name == "end"
     content = (await talk.history())["conversation_records"][0]["content"][1]["content"]
     assert [item["type"] for item in content] == ["text"]
+
+
+async def test_answer_longer_than_is_allowed_ends_there(talk: Talk, strategy, server: Server) -> None:
+    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test")
+    await strategy("long", "say:" + "ä" * 5_000)
+    seen = await talk.turn("Hello", "long")
+    assert seen[-1].content["finish_reason"] == "length"
+    assert "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk")) == "ä" * 512

@@ -199,3 +199,11 @@ async def test_recogniser_that_understands_nothing_has_not_failed(
     got = await refused(talk, params() + coded(tone(0.5)))
     assert got == (400, "invalid_parameter: no speech was heard")
     assert [row[:4] for row in await attempts(server)] == [("first", "assess", "won", 1)]
+
+
+@pytest.mark.parametrize("text", ["...", "🙂🙂", '"""', "a" * 16_385])
+async def test_reference_without_a_word_or_too_long_is_refused(talk: Talk, text: str) -> None:
+    params = {"strategy": "any", "data": {"reference_text": text}}
+    async with talk.post("/bp/ai/audio/pronunciation", data=json.dumps(params)) as refused:
+        assert refused.status == 400
+        assert "reference_text" in (await refused.json())["error"]["message"]

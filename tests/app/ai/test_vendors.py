@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
@@ -96,3 +98,34 @@ async def test_every_voice_speaks_with_mouth_shapes(
     assert mp3_duration_ms(audio_of(named(seen, "audio_chunk"))) > 1_000
     if platform != "vendor_b_audio":  # it tells no times
         assert sum(len(content["visemes"]) for content in named(seen, "viseme")) > 5
+
+
+HOSTILE_KEY = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        HOSTILE_KEY,
+        f"Incorrect API key {HOSTILE_KEY} provided",
+        "x" * 170 + HOSTILE_KEY,
+        HOSTILE_KEY.upper(),
+    ],
+)
+async def test_key_that_a_vendor_echoes_is_told_to_nobody(
+    talk: Talk, server: Server, capsys: pytest.CaptureFixture[str], message: str
+) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": message, "code": HOSTILE_KEY}}, status=401)
+
+    app = web.Application()
+    app.router.add_post("/chat/completions", refuse)
+    async with TestServer(app) as vendor:
+        value = {"platform": "vendor_b_llm", "base_url": str(vendor.make_url("")), "api_key": HOSTILE_KEY}
+        await server.services.configs.put("default", "vendor_accounts", "echo", value, author="test")
+        chat = {"chat": {"account": "echo", "model": "gpt-4o-mini"}}
+        await server.services.configs.put("default", "conversation", "echo", chat, author="test")
+        seen = await talk.turn("Hello", "echo")
+    told = f"{seen[-1].content} {capsys.readouterr().out}".lower()
+    assert "answered 401" in told
+    assert HOSTILE_KEY[:12] not in told
