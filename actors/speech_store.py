@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from actors.voice import SpokenFile
 from storage.objects import ObjectStore, extension_of
+from storage.speech_cache import viseme_key_of
 from streams.wire.codec import dumps
 
 
@@ -16,11 +17,6 @@ class Kept:
     audio_url: str
     viseme_key: str | None = None
     viseme_url: str | None = None
-
-
-def viseme_key_of(name: str) -> str:
-    """Where the mouth shapes of `name` lie."""
-    return f"{name}.json"
 
 
 async def keep(

@@ -76,6 +76,10 @@ class Supervisor:
         actor = running[0] if running else self._finished.find(stream_id)
         return actor if actor is not None and actor.ctx.owner == owner else None
 
+    def forget(self, owner: Owner, conversation_id: str) -> list[str]:
+        """Keep the streams of this conversation that have ended no longer; the ids of those that were kept."""
+        return self._finished.forget(owner, conversation_id)
+
     def live(self) -> list[Actor]:
         return [actor for actor, _ in self._tasks.values()]
 
@@ -147,6 +151,17 @@ class _Finished:
     def find(self, stream_id: str) -> Actor | None:
         until, _, actor = self._actors.get(stream_id, (0.0, 0, None))
         return actor if until > time.monotonic() else None
+
+    def forget(self, owner: Owner, conversation_id: str) -> list[str]:
+        gone = [
+            stream_id
+            for stream_id, (_, _, actor) in self._actors.items()
+            if actor.conversation_id == conversation_id and actor.ctx.owner == owner
+        ]
+        for stream_id in gone:
+            _, size, _ = self._actors.pop(stream_id)
+            self._bytes -= size
+        return gone
 
     async def spill(self) -> None:
         """Leave all of them in Valkey, as far as there is time."""

@@ -11,7 +11,7 @@ from prometheus_client import Counter
 from actors.context import StreamContext
 from actors.replay import CACHE_VENDOR, READ_S, Recording, read, replay
 from actors.speech_flight import FAILED, UNSHARED, Flight, Landing
-from actors.speech_store import Kept, keep, viseme_key_of
+from actors.speech_store import Kept, keep
 from actors.strategies import Voice
 from actors.voice import SpokenFile, voice_attempts
 from storage.objects import ObjectStore
@@ -97,17 +97,16 @@ class Utterance:
         """Store `file`, which is all that was said, for who listens: under `name`, or where the cache has it."""
         if self._cached and self._key is not None:
             cached = self._search.found[self._key]
-            there = {cached.audio_key}
-            if cached.has_viseme_file:
-                there.add(viseme_key_of(cached.name))
+            there = cached.object_keys
             kept = await keep(self._objects, cached.name, file, need_viseme=need_viseme, there=there)
             await self._touch(self._key)
             return kept
         if self._key is None or self._recording is None or not self._recording.whole:
             return await keep(self._objects, name, file, need_viseme=need_viseme)
-        name = self._key.new_name()
-        kept = await keep(self._objects, name, file, need_viseme=need_viseme)
-        await self._publish(self._key, self._recording, name, kept)
+        cached_name = await self._announced(self._key, file)
+        kept = await keep(self._objects, cached_name or name, file, need_viseme=need_viseme)
+        if cached_name is not None:
+            await self._publish(self._key, self._recording, cached_name, kept)
         return kept
 
     async def share(self) -> None:
@@ -115,16 +114,30 @@ class Utterance:
         if self._cached and self._key is not None:
             await self._touch(self._key)
         elif self._key is not None and self._recording is not None and self._recording.whole:
-            name, file = self._key.new_name(), self._recording.file
+            file = self._recording.file
             need_viseme = self._search.voice(self.strategy).need_viseme
             if need_viseme:
                 file.estimate()
+            name = await self._announced(self._key, file)
+            if name is None:
+                return
             try:
                 kept = await keep(self._objects, name, file, need_viseme=need_viseme)
             except StoreError as error:
                 log.warning("speech.not_cached", strategy=self.strategy, error=str(error))
             else:
                 await self._publish(self._key, self._recording, name, kept)
+
+    async def _announced(self, key: SpeechKey, file: SpokenFile) -> str | None:
+        """The name in the cache to store `file` under; none while Valkey, which has it removed, is away."""
+        name = key.new_name()
+        days = self._search.voice(self.strategy).config.cache_days
+        try:
+            await self._search.cache.announce(name, file.mime_type, days=days)
+        except StoreError as error:
+            log.warning("speech.not_cached", strategy=self.strategy, error=str(error))
+            return None
+        return name
 
     async def _publish(self, key: SpeechKey, recording: Recording, name: str, kept: Kept) -> None:
         told = recording.file.format
@@ -139,7 +152,8 @@ class Utterance:
 
     async def _touch(self, key: SpeechKey) -> None:
         try:
-            await self._search.cache.touch(key, days=self._search.voice(self.strategy).config.cache_days)
+            days = self._search.voice(self.strategy).config.cache_days
+            await self._search.cache.touch(key, self._search.found[key], days=days)
         except StoreError as error:
             log.debug("speech.not_touched", strategy=self.strategy, error=str(error))
 

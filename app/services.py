@@ -26,6 +26,7 @@ from storage.redis import Valkey, open_valkey
 from storage.secrets import Keyring
 from storage.sessions import SessionCopies
 from storage.speech_cache import SpeechCache
+from storage.speech_sweep import open_speech_sweep
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -114,6 +115,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         await stack.enter_async_context(open_parking(database, valkey))
+        await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))

@@ -54,7 +54,8 @@ async def _keep_writing(database: Database, valkey: Valkey) -> None:
             await write_parked(database, valkey)
         except StoreError as error:
             log.debug("parking.waits", error=str(error))
-        await asyncio.sleep(_LOOK_EVERY_S)
+        if not stopping():
+            await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _key(valkey: Valkey) -> str:

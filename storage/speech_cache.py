@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 from storage.objects import extension_of
 from storage.redis import Valkey, map_errors
+from storage.speech_sweep import removed_later
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id, sha256_hex
 
@@ -43,6 +44,15 @@ class CachedSpeech:
     def audio_key(self) -> str:
         return f"{self.name}.{extension_of(self.mime_type)}"
 
+    @property
+    def object_keys(self) -> list[str]:
+        return [self.audio_key, viseme_key_of(self.name)] if self.has_viseme_file else [self.audio_key]
+
+
+def viseme_key_of(name: str) -> str:
+    """Where the mouth shapes of `name` lie."""
+    return f"{name}.json"
+
 
 class SpeechCache:
     """All of one text lies in one slot of a cluster. Every method raises `StoreError` while Valkey is away.
@@ -61,14 +71,22 @@ class SpeechCache:
         spoken = ((key, _decoded(raw)) for key, raw in zip(keys, found, strict=True) if raw is not None)
         return {key: speech for key, speech in spoken if speech is not None}
 
+    async def announce(self, name: str, mime_type: str, *, days: float) -> None:
+        """Before the objects `name` are stored: they are removed in time, whatever happens to who stores them."""
+        keys = [f"{name}.{extension_of(mime_type)}", viseme_key_of(name)]
+        await removed_later(self._valkey, keys, expire_s=_seconds(days))
+
     async def put(self, key: SpeechKey, speech: CachedSpeech, *, days: float) -> None:
+        """Its objects are removed a day after it has expired, when no link to them opens any more."""
+        await removed_later(self._valkey, speech.object_keys, expire_s=_seconds(days))
         with map_errors():
             await self._valkey.client.set(
                 self._key(key, "speech", key.voice), dumps(asdict(speech)), ex=_seconds(days)
             )
 
-    async def touch(self, key: SpeechKey, *, days: float) -> None:
+    async def touch(self, key: SpeechKey, speech: CachedSpeech, *, days: float) -> None:
         """It was used: its days are counted from now."""
+        await removed_later(self._valkey, speech.object_keys, expire_s=_seconds(days))
         with map_errors():
             await self._valkey.client.expire(self._key(key, "speech", key.voice), _seconds(days))
 

@@ -3,9 +3,11 @@
 from aiohttp import web
 from pydantic import Field
 
+from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
 from app.endpoint import Call, json_response
 from storage import conversations
+from storage.admission import Place
 from streams.wire.errors import InvalidOperation, ItemNotFound
 from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
@@ -53,6 +55,15 @@ async def delete_conversation(call: Call) -> web.Response:
         async with call.services.database.connection() as conn:
             keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
         if keys is not None:
+            await _forget_streams(call, conversation_id)
             await call.services.objects.delete(keys)
             return json_response({})
     raise ItemNotFound("conversation_id names no conversation of this user")
+
+
+async def _forget_streams(call: Call, conversation_id: str) -> None:
+    """Let what this process has said of the conversation be read no more, here or through another process."""
+    owner = Owner(call.app_id, call.caller.user)
+    for stream_id in call.services.supervisor.forget(owner, conversation_id):
+        place = Place(owner.app_id, owner.user_id, stream_id, conversation_id)
+        await call.services.places.give_back(place, readable_s=0)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
-from tests.sse_client import events
+from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
 
@@ -54,6 +54,26 @@ async def test_a_deleted_conversation_is_gone_with_its_audio(talk: Talk) -> None
     async with talk.get("/bp/ai/conversation/query", params={"conversation_id": talk.conversation_id}) as response:
         assert response.status == 404
     assert await listed(talk) == []
+
+
+async def test_the_streams_of_a_deleted_conversation_are_read_no_more(talk: Talk, strategy) -> None:
+    await strategy("one", "say:Fine")
+    streams = {}
+    for words in ("stays", "goes", "goes again"):
+        if words != "goes again":
+            talk.conversation_id = ""
+        async with talk.say(words, "one") as response:
+            talk.remember(response)
+            assert (await all_events(response))[-1].name == "end"
+            streams[words] = response.headers["X-Service-Stream-Id"]
+
+    async def read(words: str) -> int:
+        async with talk.get(f"/bp/ai/stream/{streams[words]}") as response:
+            return response.status
+
+    assert [await read(words) for words in streams] == [200, 200, 200]
+    assert (await delete(talk, talk.conversation_id))[0] == 200
+    assert [await read(words) for words in streams] == [200, 404, 404]
 
 
 async def test_only_its_user_deletes_a_conversation_and_not_while_it_runs(

@@ -1,0 +1,32 @@
+"""Links to cached speech open for as long as they promise; afterwards its files are removed."""
+
+from app.settings import Settings
+from storage.speech_sweep import sweep
+from tests.app.ai.conftest import Talk
+from tests.app.ai.test_speech import fetch
+from tests.app.ai.test_speech_cache import cached_files, calls, only_key, sandbox, spoken, voice
+from tests.servers import Server
+from tests.sse_client import named
+from tests.storage.test_speech_sweep import DAY_S, HOUR_S, pass_s
+from vendors.sandbox.server import Running
+
+__all__ = ["sandbox"]
+
+
+async def test_the_files_of_speech_that_nobody_asked_for_again_are_removed(
+    talk: Talk, server: Server, sandbox: Running, settings: Settings
+) -> None:
+    await voice(server, sandbox, cache_days=2)
+    valkey, objects = server.services.valkey, server.services.objects
+    await spoken(talk)
+    await pass_s(valkey, DAY_S)
+    link = named(await spoken(talk), "audio")[0]["audio_url"]
+    await pass_s(valkey, 3 * DAY_S)
+    await valkey.client.delete(await only_key(server, "speech"))  # its days are over
+    assert await sweep(valkey, objects) == 0
+    assert await fetch(talk, link)
+    await pass_s(valkey, 2 * HOUR_S)
+    assert await sweep(valkey, objects) == 2
+    assert cached_files(settings) == []
+    assert await fetch(talk, named(await spoken(talk), "audio")[0]["audio_url"])
+    assert calls(sandbox) == 2

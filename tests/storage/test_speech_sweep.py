@@ -1,0 +1,179 @@
+"""Cached speech is removed when no link to it opens any more; one process at a time sees to it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.objects import ObjectStore
+from storage.redis import Valkey, open_valkey
+from storage.speech_cache import CachedSpeech, SpeechCache, SpeechKey, viseme_key_of
+from storage.speech_sweep import open_speech_sweep, sweep
+from streams.wire.errors import StoreError
+from streams.wire.ids import new_id
+from tests.app.valkey_door import door_to
+from tests.object_stores import open_store
+from tests.servers import Stores
+
+DAY_S = 24 * 60 * 60
+HOUR_S = 60 * 60
+
+
+@pytest.fixture
+async def valkey(stores: Stores) -> AsyncIterator[Valkey]:
+    async with open_valkey(stores.redis_url, prefix=f"test-{new_id()}:") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def objects(tmp_path: Path) -> AsyncIterator[ObjectStore]:
+    async with open_store(folder=tmp_path) as store:
+        yield store
+
+
+def key_of(text: str) -> SpeechKey:
+    return SpeechKey("app", text, "voice")
+
+
+async def stored(objects: ObjectStore, text: str) -> CachedSpeech:
+    """The objects of one synthesis, which no cache knows yet."""
+    speech = CachedSpeech(key_of(text).new_name(), "audio/mpeg", 24_000, [5], has_viseme_file=True)
+    await objects.put(speech.audio_key, b"audio", content_type="audio/mpeg")
+    await objects.put(viseme_key_of(speech.name), b"[]", content_type="application/json")
+    return speech
+
+
+async def cached(valkey: Valkey, objects: ObjectStore, text: str, *, days: float = 1) -> CachedSpeech:
+    speech = await stored(objects, text)
+    await SpeechCache(valkey).put(key_of(text), speech, days=days)
+    return speech
+
+
+def names(folder: Path) -> set[str]:
+    """Of the syntheses that still have an object."""
+    return {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("speech-cache/app/*.*")}
+
+
+async def pass_s(valkey: Valkey, seconds: float) -> None:
+    """Let so much time pass for what is to be removed, and for the last sweep."""
+    index = valkey.key("speech-sweep", "objects")
+    for key, _ in await valkey.client.zrange(index, 0, -1, withscores=True):
+        await valkey.client.zincrby(index, -seconds * 1000, key)
+    await valkey.client.delete(valkey.key("speech-sweep", "lease"))
+
+
+async def test_speech_is_removed_with_its_mouth_shapes_once_no_link_to_it_opens(
+    valkey: Valkey, objects: ObjectStore, tmp_path: Path
+) -> None:
+    short = await cached(valkey, objects, "short", days=1)
+    long = await cached(valkey, objects, "long", days=7)
+    await pass_s(valkey, 2 * DAY_S)
+    assert await sweep(valkey, objects) == 0
+    assert names(tmp_path) == {short.name, long.name}
+    await pass_s(valkey, 2 * HOUR_S)
+    assert await sweep(valkey, objects) == 2
+    assert names(tmp_path) == {long.name}
+    await pass_s(valkey, 6 * DAY_S)
+    assert await sweep(valkey, objects) == 2
+    assert names(tmp_path) == set()
+    await pass_s(valkey, DAY_S)
+    assert await sweep(valkey, objects) == 0
+
+
+async def test_the_days_of_speech_are_counted_from_when_it_was_last_said(
+    valkey: Valkey, objects: ObjectStore, tmp_path: Path
+) -> None:
+    said, unsaid = await cached(valkey, objects, "said"), await cached(valkey, objects, "unsaid")
+    await pass_s(valkey, DAY_S - HOUR_S)
+    await SpeechCache(valkey).touch(key_of("said"), said, days=1)
+    await pass_s(valkey, DAY_S + 3 * HOUR_S)
+    assert await sweep(valkey, objects) == 2
+    assert names(tmp_path) == {said.name} != {unsaid.name}
+
+
+async def test_what_a_dead_process_stored_and_did_not_publish_is_removed(
+    valkey: Valkey, objects: ObjectStore, tmp_path: Path
+) -> None:
+    speech = CachedSpeech(key_of("lost").new_name(), "audio/mpeg", 24_000, [5], has_viseme_file=False)
+    await SpeechCache(valkey).announce(speech.name, speech.mime_type, days=1)
+    await objects.put(speech.audio_key, b"audio", content_type="audio/mpeg")
+    await pass_s(valkey, 3 * DAY_S)
+    await sweep(valkey, objects)
+    assert names(tmp_path) == set()
+
+
+async def test_of_many_who_sweep_at_once_one_does(valkey: Valkey, objects: ObjectStore) -> None:
+    for text in range(30):
+        await cached(valkey, objects, str(text))
+    await pass_s(valkey, 3 * DAY_S)
+    swept = await asyncio.gather(*(sweep(valkey, objects) for _ in range(5)))
+    assert sorted(swept, key=str) == [60, None, None, None, None]
+    assert await sweep(valkey, objects) is None
+
+
+async def test_what_cannot_be_removed_holds_up_nothing_and_is_tried_again(
+    valkey: Valkey, objects: ObjectStore, tmp_path: Path
+) -> None:
+    stuck, *_ = [await cached(valkey, objects, str(text)) for text in range(30)]
+    path = tmp_path / stuck.audio_key
+    path.unlink()
+    path.mkdir()  # what is no file cannot be removed as one
+    await pass_s(valkey, 3 * DAY_S)
+    removed = 0
+    for _ in range(2):
+        removed += await sweep(valkey, objects) or 0
+        await pass_s(valkey, 0)
+    assert removed == 59
+    assert names(tmp_path) == {stuck.name}
+    path.rmdir()
+    path.touch()
+    assert await sweep(valkey, objects) == 0
+    await pass_s(valkey, HOUR_S)
+    assert await sweep(valkey, objects) == 1
+    assert names(tmp_path) == set()
+
+
+async def test_a_sweep_without_valkey_fails_and_the_next_one_goes_on(
+    valkey: Valkey, objects: ObjectStore, stores: Stores, tmp_path: Path
+) -> None:
+    await cached(valkey, objects, "text")
+    await pass_s(valkey, 3 * DAY_S)
+    prefix = valkey.key("").removesuffix("{}")
+    async with (
+        door_to(stores.redis_url, tmp_path / "v.sock") as door,
+        open_valkey(door.url, prefix=prefix) as behind,
+    ):
+        await door.shut()
+        with pytest.raises(StoreError):
+            await sweep(behind, objects)
+        await door.open()
+        assert await sweep(behind, objects) == 2
+
+
+class _Watched:
+    """An object store that tells when the last of so many objects is gone."""
+
+    def __init__(self, objects: ObjectStore, count: int) -> None:
+        self._objects = objects
+        self._left = count
+        self.empty = asyncio.Event()
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        keys = list(keys)
+        await self._objects.delete(keys)
+        self._left -= len(keys)
+        if not self._left:
+            self.empty.set()
+
+
+async def test_a_process_sweeps_as_soon_as_it_is_there(
+    valkey: Valkey, objects: ObjectStore, tmp_path: Path
+) -> None:
+    await cached(valkey, objects, "text")
+    await pass_s(valkey, 3 * DAY_S)
+    watched: Any = _Watched(objects, 2)
+    async with open_speech_sweep(valkey, watched), asyncio.timeout(10):
+        await watched.empty.wait()
+    assert names(tmp_path) == set()
