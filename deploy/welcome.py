@@ -27,7 +27,8 @@ curl -N {url}/bp/ai/conversation -H "X-Service-Session-Token: $SESSION" \\
 curl -N {url}/bp/ai/audio/tts -H "X-Service-Session-Token: $SESSION" \\
   -d '{speak}'
 
-# As your own server would call, for that user (the token is good for 10 minutes)
+# As your own server would call, for that user (a token is good for 10 minutes; the next one:
+# .venv/bin/python -m app token make --key .parley/server-key --kid development --alg HS256)
 curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
 
 # As the operator

@@ -12,7 +12,7 @@ from prometheus_client import Counter, Gauge
 
 from streams.wire.errors import ServiceError
 from vendors.breaker import Breaker, BreakerPolicy, Lane, LaneFull
-from vendors.errors import Refused, VendorError
+from vendors.errors import Empty, Refused, VendorError
 
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
@@ -83,7 +83,8 @@ class Gate:
         self._breaker.succeeded()
 
     def failed(self, error: ServiceError) -> None:
-        if isinstance(error, VendorError) and error.status not in _OF_THE_REQUEST:
+        # nor is an empty answer the account's: what was asked may have no other
+        if isinstance(error, VendorError) and not (isinstance(error, Empty) or error.status in _OF_THE_REQUEST):
             self._breaker.failed()
 
     def hedge_after_s(self, hedge: Hedge | None) -> float | None:

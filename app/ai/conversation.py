@@ -1,5 +1,6 @@
 """Converse: parameters first, then text or audio as it comes (§4.17)."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -8,12 +9,13 @@ from pydantic import Field
 
 from actors.conversation import TurnPlan
 from actors.conversation import converse as play_turn
+from actors.strategies import Broken, Strategy
 from app.ai.streams import asked_under_key, open_actor, serve, serve_again
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
 from app.endpoint import Call, check_user
 from storage import conversations
 from storage.admission import Found
-from streams.wire.errors import ItemNotFound
+from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import is_id, new_id
 from streams.wire.model import Model
 
@@ -71,14 +73,24 @@ async def _plan(call: Call, params: ConverseParams) -> TurnPlan:
             known = is_id(given) and await conversations.exists(conn, call.app_id, call.caller.user, given)
         if not known:
             raise ItemNotFound("conversation_id names no conversation of this user")
+    strategies = call.services.strategies.conversations(call.app_id, params.strategies)
+    if params.type == "audio":
+        _check_some_hears(strategies)
     return TurnPlan(
         conversation_id=given or new_id(),
         new=not given,
         spoken=params.type == "audio",
-        strategies=call.services.strategies.conversations(call.app_id, params.strategies),
+        strategies=strategies,
         language_code=params.language_code,
         target_language_code=params.target_language_code,
         voice=params.voice,
         stt_prompt=params.stt_prompt,
         params=params.params or {},
     )
+
+
+def _check_some_hears(strategies: Sequence[Strategy | Broken]) -> None:
+    """To a spoken turn a strategy without recognition is broken; where all are, it is refused before its stream."""
+    sound = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
+    if sound and all(strategy.config.recognition is None for strategy in sound):
+        raise ConfigInvalid(f"conversation {sound[0].name}: recognition is not set")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from actors.actor import Actor
 from actors.mailbox import Cancel
@@ -46,6 +46,15 @@ def _language(code: str) -> str:
 
 class AssessmentParams(Model):
     """What was to be read, and how it is graded."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        return (
+            {name: value for name, value in given.items() if value is not None}
+            if isinstance(given, dict)
+            else given
+        )
 
     language: Annotated[str, AfterValidator(_language)] = Field(default="en-US", max_length=35)
     reference_text: Annotated[str, AfterValidator(_words)] = Field(max_length=16_384)

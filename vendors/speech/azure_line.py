@@ -24,6 +24,7 @@ _SYSTEM = {
 }
 _FINAL = frozenset({1002, 1003, 1007, 1008, 4000})
 """Codes of a close that says the request itself is wrong."""
+_BAD_PAYLOAD = 1007
 _TOO_MANY = 4429
 _FAILED = frozenset({1011, 1012, 1013, 1014, _TOO_MANY})
 
@@ -131,7 +132,9 @@ def closed(vendor: str, code: int, reason: str) -> VendorError:
     told = " ".join(reason.split())[:200]
     why = f"closed its socket with {code}" + (f": {told}" if told else "")
     if code in _FINAL:
-        return Refused(vendor, why)
+        # a payload that it does not take is the request's fault, not the account's; but so it tells of a quota too
+        wrong = code == _BAD_PAYLOAD and "quota" not in reason.lower()
+        return Refused(vendor, why, status=400 if wrong else None)
     if code in _FAILED:
         return Refused(vendor, why, retryable=True, status=429 if code == _TOO_MANY else None)
     return Garbled(vendor, f"ended its turn without its end mark ({code})", retryable=True)

@@ -3,7 +3,8 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+
+from streams.alignment import matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,15 @@ def compare(reference: str, heard: Sequence[str], *, gap: str) -> list[Heard | O
     owners = [position for position, parts in enumerate(spoken) for _ in parts]
     fitting = [0] * len(heard)
     omitted: list[list[str]] = [[] for _ in range(len(heard) + 1)]
-    matcher = SequenceMatcher(None, wanted, [part for parts in spoken for part in parts], autojunk=False)
-    for tag, begin, end, heard_begin, heard_end in matcher.get_opcodes():
-        if tag == "equal":
-            for owner in owners[heard_begin:heard_end]:
-                fitting[owner] += 1
-        elif end > begin:
-            place = owners[heard_end] if heard_end < len(owners) else len(heard)
-            omitted[place] += wanted[begin:end] if gap else ["".join(wanted[begin:end])]
+    said = [part for parts in spoken for part in parts]
+    done = 0
+    for begin, end, heard_begin, heard_end in [*matches(wanted, said), (len(wanted), 0, len(said), 0)]:
+        if begin > done:
+            place = owners[heard_begin] if heard_begin < len(owners) else len(heard)
+            omitted[place] += wanted[done:begin] if gap else ["".join(wanted[done:begin])]
+        for owner in owners[heard_begin:heard_end]:
+            fitting[owner] += 1
+        done = end
     marks: list[Heard | Omitted] = []
     for position, parts in enumerate(spoken):
         marks += map(Omitted, omitted[position])

@@ -1,0 +1,42 @@
+"""Two texts are laid side by side with as few differences as can be."""
+
+import itertools
+from difflib import SequenceMatcher
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams import alignment
+from streams.alignment import matches
+
+ROW = ["row", "row", "row", "your", "boat", "gently", "down", "the", "stream"] * 3
+
+
+def pairs(one: list[str], other: list[str]) -> list[tuple[int, int]]:
+    return [
+        (begin + step, beside + step)
+        for begin, end, beside, _ in matches(one, other)
+        for step in range(end - begin)
+    ]
+
+
+def test_word_put_into_a_text_that_repeats_itself_is_one_difference() -> None:
+    assert len(pairs(ROW, [*ROW[:10], "row", *ROW[10:]])) == len(ROW)
+    assert len(pairs([*ROW[:10], "row", *ROW[10:]], ROW)) == len(ROW)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_what_matches_is_equal_and_in_order_and_no_less_than_runs_find(one: list[str], other: list[str]) -> None:
+    found = pairs(one, other)
+    assert all(one[at] == other[to] for at, to in found)
+    assert found == sorted(set(found))
+    assert all(before[0] < at and before[1] < to for before, (at, to) in itertools.pairwise(found))
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    assert len(found) >= sum(block.size for block in blocks)
+
+
+def test_very_long_texts_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "_MOST_CELLS", 10)
+    one = [str(number) for number in range(50)]
+    assert len(pairs(one, ["x", *one[:20], "y", *one[22:]])) == 48
