@@ -1,8 +1,8 @@
 """The one table of the fault scorecard: which fault can come where, and what has to come of it.
 
 A vendor's fault comes `before` the first output or `after` it. Recognition and assessment have no output before
-their result is whole: there `after` means that a part of the vendor's answer has come. A caller's comes while it
-uploads or behind that.
+their result is whole, nor has a voice whose vendor answers with all of its audio at once: there `after` means that
+a part of the vendor's answer has come. A caller's comes while it uploads or behind that.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ class Place(StrEnum):
 class Row:
     """A fault. `calls`: what the sandbox sees of one attempt; `ended`: how such a call may end.
 
-    `waits`: only our patience ends it, in the stages of that name.
+    `waits`: where it lets no output come, only our patience ends it.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Row:
     place: Place = Place.SANDBOX
     calls: int = 1
     ended: frozenset[End] = frozenset({"fault"})
-    waits: frozenset[Stage] = frozenset()
+    waits: bool = False
     endless: bool = False
     """Whether it goes on and on where our patience does not end it: the stream's total does."""
     orders: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,6 @@ class Row:
         return pair
 
 
-ALL: frozenset[Stage] = frozenset({"llm", "stt", "tts", "assess"})
 RESULTS: frozenset[Stage] = frozenset({"stt", "assess"})
 """Stages whose output is one whole result."""
 LEFT_BY_US: frozenset[End] = frozenset({"closed_by_client"})
@@ -92,8 +91,9 @@ NO_CONNECTION = NotPossible("where there is no connection there was no output")
 INSTEAD = NotPossible("it comes in place of an answer")
 BY_NAME = NotPossible("by its name it comes before")
 NOT_EMPTY = NotPossible("an answer with output is not empty")
-DRIPS = NotPossible("what drips is output; none at all is a hang")
+DRIPS = NotPossible("what drips is a part of the answer; no part at all is a hang")
 NO_FRAMES = NotPossible("bare audio has no frames")
+ONE_FRAME = NotPossible("one JSON value has no frames behind its first")
 ONCE = (F, INSTEAD)
 
 ROWS = (
@@ -113,11 +113,11 @@ ROWS = (
     Row("503",               ONCE,               ONCE,               ONCE,               ONCE,
         Fault.UNAVAILABLE, calls=2, orders={"retry_after_s": 0.02}),
     Row("hang before headers",      (F, BY_NAME), (F, BY_NAME),      (F, BY_NAME),       (F, BY_NAME),
-        Fault.HANG_BEFORE_HEADERS, ended=LEFT_BY_US, waits=ALL),
+        Fault.HANG_BEFORE_HEADERS, ended=LEFT_BY_US, waits=True),
     Row("hang before first output", (F, BY_NAME), (F, BY_NAME),      (F, BY_NAME),       (F, BY_NAME),
-        Fault.HANG_BEFORE_OUTPUT, ended=LEFT_BY_US, waits=ALL),
+        Fault.HANG_BEFORE_OUTPUT, ended=LEFT_BY_US, waits=True),
     Row("stall mid-stream",  (F, B),             (F, F),             (F, B),             (F, F),
-        Fault.STALL_MID_STREAM, ended=LEFT_BY_US, waits=ALL),
+        Fault.STALL_MID_STREAM, ended=LEFT_BY_US, waits=True),
     Row("cut mid-stream",    (F, B),             (F, F),             (F, B),             (F, F),
         Fault.CUT_MID_STREAM),
     Row("malformed frame",   (F, B),             (F, F),             (F, B),             (F, F),
@@ -126,8 +126,8 @@ ROWS = (
         Fault.ERROR_INSIDE_200, ended=EITHER),
     Row("empty answer",      (F, NOT_EMPTY),     (S, NOT_EMPTY),     (F, NOT_EMPTY),     (S, NOT_EMPTY),
         Fault.EMPTY_ANSWER, ended=EITHER),
-    Row("slow drip",         (DRIPS, B),         (DRIPS, F),         (T, B),             (DRIPS, F),
-        Fault.SLOW_DRIP, ended=LEFT_BY_US, waits=RESULTS, endless=True, orders={"pace_ms": 40}),
+    Row("slow drip",         (F, B),             (DRIPS, F),         (T, B),             (DRIPS, F),
+        Fault.SLOW_DRIP, ended=LEFT_BY_US, waits=True, endless=True, orders={"pace_ms": 40}),
     Row("wrong content type", ONCE,              ONCE,               ONCE,               ONCE,
         Fault.WRONG_CONTENT_TYPE),
 )  # fmt: skip
@@ -170,7 +170,8 @@ class Lane:
     """A stage as one vendor does it. `call`: what a config of that stage says beside its account.
 
     `after`: how many pieces of output come before a fault after the first output, for a piece may be too little
-    to be passed on. `without`: what cannot come in this vendor's framing.
+    to be passed on. `whole`: nothing is passed on before the vendor's answer is whole, whatever the stage.
+    `otherwise`: what cannot come in this vendor's framing, or comes out in another way.
     """
 
     name: str
@@ -179,13 +180,14 @@ class Lane:
     root: str
     call: Mapping[str, Any]
     after: int = 1
+    whole: bool = False
     orders: Mapping[Fault, Mapping[str, Any]] = field(default_factory=dict)
-    without: Mapping[tuple[Fault, Position], NotPossible] = field(default_factory=dict)
+    otherwise: Mapping[tuple[Fault, Position], Expected] = field(default_factory=dict)
 
 
 _AZURE_VOICE = {"voice": "en-US-JennyNeural"}
-_PHRASES = {Fault.SLOW_DRIP: {"pace_ms": 60_000}}
-"""Of two the second is late."""
+_TWO_PARTS = {Fault.SLOW_DRIP: {"pace_ms": 60_000}}
+"""Of two phrases, or two halves of an answer, the second is late."""
 _SLOWER_THAN_PLAYED = 150
 """Milliseconds between pieces that play for 100."""
 _BARE: dict[tuple[Fault, Position], NotPossible] = {
@@ -193,21 +195,40 @@ _BARE: dict[tuple[Fault, Position], NotPossible] = {
     (Fault.MALFORMED_FRAME, "after"): NO_FRAMES,
     (Fault.ERROR_INSIDE_200, "after"): NO_FRAMES,
 }
+_ONE_VALUE: dict[tuple[Fault, Position], NotPossible] = {
+    (Fault.MALFORMED_FRAME, "after"): ONE_FRAME,
+    (Fault.ERROR_INSIDE_200, "after"): ONE_FRAME,
+}
+_READER = {"model": "gpt-audio-mini", "voice": "alloy"}
+"""A chat model that reads aloud: samples as a stream, MP3 at once."""
 
 LANES = (
     Lane("llm openai", "llm", "vendor_b_llm", "/openai/v1", {"model": "gpt-4o-mini"}),
     Lane("llm anthropic", "llm", "anthropic", "/anthropic", {"model": "claude-3-5-haiku-latest"}),
     Lane("llm gemini", "llm", "gemini", "/gemini/v1beta", {"model": "gemini-2.5-flash"}),
     Lane("stt openai", "stt", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-transcribe"}),
-    Lane("stt azure", "stt", "vendor_a_audio", "/azure", {}, orders=_PHRASES),
+    Lane("stt azure", "stt", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
+    Lane("stt google", "stt", "vendor_d_audio", "/google", {}, orders=_TWO_PARTS, otherwise=_ONE_VALUE),
     Lane("tts openai", "tts", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-mini-tts", "voice": "alloy"}, 12),
+    Lane(
+        "tts openai chat", "tts", "vendor_b_llm", "/openai/v1", {**_READER, "audio_format": "wav"}, 12,
+        otherwise={(Fault.SLOW_DRIP, "before"): B},  # the beginning is held, and one piece has no pace
+    ),
+    Lane(
+        "tts openai chat mp3", "tts", "vendor_b_llm", "/openai/v1", _READER,
+        whole=True, orders=_TWO_PARTS, otherwise=_ONE_VALUE,
+    ),
     Lane("tts azure", "tts", "vendor_a_audio", "/azure", {**_AZURE_VOICE, "need_viseme": True}, 12),
-    Lane("tts azure http", "tts", "vendor_a_audio", "/azure", _AZURE_VOICE, 12, without=_BARE),
+    Lane("tts azure http", "tts", "vendor_a_audio", "/azure", _AZURE_VOICE, 12, otherwise=_BARE),
     Lane(
         "tts elevenlabs", "tts", "vendor_c", "/elevenlabs",
         {"model": "eleven_flash_v2_5", "voice": "21m00Tcm4TlvDq8ikWAM", "need_viseme": True}, 12,
     ),
-    Lane("assess azure", "assess", "vendor_a_audio", "/azure", {}, orders=_PHRASES),
+    Lane(
+        "tts google", "tts", "vendor_d_audio", "/google", {"voice": "en-US-Neural2-C", "need_viseme": True},
+        whole=True, orders=_TWO_PARTS, otherwise=_ONE_VALUE,
+    ),
+    Lane("assess azure", "assess", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
 )  # fmt: skip
 CALLER_LANES = tuple(
     lane for lane in LANES if lane.name in {"llm openai", "stt azure", "tts openai", "assess azure"}
@@ -229,15 +250,17 @@ class Cell:
     @property
     def expected(self) -> Expected:
         possible = self.row.of(self.lane.stage)[POSITIONS.index(self.position)]
+        if self.lane.whole:
+            possible = {Outcome.BREAKS_OFF: F, Outcome.TOO_SLOW: DRIPS}.get(possible, possible)
         if isinstance(possible, NotPossible) or self.row.fault is None:
             return possible
-        return self.lane.without.get((self.row.fault, self.position), possible)
+        return self.lane.otherwise.get((self.row.fault, self.position), possible)
 
     @property
     def waits(self) -> bool:
         """Whether only the strategy's time for the first output ends the attempt."""
-        no_output = self.position == "before" or self.lane.stage in RESULTS
-        return no_output and self.lane.stage in self.row.waits
+        no_output = self.position == "before" or self.lane.whole or self.lane.stage in RESULTS
+        return self.row.waits and no_output and self.expected is Outcome.FALLS_BACK
 
     @property
     def app(self) -> str:
@@ -247,7 +270,7 @@ class Cell:
     @property
     def more(self) -> dict[str, Any]:
         """What its config says beside what all of the lane do."""
-        endless = self.row.endless and self.expected is Outcome.BREAKS_OFF and self.lane.stage == "tts"
+        endless = self.row.endless and self.position == "after" and self.lane.stage == "tts"
         return {"min_realtime_factor": 0} if endless else {}  # a busy machine is slow by itself
 
     @property
@@ -257,7 +280,7 @@ class Cell:
             return {}
         position = 0 if self.position == "before" else self.lane.after
         more = dict(self.lane.orders.get(self.row.fault, {}))
-        if self.expected is Outcome.TOO_SLOW:
+        if self.row.endless and self.position == "before" and self.lane.stage == "tts":
             more["pace_ms"] = _SLOWER_THAN_PLAYED
         return {"fault": self.row.fault, "position": position, **self.row.orders, **more}
 

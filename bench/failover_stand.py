@@ -68,14 +68,14 @@ class Stand:
 
     async def offer(self, cell: Cell) -> None:
         """The configs of a cell's faulty strategy."""
-        account = self._account(cell.lane, cell.row.place, cell.name, text=FIRST, **cell.orders)
+        account = self._account(cell.lane, cell.row.place, cell.name, **_saying(cell.lane, FIRST), **cell.orders)
         waits = {"first_output_s": WAIT_S if cell.waits else _PATIENCE_S, "between_s": WAIT_S}
         await self._strategy(cell.app, cell.lane, cell.name, account, waits, **cell.more)
 
     async def offer_slow(self, cell: CallerCell) -> None:
         """A strategy that is still at it when its caller does what the cell is about."""
         stage, stops = cell.lane.stage, cell.row.manner == "stop reading"
-        orders: dict[str, object] = {"text": FIRST, "pace_ms": 40}
+        orders: dict[str, object] = {**_saying(cell.lane, FIRST), "pace_ms": 40}
         if stage in {"stt", "assess"}:
             orders = {"fault": Fault.HANG_BEFORE_OUTPUT}
         elif stops:
@@ -140,7 +140,7 @@ class Stand:
             await self.put(app, "vendor_accounts", _MODEL, model)
             for lane in lanes if app != CALLER_APP else ():
                 name = sound(lane)
-                account = self._account(lane, Place.SANDBOX, name, text=SECOND)
+                account = self._account(lane, Place.SANDBOX, name, **_saying(lane, SECOND))
                 await self._strategy(app, lane, name, account, _PATIENT)
             self.sessions[app] = await self._login(app)
 
@@ -168,6 +168,11 @@ class Stand:
 
 def _has_ended(number: int, call: Entry) -> bool:
     return call.id == number and call.ended is not None
+
+
+def _saying(lane: Lane, text: str) -> dict[str, object]:
+    """The order to say or to hear `text`; a voice says what it is asked for."""
+    return {} if lane.stage == "tts" else {"text": text}
 
 
 def sound(lane: Lane) -> str:

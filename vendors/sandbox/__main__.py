@@ -21,7 +21,10 @@ _PORT = 8099
 
 def main() -> None:
     options = _options()
-    uvloop.run(_serve(options) if options.what is None else _ask(options))
+    try:
+        uvloop.run(_serve(options) if options.what is None else _ask(options))
+    except aiohttp.ClientConnectionError:
+        sys.exit(f"no sandbox listens on {options.url}: begin one with python -m vendors.sandbox")
 
 
 def _options() -> argparse.Namespace:
@@ -35,7 +38,7 @@ def _options() -> argparse.Namespace:
     url.add_argument("--url", default=f"http://127.0.0.1:{_PORT}", help="of the sandbox (default: %(default)s)")
     fault = kinds.add_parser("fault", parents=[url], help="switch a fault of a vendor on")
     fault.add_argument("vendor")
-    fault.add_argument("fault", choices=list(Fault), metavar=f"fault: {', '.join(Fault)}")
+    fault.add_argument("fault", choices=[str(fault) for fault in Fault], metavar="fault", help=", ".join(Fault))
     fault.add_argument("--rate", type=float, default=1.0, help="the share of calls that have it (default: all)")
     fault.add_argument("--position", default="after", help="before or after the first output, or after how many")
     clear = kinds.add_parser("clear", parents=[url], help="switch the faults of a vendor off, or all")

@@ -81,6 +81,7 @@ EVENTS = Framing(
     "text/event-stream; charset=utf-8",
     error=_event("error", error={"type": "overloaded_error", "message": "Overloaded"}),
     malformed=b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"del\n\n',
+    idle=_event("ping"),
 )
 
 

@@ -112,7 +112,7 @@ class _Mark:
         }
         if wanted.granularity == "Phoneme" and self.end_ms:
             score = {"AccuracyScore": assessed["AccuracyScore"]}
-            step = (self.end_ms - self.begin_ms) / len(self.text)
+            step = (self.end_ms - self.begin_ms) / max(1, len(self.text))
             word["Syllables"] = [
                 {
                     "Syllable": self.text,

@@ -51,11 +51,13 @@ class Framing:
     """How an answer flows; none where its framing has no such thing.
 
     `error`: an error behind the 200, or how a socket is closed by one. `malformed`: what no parser takes.
+    `idle`: what may come again and again without output.
     """
 
     content_type: str
     error: Frame | Close | None = None
     malformed: Frame | None = None
+    idle: Frame | None = None
 
 
 @dataclass(slots=True)
@@ -149,6 +151,11 @@ class Call:
     async def come_instead(self) -> None:
         """The faults that come instead of an answer."""
         match self.fault:
+            case Fault.REFUSE:
+                if self.request.transport is not None:
+                    self.request.transport.abort()
+                self.response = web.Response()
+                raise Over
             case Fault.HANG_BEFORE_HEADERS:
                 await asyncio.Event().wait()
             case Fault.WRONG_CONTENT_TYPE:
@@ -185,6 +192,7 @@ class Call:
             position=self.orders.position,
             error=framing.error,
             malformed=framing.malformed,
+            idle=framing.idle,
             delay_ms=self.orders.delay_ms,
             pace_ms=self.orders.pace_ms or (_DRIP_MS if slow else 0),
         )

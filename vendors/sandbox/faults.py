@@ -21,6 +21,8 @@ _PREFIX = "sandbox"
 class Fault(StrEnum):
     """Those up to `WRONG_CONTENT_TYPE` come instead of an answer, the others within one."""
 
+    REFUSE = "refuse"
+    """The connection is reset before a byte of an answer: a listener cannot refuse one caller alone."""
     UNAUTHORIZED = "unauthorized"
     RATE_LIMITED = "rate_limited"
     OUT_OF_QUOTA = "out_of_quota"
@@ -35,6 +37,7 @@ class Fault(StrEnum):
     ERROR_INSIDE_200 = "error_inside_200"
     EMPTY_ANSWER = "empty_answer"
     SLOW_DRIP = "slow_drip"
+    """Outputs that come slowly; at position 0, of a chat model, frames without output that never end."""
 
 
 REFUSALS = frozenset(

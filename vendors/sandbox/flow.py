@@ -44,6 +44,7 @@ class Flow:
     position: int
     error: Frame | Close | None
     malformed: Frame | None
+    idle: Frame | None
     delay_ms: int
     pace_ms: int
 
@@ -59,6 +60,8 @@ class Flow:
             return
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
             await self.wire.pause(None)
+        if self.fault is Fault.SLOW_DRIP and self.position == 0 and self.idle is not None:
+            await self._idle_on(self.idle)
         pause_ms = self.pace_ms if self.entry.outputs else self.delay_ms
         if pause_ms:
             await self.wire.pause(pause_ms / 1000)
@@ -73,6 +76,12 @@ class Flow:
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
             await self.wire.pause(None)
         await self._fail_if_due(at_end=True)
+
+    async def _idle_on(self, frame: Frame) -> None:
+        """Until the client leaves."""
+        while True:
+            await self.wire.send(frame)
+            await self.wire.pause(self.pace_ms / 1000)
 
     async def _fail_if_due(self, *, at_end: bool = False) -> None:
         if self.entry.outputs < self.position and not at_end:

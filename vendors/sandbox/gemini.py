@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -93,7 +94,7 @@ class _Answer:
 
 
 async def _events(call: Call, answer: _Answer, spoken: Sequence[str], reason: str) -> None:
-    async with call.stream(EVENTS) as flow:
+    async with call.stream(replace(EVENTS, idle=_event(answer.chunk("")))) as flow:
         if answer.thinks:
             call.charge(thought_tokens=tokens(_THOUGHT))
             await flow.frame(_event(answer.chunk(_THOUGHT, thought=True)))

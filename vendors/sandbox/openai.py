@@ -1,5 +1,6 @@
 """OpenAI's `POST /chat/completions`, and its list of models."""
 
+from dataclasses import replace
 from secrets import token_urlsafe
 
 from aiohttp import web
@@ -48,7 +49,7 @@ async def _complete(call: Call) -> None:
 
 async def _stream(call: Call, asked: Asked, said: list[str], finish_reason: str) -> None:
     completion = Completion(asked.model, include_usage=asked.include_usage)
-    async with call.stream(EVENTS) as flow:
+    async with call.stream(replace(EVENTS, idle=completion.chunk({"content": ""}))) as flow:
         await flow.frame(completion.chunk({"role": "assistant", "content": "", "refusal": None}))
         for word in said:
             padding = {"obfuscation": token_urlsafe(8)} if asked.include_obfuscation else {}

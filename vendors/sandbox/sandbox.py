@@ -21,6 +21,8 @@ class Sandbox:
     def __init__(self) -> None:
         self.bill = Bill()
         self.switches: dict[str, Orders] = {}
+        self.vendors: set[str] = set()
+        """Whose protocols are spoken."""
         self._calls: Counter[str] = Counter()
 
     def get(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
@@ -32,6 +34,8 @@ class Sandbox:
     def _served(
         self, dialect: Dialect, stage: str, handler: Handler
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        self.vendors.add(dialect.vendor)
+
         async def serve(request: web.Request) -> web.StreamResponse:
             headers = dict(dialect.headers(request))
             with ExitStack() as files:

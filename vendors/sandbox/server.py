@@ -114,6 +114,8 @@ class _Desk:
         vendor = asked.pop("vendor", None) if isinstance(asked, dict) else None
         if not isinstance(vendor, str):
             raise InvalidParameter("vendor is required")
+        if vendor not in self._sandbox.vendors:
+            raise InvalidParameter(f"vendor must be one of {', '.join(sorted(self._sandbox.vendors))}")
         orders = Orders.of(asked)
         if orders.fault is None:
             raise InvalidParameter("fault is required")

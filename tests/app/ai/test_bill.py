@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 from aiohttp import ClientResponse
@@ -16,21 +16,44 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening
 
 SAID = " ".join(["one two six ten"] * 12)
-"""Words that with their blank are four bytes long: the sandbox counts words, an estimate counts bytes / 4."""
+ASKED = "Who are you now"
+"""Words that with their blank are four bytes long, as those of `SAID` are.
+
+Of a call that is cut nobody is told the usage: it is estimated from the bytes that went by, a token for each four,
+while the vendor of the sandbox bills a token for each word. Only of such words both counts are the same, so that
+the comparison can be exact; that an estimate is near the truth for other texts is not what is shown here.
+"""
 CHAT_FAULTS = {
-    "cut_mid_stream": 7,
-    "error_inside_200": 3,
-    "malformed_frame": 9,
-    "server_error": 0,
-    "rate_limited": 0,
-    "empty_answer": 0,
+    "cut_at_once": ("cut_mid_stream", 0),
+    "cut": ("cut_mid_stream", 7),
+    "error_at_once": ("error_inside_200", 0),
+    "error": ("error_inside_200", 3),
+    "malformed": ("malformed_frame", len(SAID.split())),  # behind it nothing more is billed that we do not see
+    "server_error": ("server_error", 0),
+    "rate_limited": ("rate_limited", 0),
+    "empty": ("empty_answer", 0),
 }
-"""After how many outputs they come."""
-SPEECH_FAULTS = {"cut_mid_stream": 1, "server_error": 0, "rate_limited": 0, "unavailable": 0, "empty_answer": 0}
+"""And after how many outputs they come."""
+SPEECH_FAULTS = {
+    "cut_at_once": ("cut_mid_stream", 0),
+    "cut": ("cut_mid_stream", 1),
+    "server_error": ("server_error", 0),
+    "rate_limited": ("rate_limited", 0),
+    "unavailable": ("unavailable", 0),
+    "empty": ("empty_answer", 0),
+}
+_RATE = 0.8
+"""Of the calls of a faulty strategy."""
 CALLS = {
     "vendor_b_llm": {"model": "gpt-4o-mini"},
+    "anthropic": {"model": "claude-3-5-haiku-latest"},
+    "gemini": {"model": "gemini-2.5-flash"},
     "vendor_b_audio": {"model": "tts-1", "voice": "alloy"},
+    "vendor_a_audio": {"voice": "en-US-JennyNeural", "need_viseme": True},
+    "vendor_c": {"model": "eleven_flash_v2_5", "voice": "21m00Tcm4TlvDq8ikWAM"},
 }
+CHATS = ("vendor_b_llm", "anthropic", "gemini")
+VOICES = ("vendor_b_audio", "vendor_a_audio", "vendor_c")
 LIMITS = {"resume_grace_s": 0.02, "rates": {"signup": {"count": 10**6, "per_s": 1}}}
 
 
@@ -41,24 +64,32 @@ async def sandbox() -> AsyncIterator[Running]:
 
 
 async def make_all(server: Server, sandbox: Running, *, on_abandon: str) -> None:
-    """Strategies that fail now and then, each in its own way, and a sound one of each kind."""
+    """Strategies of every vendor that fail often, each in its own way, and a sound one of each."""
     await server.services.configs.put("default", "limits", "default", LIMITS, author="test")
-    await make(server, sandbox, "vendor_b_llm", CHAT_FAULTS, on_abandon)
-    await make(server, sandbox, "vendor_b_audio", SPEECH_FAULTS, on_abandon)
+    for platform in CALLS:
+        await make(server, sandbox, platform, on_abandon)
 
 
-async def make(server: Server, sandbox: Running, platform: str, faults: dict[str, int], on_abandon: str) -> None:
-    for name in [*faults, "sound"]:
-        orders = {"fault": name, "position": faults[name], "rate": 0.05} if name in faults else {}
-        key = key_of(text=SAID, pace_ms=1, seed=len(name), retry_after_s=0, **orders)
+async def make(server: Server, sandbox: Running, platform: str, on_abandon: str) -> None:
+    kind, faults = ("conversation", CHAT_FAULTS) if platform in CHATS else ("speech", SPEECH_FAULTS)
+    put = server.services.configs.put
+    for seed, what in enumerate([*faults, "sound"]):
+        name, orders = f"{platform}-{what}", {}
+        if what in faults:
+            fault, position = faults[what]
+            orders = {"fault": fault, "position": position, "rate": _RATE}
+        key = key_of(name=name, text=SAID, pace_ms=1, seed=seed, retry_after_s=0, **orders)
         account = {"platform": platform, "base_url": sandbox.url + ROOTS[platform], "api_key": key}
-        await server.services.configs.put(
-            "default", "vendor_accounts", f"{platform}-{name}", account, author="test"
-        )
-        call = {"account": f"{platform}-{name}", **CALLS[platform]}
-        value = {"chat": call} if platform == "vendor_b_llm" else call
-        kind = "conversation" if platform == "vendor_b_llm" else "speech"
-        await server.services.configs.put("default", kind, name, {**value, "on_abandon": on_abandon}, author="test")
+        await put("default", "vendor_accounts", name, account, author="test")
+        call = {"account": name, **CALLS[platform]}
+        value = {"chat": call} if kind == "conversation" else call
+        await put("default", kind, name, {**value, "on_abandon": on_abandon}, author="test")
+
+
+def some_of(platforms: tuple[str, ...], faults: Iterable[str], dice: random.Random) -> list[str]:
+    """Faulty strategies of several vendors, and a sound one behind them."""
+    faulty = [f"{dice.choice(platforms)}-{fault}" for fault in dice.sample(list(faults), 4)]
+    return [*faulty, f"{dice.choice(platforms)}-sound"]
 
 
 async def leaves_somewhere(response: ClientResponse, dice: random.Random) -> None:
@@ -79,11 +110,10 @@ async def ask_all(server: Server, *, streams: int, at_once: int) -> None:
         for nth in left:
             dice = random.Random(nth)  # noqa: S311 - the same every time
             talk = Talk(server, "", token)
-            if nth % 4:
-                request = talk.say("Who are you now", *dice.sample(list(CHAT_FAULTS), 3), "sound")
+            if nth % 3:
+                request = talk.say(ASKED, *some_of(CHATS, CHAT_FAULTS, dice))
             else:
-                strategies = [*dice.sample(list(SPEECH_FAULTS), 3), "sound"]
-                body = {"text": "Good morning to you.", "strategies": strategies}
+                body = {"text": "Good morning to you.", "strategies": some_of(VOICES, SPEECH_FAULTS, dice)}
                 request = talk.post("/bp/ai/audio/tts", json=body)
             async with request as response:
                 await leaves_somewhere(response, dice)
@@ -93,24 +123,31 @@ async def ask_all(server: Server, *, streams: int, at_once: int) -> None:
     await asyncio.wait_for(server.services.supervisor.idle(), 30)
 
 
-def billed(sandbox: Running) -> Counter[str]:
-    units: Counter[str] = Counter()
+Units = Counter[tuple[str, str]]
+"""By platform and unit."""
+
+
+def billed(sandbox: Running) -> Units:
+    units: Units = Counter()
     for entry in sandbox.bill.since():
         assert entry.ended is not None, "a call is still open"
-        units["calls"] += 1
+        platform, _, _ = entry.key.partition("-")
         for unit, count in entry.billed.items():
-            units[unit] += count
+            units[platform, unit] += count
     return units
 
 
-async def accounted(server: Server) -> Counter[str]:
-    units: Counter[str] = Counter()
+async def accounted(server: Server) -> tuple[Units, int]:
+    """What the attempts used, and how many of them were a fallback from another one."""
+    units: Units = Counter()
+    streams: Counter[str] = Counter()
     async with server.services.database.connection() as conn:
-        for row in await conn.fetch("select stage, input_unit, output_unit from attempts"):
-            units["attempts"] += 1
-            units["input_tokens" if row["stage"] == "llm" else "characters"] += row["input_unit"]
-            units["output_tokens"] += row["output_unit"]
-    return units
+        for row in await conn.fetch("select stream_id, stage, strategy, input_unit, output_unit from attempts"):
+            platform, _, _ = row["strategy"].partition("-")
+            streams[row["stream_id"]] += 1
+            units[platform, "input_tokens" if row["stage"] == "llm" else "characters"] += row["input_unit"]
+            units[platform, "output_tokens"] += row["output_unit"]
+    return units, streams.total() - len(streams)
 
 
 async def _compare(server: Server, sandbox: Running, *, on_abandon: str, streams: int, at_once: int) -> None:
@@ -120,20 +157,22 @@ async def _compare(server: Server, sandbox: Running, *, on_abandon: str, streams
         while any(entry.ended is None for entry in sandbox.bill.since()):
             await sandbox.bill.wait()
             await asyncio.sleep(0)
-    bill, rows = billed(sandbox), await accounted(server)
-    assert rows["attempts"] >= streams
-    for unit in ("input_tokens", "output_tokens", "characters"):
-        tolerated = 0.05 * bill[unit] if on_abandon == "cancel" else 0
-        assert bill[unit] > 0
-        assert abs(bill[unit] - rows[unit]) <= tolerated, (unit, bill, rows)
+    bill, (rows, fallbacks) = billed(sandbox), await accounted(server)
+    assert fallbacks >= streams * 0.75
+    for platform in CALLS:
+        for unit in ("input_tokens", "output_tokens") if platform in CHATS else ("characters",):
+            theirs, ours = bill[platform, unit], rows[platform, unit]
+            tolerated = 0.05 * theirs if on_abandon == "cancel" else 0
+            assert theirs > 0, (platform, unit)
+            assert abs(theirs - ours) <= tolerated, (platform, unit, theirs, ours)
 
 
 async def test_streams_that_play_on_are_accounted_for_exactly(server: Server, sandbox: Running) -> None:
-    await _compare(server, sandbox, on_abandon="drain", streams=80, at_once=8)
+    await _compare(server, sandbox, on_abandon="drain", streams=72, at_once=8)
 
 
 async def test_streams_that_are_cut_are_accounted_for_nearly(server: Server, sandbox: Running) -> None:
-    await _compare(server, sandbox, on_abandon="cancel", streams=120, at_once=8)
+    await _compare(server, sandbox, on_abandon="cancel", streams=72, at_once=8)
 
 
 @pytest.mark.soak
@@ -146,7 +185,7 @@ async def test_a_stream_that_nobody_reads_plays_on_where_its_strategy_says_so(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await make_all(server, sandbox, on_abandon="drain")
-    response = await talk.say("Who are you now", "sound")
+    response = await talk.say(ASKED, "vendor_b_llm-sound")
     talk.remember(response)
     await asyncio.wait_for(sandbox.bill.wait(lambda entry: entry.outputs > 0), 5)
     response.close()

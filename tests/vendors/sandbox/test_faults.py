@@ -1,11 +1,13 @@
 """Orders in keys, and the dice that they throw."""
 
 import pytest
+from aiohttp import ClientConnectionError, ClientSession
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.wire.errors import InvalidParameter
 from vendors.sandbox.faults import Fault, Orders, key_of
+from vendors.sandbox.server import Running
 
 
 def test_key_without_orders_has_none():
@@ -74,3 +76,11 @@ def test_whole_rate_is_every_call_and_none_is_no_call():
 
 def test_times_are_the_first_calls():
     assert falls(Orders(fault=Fault.SERVER_ERROR, times=2), 4) == [True, True, False, False]
+
+
+async def test_refused_caller_gets_no_byte_of_an_answer(sandbox: Running) -> None:
+    headers = {"Authorization": f"Bearer {key_of(fault='refuse')}"}
+    async with ClientSession() as http:
+        with pytest.raises(ClientConnectionError):
+            await http.get(f"{sandbox.url}/openai/v1/models", headers=headers)
+    assert [(entry.how, entry.billed.total()) for entry in sandbox.bill.since()] == [("fault", 0)]

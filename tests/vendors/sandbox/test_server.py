@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from streams.wire.codec import now_ms
+from streams.wire.codec import loads, now_ms
 from tests.vendors.sandbox.asking import Asking
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.faults import Fault, Orders
@@ -170,6 +170,21 @@ async def test_delay_comes_before_the_first_output_and_pace_between_two(ask: Ask
 
     assert first > 0.19
     assert last - first > 0.11
+
+
+async def test_drip_before_the_first_output_is_frames_without_text(ask: Asking, sandbox: Running):
+    frames = []
+    async with ask.post(CHAT, chat(), "sandbox,fault=slow_drip,position=before,pace_ms=1") as response:
+        async for line in response.content:
+            if line.startswith(b"data: "):
+                frames.append(loads(line.removeprefix(b"data: ")))
+            if len(frames) == 9:
+                break
+        response.close()
+
+    assert not any(frame["choices"][0]["delta"]["content"] for frame in frames)
+    entry = await asyncio.wait_for(sandbox.bill.wait(), 5)
+    assert (entry.how, entry.outputs, entry.billed["output_tokens"]) == ("closed_by_client", 0, 0)
 
 
 async def test_broken_handshake_is_an_error_of_tls(ask: Asking):
