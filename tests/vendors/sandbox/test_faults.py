@@ -83,4 +83,5 @@ async def test_refused_caller_gets_no_byte_of_an_answer(sandbox: Running) -> Non
     async with ClientSession() as http:
         with pytest.raises(ClientConnectionError):
             await http.get(f"{sandbox.url}/openai/v1/models", headers=headers)
-    assert [(entry.how, entry.billed.total()) for entry in sandbox.bill.since()] == [("fault", 0)]
+    # aiohttp asks for a page once more by itself
+    assert {(entry.how, entry.billed.total()) for entry in sandbox.bill.since()} == {("fault", 0)}
