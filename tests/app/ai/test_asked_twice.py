@@ -8,7 +8,7 @@ import pytest
 
 from app.settings import Settings
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at
+from tests.app.ai.two_servers import another_server, at, knows
 from tests.servers import Server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
@@ -33,6 +33,7 @@ async def test_asked_again_while_it_is_answered_is_the_same_stream(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
+    await knows(other, "slow")
     first = await say(talk, "story", "slow")
     await vendor.begun.wait()
     again = await say(at(other, talk) if elsewhere else talk, "story", "slow")
@@ -50,6 +51,7 @@ async def test_asked_again_after_its_end_is_said_again(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Once and for all")
+    await knows(other, "one")
     async with say(talk, "hi", "one") as response:
         seen = await all_events(response)
     async with say(at(other, talk) if elsewhere else talk, "hi", "one") as again:

@@ -1,11 +1,13 @@
 """A second server on the same stores, as another process of the deployment is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from app.services import open_services
 from app.settings import Settings
+from storage.kinds.conversation import CONVERSATION
 from tests.app.ai.conftest import Talk
 from tests.servers import Server, listening_socket, running_server
 
@@ -23,3 +25,10 @@ async def another_server(settings: Settings) -> AsyncIterator[Server]:
 def at(server: Server, talk: Talk) -> Talk:
     """The same user at another server."""
     return Talk(server, talk.uid, talk.token, talk.conversation_id)
+
+
+async def knows(server: Server, strategy: str) -> None:
+    """Wait until a strategy that was just made is known there too."""
+    async with asyncio.timeout(5):
+        while not server.services.configs.exists(CONVERSATION, "default", strategy):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
