@@ -114,7 +114,9 @@ async def test_what_was_heard_is_a_number(talk: Talk, strategy, heard_ms: str) -
         assert "heard_ms" in (await answer.json())["error"]["message"]
 
 
-async def test_cancelled_speech_ends_as_canceled(talk: Talk, server: Server, vendor: Vendor) -> None:
+async def test_speech_that_has_failed_can_be_cancelled_without_effect(
+    talk: Talk, server: Server, vendor: Vendor
+) -> None:
     account = {"platform": "vendor_b_audio", "base_url": f"{vendor.url}/nowhere", "api_key": "k"}
     await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test")
     value = {"account": "mute", "model": "tts-1", "voice": "alloy"}
