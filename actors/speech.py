@@ -1,10 +1,11 @@
 """Text to speech: a text in, its audio out as it is made, then the link to the whole (§4.19)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actors.context import StreamContext
+from actors.context import Stop, StreamContext
 from actors.records import keep_attempts, unit_price
 from actors.strategies import Broken, Voice
 from actors.utterance import Utterance, uttered
@@ -25,15 +26,22 @@ async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
     """Play one text-to-speech stream; returns what `end` tells."""
     ctx.receipt.mark("input")
     ctx.plays_on = any(isinstance(v, Voice) and v.config.on_abandon == "drain" for _, v in plan.voices)
+    told: dict[str, Any] = {"strategy": None, "finish_reason": "stop"}
     try:
-        return await _spoken(ctx, plan)
+        await _speak(ctx, plan, told)
+    except asyncio.CancelledError:
+        if ctx.stop is not Stop.CANCELED:
+            raise
+        told["finish_reason"] = "canceled"
     finally:
         await keep_attempts(ctx)
+    return told
 
 
-async def _spoken(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
+async def _speak(ctx: StreamContext, plan: SpeechPlan, told: dict[str, Any]) -> None:
     voices = [(name, voice.fault if isinstance(voice, Broken) else voice) for name, voice in plan.voices]
     async with uttered(ctx, plan.text, voices) as utterance:
+        told["strategy"] = utterance.strategy
         voice = dict(plan.voices)[utterance.strategy]
         assert isinstance(voice, Voice), "a fault is no winner"
         ctx.plays_on = voice.config.on_abandon == "drain"
@@ -41,7 +49,6 @@ async def _spoken(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
         async for item in utterance.items:
             await speaking.take(item)
         await speaking.end()
-    return {"strategy": utterance.strategy, "finish_reason": "stop"}
 
 
 class _Speaking:

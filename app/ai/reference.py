@@ -70,7 +70,8 @@ class ConversationEnd(StreamEnd):
 
 
 class SpeechEnd(StreamEnd):
-    strategy: str
+    strategy: str | None
+    """Whose voice spoke; none where it was cancelled before the first sound."""
     finish_reason: FinishReason
 
 

@@ -2,16 +2,23 @@
 
 import asyncio
 import time
+from base64 import b64decode
 from collections.abc import AsyncIterator
+from hashlib import sha256
 
 import pytest
 
 from app.settings import Settings
 from tests.app.ai.conftest import Talk
+from tests.app.ai.test_vendors import account, sandbox
 from tests.app.ai.two_servers import another_server, at
 from tests.servers import Server
 from tests.sse_client import all_events, events, named
 from tests.vendor import Vendor
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+__all__ = ["sandbox"]
 
 
 @pytest.fixture
@@ -125,6 +132,35 @@ async def test_speech_that_has_failed_can_be_cancelled_without_effect(
         seen = await all_events(response)
     assert seen[-1].name == "error"
     assert await cancel(talk, response.headers["X-Service-Stream-Id"]) == 200
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("spoken", [False, True])
+async def test_cancelled_speech_ends_as_cancelled_and_its_vendor_is_let_go(
+    talk: Talk, server: Server, other: Server, sandbox: Running, *, spoken: bool, elsewhere: bool
+) -> None:
+    orders = {"pace_ms": 100} if spoken else {"delay_ms": 30_000}
+    await account(server, sandbox, "voice", "vendor_b_audio", key_of(**orders))
+    value = {"account": "voice", "model": "tts-1", "voice": "alloy"}
+    await server.services.configs.put("default", "speech", "voice", value, author="test")
+    text = "A sentence that takes its time. " * 30
+    response = await talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": ["voice"]})
+    reading = events(response)
+    seen = [await anext(reading) for _ in range(4 if spoken else 1)]
+    await sandbox.bill.wait(lambda entry: entry.vendor == "openai")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    assert await cancel(at(other, talk) if elsewhere else talk, stream_id) == 200
+    seen += [event async for event in reading]
+    last = seen[-1].content
+    assert seen[-1].name == "end"
+    assert last["finish_reason"] == "canceled"
+    assert last["strategy"] == ("voice" if spoken else None)
+    audio = b"".join(b64decode(chunk["audio"]) for chunk in named(seen, "audio_chunk"))
+    assert bool(audio) == spoken
+    assert last["digest"]["sha256"] == sha256(audio).hexdigest()
+    call = await asyncio.wait_for(sandbox.bill.wait(lambda entry: entry.ended is not None), 5)
+    assert call.how == "closed_by_client"
+    assert await cancel(talk, stream_id) == 200
 
 
 async def spoken(talk: Talk, text: str, **fields: int) -> tuple[str, list]:
