@@ -116,7 +116,7 @@ class Places:
         """A stream of this user."""
         key = Place(app_id, user_id, stream_id).keys(self._valkey)[1]
         with map_errors():
-            value = await self._valkey.client.get(key)
+            value = await self._valkey.call("GET", key)
         return Found.of(stream_id, bytes(value)) if isinstance(value, bytes) else None
 
     async def turn_is_taken(self, app_id: str, user_id: str, conversation_id: str) -> bool:
@@ -128,7 +128,8 @@ class Places:
     async def _admit(self, place: Place, *, limit: int, lifetime_s: float, dead: Collection[str]) -> list[bytes]:
         keys = place.keys(self._valkey)
         with map_errors():
-            answer: list[bytes] = await self._valkey.script("admit")(
+            answer: list[bytes] = await self._valkey.run(
+                "admit",
                 keys=keys,
                 args=[
                     place.stream_id,
@@ -147,8 +148,10 @@ class Places:
     async def _release(self, place: Place, readable_s: float) -> None:
         turn, asked = int(place.conversation_id is not None), int(place.asked is not None)
         with map_errors():
-            await self._valkey.script("release")(
-                keys=place.keys(self._valkey), args=[place.stream_id, round(readable_s * 1000), turn, asked]
+            await self._valkey.run(
+                "release",
+                keys=place.keys(self._valkey),
+                args=[place.stream_id, round(readable_s * 1000), turn, asked],
             )
 
 

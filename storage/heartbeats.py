@@ -46,7 +46,7 @@ class Heartbeat:
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
         args: list[str | bytes | int] = [self.process, dumps(dict(own)), void_ms, forgotten_ms]
         with map_errors():
-            told = await self._valkey.script("beat")(keys=self._keys, args=args)
+            told = await self._valkey.run("beat", keys=self._keys, args=args)
         self.elsewhere = sum((Counter(loads(one)) for one in told if one), Counter()) - own
 
     async def run(self) -> None:

@@ -31,7 +31,9 @@ class RateLimiter:
         key = self._valkey.key(f"{app_id}:{who}", "rate", name)
         try:
             with map_errors():
-                wait_ms = await self._valkey.script("limit")([key], [rate.per_s * 1000 / rate.count, rate.count])
+                wait_ms = await self._valkey.run(
+                    "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count]
+                )
         except StoreError as error:
             self._note(away=True, error=error)
             return self._local.wait_s(rate, key)

@@ -126,7 +126,7 @@ class SessionCopies:
         if self._owed:
             await self._send(list(self._owed))
         with map_errors():
-            raw = await self._valkey.client.get(self._key(app_id, digest))
+            raw = await self._valkey.call("GET", self._key(app_id, digest))
         if not raw:
             return None
         uid, frozen, last_seen, expire_time = loads(raw)

@@ -93,20 +93,19 @@ class SpeechCache:
     async def take(self, key: SpeechKey, token: str) -> str | None:
         """Lead the flight of `key` for `lease_s`; the token of who leads it already, where there is one."""
         with map_errors():
-            leader = await self._valkey.script("flight_take")(
-                keys=[self._flight(key)], args=[token, self._lease_ms]
-            )
+            leader = await self._valkey.run("flight_take", keys=[self._flight(key)], args=[token, self._lease_ms])
         return None if leader is None else leader.decode()
 
     async def hold(self, key: SpeechKey, token: str) -> None:
         """Lead for another `lease_s`."""
         with map_errors():
-            await self._valkey.script("flight_hold")(keys=[self._flight(key)], args=[token, self._lease_ms])
+            await self._valkey.run("flight_hold", keys=[self._flight(key)], args=[token, self._lease_ms])
 
     async def land(self, key: SpeechKey, token: str, told: str) -> None:
         """Lead no more, and leave word for those who wait; without words it is as if the leader had died."""
         with map_errors():
-            await self._valkey.script("flight_land")(
+            await self._valkey.run(
+                "flight_land",
                 keys=[self._flight(key), self._key(key, "told", token)],
                 args=[token, told, round(_TOLD_S * 1000)],
             )

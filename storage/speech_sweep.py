@@ -25,7 +25,7 @@ GRACE_S = LINK_S + 3600
 async def removed_later(valkey: Valkey, keys: Sequence[str], *, expire_s: float) -> None:
     """Have the objects `keys` go when links to them do no more, that are made until `expire_s` from now."""
     with map_errors():
-        await valkey.script("speech_later")(keys=[_index(valkey)], args=[round((expire_s + GRACE_S) * 1000), *keys])
+        await valkey.run("speech_later", keys=[_index(valkey)], args=[round((expire_s + GRACE_S) * 1000), *keys])
 
 
 async def sweep(valkey: Valkey, objects: ObjectStore) -> int | None:
@@ -71,8 +71,8 @@ async def _keep_sweeping(valkey: Valkey, objects: ObjectStore) -> None:
 async def _due(valkey: Valkey) -> list[str]:
     """Some whose time is over, put off until they are known to be gone: one that stays holds up no other."""
     with map_errors():
-        found: list[bytes] = await valkey.script("speech_due")(
-            keys=[_index(valkey)], args=[_AT_ONCE, round(_PUT_OFF_S * 1000)]
+        found: list[bytes] = await valkey.run(
+            "speech_due", keys=[_index(valkey)], args=[_AT_ONCE, round(_PUT_OFF_S * 1000)]
         )
     return [key.decode() for key in found]
 

@@ -1,0 +1,140 @@
+"""Many callers' commands over one connection to Valkey: written as they come, answered in their order.
+
+redis-py opens the connection (address, TLS, password, database); what goes over it is packed and read here, by
+hiredis: a command of a stream costs no connection taken, no task and no timer.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+
+import hiredis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+_MOST_UNDER_WAY = 16_384
+_NOTHING = object()
+_REFUSALS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError}
+"""Those that are told apart, by their first word."""
+
+Word = str | bytes | int | float
+
+
+class ValkeyLane:
+    """Connects when it is first used, and again after the connection was lost; what was under way has failed then.
+
+    A command that is not answered within `answer_s` fails with the connection.
+    """
+
+    def __init__(self, connection: AbstractConnection, *, answer_s: float) -> None:
+        self._connection = connection
+        self._answer_s = answer_s
+        self._wire: _Wire | None = None
+        self._connecting = asyncio.Lock()
+
+    async def call(self, *command: Word) -> Any:
+        """The answer. `RedisError` of redis-py's kinds, `OSError`."""
+        wire = self._wire
+        if wire is None or wire.lost:
+            wire = await self._connected()
+        answer = await wire.send(command)
+        if isinstance(answer, hiredis.ReplyError):
+            raise _refusal(answer)
+        return answer
+
+    async def close(self) -> None:
+        if self._wire is not None:
+            self._wire.cut()
+        await self._connection.disconnect(nowait=True)
+
+    async def _connected(self) -> "_Wire":
+        async with self._connecting:
+            if self._wire is None or self._wire.lost:
+                await self._connection.disconnect(nowait=True)
+                await self._connection.connect()  # type: ignore[no-untyped-call]
+                writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
+                assert writer is not None, "it is connected"
+                transport = cast("asyncio.Transport", writer.transport)
+                self._wire = _Wire(transport, answer_s=self._answer_s)
+                transport.set_protocol(self._wire)
+            return self._wire
+
+
+class _Wire(asyncio.Protocol):
+    """One connection, until it is lost."""
+
+    def __init__(self, transport: asyncio.Transport, *, answer_s: float) -> None:
+        self.lost = False
+        self._transport = transport
+        self._answer_s = answer_s
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(replyError=hiredis.ReplyError, notEnoughData=_NOTHING)
+        self._under_way: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._unsent: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def send(self, command: tuple[Word, ...]) -> asyncio.Future[Any]:
+        """Its answer. Commands of one turn of the loop are one write."""
+        if len(self._under_way) >= _MOST_UNDER_WAY:
+            raise RedisConnectionError("too many commands are under way")
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(hiredis.pack_command(cast("Any", command)))
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._under_way.append((self._loop.time() + self._answer_s, answer))
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._answer_s, self._check)
+        return answer
+
+    def cut(self) -> None:
+        self._fail(RedisConnectionError("the connection was closed"))
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        try:
+            while (answer := self._reader.gets()) is not _NOTHING:
+                if isinstance(answer, hiredis.PushNotification):
+                    continue
+                _, waiting = self._under_way.popleft()
+                if not waiting.done():  # else its caller was cancelled
+                    waiting.set_result(answer)
+        except (hiredis.ProtocolError, IndexError):
+            self.cut()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(RedisConnectionError(f"the connection was lost: {exc or 'closed'}"))
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if not self.lost:
+            self._transport.write(b"".join(unsent))
+
+    def _check(self) -> None:
+        """One timer for all that is under way, which looks at the oldest."""
+        self._timer = None
+        if not self._under_way:
+            return
+        due = self._under_way[0][0]
+        if due > self._loop.time():
+            self._timer = self._loop.call_at(due, self._check)
+            return
+        self._fail(RedisTimeoutError("no answer in time"))
+        self._transport.abort()
+
+    def _fail(self, error: Exception) -> None:
+        self.lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        under_way, self._under_way = self._under_way, deque()
+        for _, waiting in under_way:
+            if not waiting.done():
+                waiting.set_exception(error)
+
+
+def _refusal(error: hiredis.ReplyError) -> RedisError:
+    told = str(error)
+    return _REFUSALS.get(told.partition(" ")[0], ResponseError)(told)

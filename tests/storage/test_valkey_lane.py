@@ -1,0 +1,81 @@
+"""Many commands over one connection: each caller gets its own answer, and nobody waits for ever."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+
+from storage.redis import Valkey, map_errors, open_valkey
+from streams.wire.errors import StoreAway
+from streams.wire.ids import new_id
+from tests.servers import Stores
+
+
+@pytest.fixture
+async def valkey(stores: Stores) -> AsyncIterator[Valkey]:
+    async with open_valkey(stores.redis_url, prefix=f"test-{new_id()}:") as opened:
+        yield opened
+
+
+async def test_each_of_many_callers_gets_its_own_answer(valkey: Valkey) -> None:
+    said = await asyncio.gather(*(valkey.call("ECHO", f"word {number}") for number in range(500)))
+    assert said == [f"word {number}".encode() for number in range(500)]
+
+
+async def test_caller_that_gives_up_takes_nobodys_answer(valkey: Valkey) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(valkey.call("ECHO", str(number))) for number in range(50)]
+        await asyncio.sleep(0)
+        for call in calls[::3]:
+            call.cancel()
+    for number, call in enumerate(calls):
+        if number % 3:
+            assert call.result() == str(number).encode()
+        else:
+            assert call.cancelled()
+
+
+async def test_refused_command_fails_alone(valkey: Valkey) -> None:
+    key = valkey.key("a", "text")
+    refused, told = await asyncio.gather(
+        valkey.call("NOSUCH"), valkey.call("SET", key, b"\x00\r\n\xff"), return_exceptions=True
+    )
+    assert isinstance(refused, ResponseError)
+    assert told == b"OK"
+    assert await valkey.call("GET", key) == b"\x00\r\n\xff"
+
+
+async def test_script_that_valkey_has_forgotten_is_sent_again(valkey: Valkey) -> None:
+    asked = {"keys": [valkey.key("a", "rate")], "args": [1000.0, 1]}
+    assert await valkey.run("limit", **asked) == 0
+    await valkey.client.script_flush()
+    assert await valkey.run("limit", **asked) > 0
+
+
+async def test_lost_connection_fails_what_was_under_way_and_the_next_call_has_a_new_one(valkey: Valkey) -> None:
+    own = await valkey.call("CLIENT", "ID")
+    waiting, killed = await asyncio.gather(
+        valkey.call("BLPOP", valkey.key("a", "never"), 0),
+        valkey.client.client_kill_filter(_id=own),
+        return_exceptions=True,
+    )
+    assert killed == 1
+    assert isinstance(waiting, RedisConnectionError)
+    assert await valkey.call("CLIENT", "ID") != own
+
+
+async def test_command_without_an_answer_fails_in_time(valkey: Valkey) -> None:
+    never, began = valkey.key("a", "never"), time.monotonic()
+    with pytest.raises(StoreAway), map_errors():
+        await valkey.call("BLPOP", never, 0)
+    assert 0.9 < time.monotonic() - began < 3
+    assert await valkey.call("PING") == b"PONG"
+
+
+async def test_server_that_is_away_is_told_to_every_caller() -> None:
+    async with open_valkey("redis://127.0.0.1:1") as away:
+        failed = await asyncio.gather(*(away.call("PING") for _ in range(20)), return_exceptions=True)
+    assert all(isinstance(error, RedisConnectionError | OSError) for error in failed)
