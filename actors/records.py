@@ -114,6 +114,10 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
 
 
 async def _tried_for_a_while(ctx: StreamContext, turn: ClosedTurn) -> bool:
+    try:
+        return await _written(ctx, turn)
+    except StoreAway:
+        pass
     tries = AsyncRetrying(
         retry=retry_if_exception_type(StoreAway),
         stop=stop_after_delay(_CLOSE_WITHIN_S),

@@ -1,7 +1,7 @@
 """What was asked of vendors, one row per attempt: what became of it, what it used and cost."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ class AttemptRow:
     usage_source: str
 
 
+_FIELDS = tuple(field.name for field in fields(AttemptRow))
 _COLUMNS = (
     "number, stage, strategy, vendor, outcome, message, first_output_ms, elapsed_ms, input_unit, output_unit,"
     " price, usage_source"
@@ -57,4 +58,4 @@ async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Seq
 
 def told(rows: Sequence[AttemptRow]) -> list[dict[str, Any]]:
     """Rows as JSON has them."""
-    return [{**asdict(row), "price": str(row.price)} for row in rows]
+    return [{name: str(row.price) if name == "price" else getattr(row, name) for name in _FIELDS} for row in rows]

@@ -65,6 +65,10 @@ class Database:
             await conn.fetchval("select 1")
 
 
+async def _leave(_conn: Connection) -> None:
+    """No statement between two users of a connection: none of ours changes its session or listens."""
+
+
 @asynccontextmanager
 async def open_database(
     dsn: str, *, max_size: int = 20, acquire_timeout_s: float = 10, command_timeout_s: float = 15
@@ -72,7 +76,12 @@ async def open_database(
     """Connect to `dsn` (`postgresql://…`) and close every connection at the end."""
     with map_errors():
         pool = await asyncpg.create_pool(
-            dsn, min_size=1, max_size=max_size, command_timeout=command_timeout_s, timeout=acquire_timeout_s
+            dsn,
+            min_size=1,
+            max_size=max_size,
+            command_timeout=command_timeout_s,
+            timeout=acquire_timeout_s,
+            reset=_leave,
         )
     try:
         yield Database(pool, acquire_timeout_s=acquire_timeout_s)
