@@ -12,7 +12,6 @@ from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Messa
 from actors.report import report_crash, report_end
 from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, encode, error_content
-from streams.log import EventLog
 from streams.tasks import background
 from streams.wire.codec import now_ms
 from streams.wire.errors import ServiceError, Unavailable
@@ -41,22 +40,21 @@ class Actor:
 
     def __init__(
         self,
-        ctx_of: Callable[[Callable[[Event], Awaitable[None]]], StreamContext],
+        ctx: StreamContext,
         play: Play,
         *,
         kind: str,
         conversation_id: str | None,
-        log: EventLog,
         spiller: Spiller,
         release: Callable[[], Awaitable[None]],
         stream_s: float,
         resume_grace_s: float,
         readable_s: float,
     ) -> None:
-        self.ctx = ctx_of(self._emit)
+        self.ctx = ctx
         self.kind = kind
         self.conversation_id = conversation_id
-        self.log = log
+        self.log = ctx.log
         self.outcome: asyncio.Future[dict[str, Any] | ServiceError] = asyncio.get_running_loop().create_future()
         """What the play returned or raised, once the last event is there."""
         self._play = play
@@ -102,7 +100,7 @@ class Actor:
         deadline = loop.call_later(self._stream_s, self._mailbox.tell, Expire(deadline=True))
         try:
             async with AsyncExitStack() as tasks:
-                await self._emit(Start())
+                self.ctx.say(Start())
                 async with background(self._played()) as play:
                     await self._attend(play, tasks)
                 if self._spilling is not None:
@@ -113,9 +111,6 @@ class Actor:
             deadline.cancel()
             if self._grace is not None:
                 self._grace.cancel()
-
-    async def _emit(self, event: Event) -> None:
-        await self.log.append(encode(event, self.log.last_id + 1, now_ms()))
 
     async def _played(self) -> None:
         outcome: dict[str, Any] | ServiceError = _stopped(None)

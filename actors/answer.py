@@ -9,6 +9,7 @@ from actors.speaker import Speaker
 from actors.strategies import Strategy
 from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, AssistantOutputRestart
 from streams.paragraphs import Close, Paragraphs, Piece
+from streams.pouring import poured
 from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
 
 
@@ -20,6 +21,7 @@ class Answer:
         self.speaker: Speaker | None = None
         self.finish_reason: FinishReason = "stop"
         self._size = 0
+        self._cut = False
         self.received = ""
         """All that the models wrote since the last restart, delimiters too."""
         self._ctx = ctx
@@ -43,37 +45,47 @@ class Answer:
         await self._ctx.emit(AssistantOutputRestart(0))
 
     async def write(self, items: AsyncIterator[ChatItem]) -> None:
-        """Take a whole reply as it comes."""
-        async for item in items:
-            match item:
-                case TextDelta(text):
-                    text = text.replace("\0", "")
-                    self._size += len(raw := text.encode())
-                    if (over := self._size - self._ctx.answer_bytes) > 0:
-                        text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
-                    self.received += text
-                    for piece in self._paragraphs.feed(text):
-                        await self._give(piece)
-                    if over > 0:
-                        self.finish_reason = "length"
-                        break
-                case Finish(reason):
-                    self.finish_reason = reason
+        """Take a whole reply as it comes, each piece in the read that brings it."""
+        while await poured(items, self._take) and not self._cut:
+            await self._ctx.room()
         for piece in self._paragraphs.finish():
-            await self._give(piece)
+            self._give(piece)
+        await self._ctx.room()
 
-    async def _give(self, piece: Piece | Close) -> None:
+    def _take(self, item: ChatItem) -> bool:
+        """Whether more may come now."""
+        room = True
+        match item:
+            case TextDelta(text):
+                for piece in self._paragraphs.feed(self._received(text)):
+                    room = self._give(piece)
+            case Finish(reason):
+                self.finish_reason = reason
+        return room and not self._cut
+
+    def _received(self, text: str) -> str:
+        """What is kept of `text`: an answer that is too long is cut."""
+        text = text.replace("\0", "")
+        self._size += len(raw := text.encode())
+        if (over := self._size - self._ctx.answer_bytes) > 0:
+            text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
+            self._cut, self.finish_reason = True, "length"
+        self.received += text
+        return text
+
+    def _give(self, piece: Piece | Close) -> bool:
         if isinstance(piece, Piece):
             self._ctx.receipt.first_output()
             self._ctx.receipt.mark("first_text")
-            await self._ctx.emit(AssistantOutputChunk(piece.index, piece.text))
+            room = self._ctx.say(AssistantOutputChunk(piece.index, piece.text))
             if self.speaker is not None:
                 self.speaker.feed(piece.index, piece.text)
         else:
             self._segments.append(piece)
-            await self._ctx.emit(AssistantOutputContentSegment(piece.index, piece.text))
+            room = self._ctx.say(AssistantOutputContentSegment(piece.index, piece.text))
             if self.speaker is not None:
                 self.speaker.close(piece.index)
+        return room
 
     def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:
         """Of each paragraph, how many characters the listener heard; none where all of it counts as said."""

@@ -13,8 +13,10 @@ from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.speech_cache import SpeechCache
-from streams.events import AssistantOutputChunk, Event
+from streams.events import AssistantOutputChunk, Event, encode
+from streams.log import EventLog
 from streams.tape import Tape
+from streams.wire.codec import now_ms
 from vendors.fallback import Account
 
 
@@ -60,7 +62,7 @@ class StreamContext:
         request_id: str,
         resources: Resources,
         receipt: Receipt,
-        emit: Callable[[Event], Awaitable[None]],
+        log: EventLog,
         longest_s: float,
         answer_bytes: int,
         on_end: "OnEnd | None" = None,
@@ -89,18 +91,27 @@ class StreamContext:
         """What vendors were asked for this stream, in the order of asking."""
         self.on_end = on_end
         """Told once, when the stream has ended."""
-        self._emit = emit
+        self.log = log
 
     def forget(self) -> None:
         """Let go of what only a running stream needs."""
         self.input = Tape()
 
-    async def emit(self, event: Event) -> None:
-        """Say `event`: encoded once, kept for readers, waiting only for one that lags too far."""
+    def say(self, event: Event) -> bool:
+        """Say `event`: encoded once, kept for readers. Whether they take more: else wait for `room`."""
         if said := event.said():
             chars = len(event.text) if isinstance(event, AssistantOutputChunk) else 0
             self.receipt.said(said, chars=chars)
-        await self._emit(event)
+        return self.log.put(encode(event, self.log.last_id + 1, now_ms()))
+
+    async def room(self) -> None:
+        """Wait while a reader lags too far."""
+        await self.log.room()
+
+    async def emit(self, event: Event) -> None:
+        """Say `event`, waiting for room for more."""
+        if not self.say(event):
+            await self.log.room()
 
 
 OnEnd = Callable[[StreamContext, str, str], None]

@@ -19,7 +19,7 @@ from storage.heartbeats import Heartbeat
 from storage.redis import Valkey
 from storage.spilled import Batch, SpilledLog
 from streams.events import Failed, encode_unnumbered, error_content
-from streams.log import Gone
+from streams.log import Gone, Push, Ready
 from streams.tasks import stopping
 from streams.wire.codec import now_ms
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
@@ -189,8 +189,11 @@ class RemoteLog:
     async def leave(self) -> None:
         await self._relay.tell(self._found, {"op": "leave", "reader_id": self._reader_id}, owner=self._owner)
 
-    async def follow(self, after: int, *, idle_s: float) -> AsyncGenerator[tuple[int, bytes]]:
-        """As `EventLog.follow`. A stream whose process is lost ends with an `error` without an id."""
+    async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
+        """As `EventLog.follow`, but nothing is pushed: events come in batches anyway.
+
+        A stream whose process is lost ends with an `error` without an id.
+        """
         position, spoke, asked, lost = after, time.monotonic(), time.monotonic(), self.span.lost
         while not stopping():
             batches = await self._spilled.read(position, wait_s=_NO_WAIT_S if lost else _WAIT_S)
@@ -201,15 +204,16 @@ class RemoteLog:
                 position = batch.last
             if ready:
                 spoke = now
-                yield position, b"".join(ready)
-            if batches and batches[-1].closing:
-                return
+                whole = batches[-1].closing
+                yield Ready(position, b"".join(ready), whole)
+                if whole:
+                    return
             if not batches and lost:
-                yield position, _lost()
+                yield Ready(position, _lost(), whole=True)
                 return
             if now - spoke >= idle_s:
                 spoke = now
-                yield position, b""
+                yield Ready(position, b"", whole=False)
             if now - asked >= _STILL_EVERY_S and not lost:
                 asked = now
                 still = {"op": "still", "reader_id": self._reader_id}

@@ -48,12 +48,12 @@ class Spiller:
     async def _copy(self) -> None:
         following = self._events.follow(self._position, idle_s=_IDLE_S, patiently=True)
         async with aclosing(following) as frames:
-            async for last, ready in frames:
-                if not ready:
+            async for ready in frames:
+                if not ready.frames:
                     continue
-                closing = self._events.closed and last == self._events.last_id
-                await self._spilled.append(Batch(self._position + 1, last, ready, closing))
-                self._position = last
+                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.whole)
+                await self._spilled.append(batch)
+                self._position = ready.last_id
                 self._moved.set()
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from app.errors import error_response
 from app.middleware import count
 from app.state import REQUEST_ID
+from streams.sse import StreamConnection
 from streams.wire.errors import InvalidParameter, ServiceError
 from streams.wire.ids import new_id, request_id
 
@@ -40,10 +41,10 @@ class _Server(web.Server):
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
-class _Connection(web.RequestHandler):
+class _Connection(web.RequestHandler, StreamConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.watched: set[Callable[[], None]] = set()
-        """What is called when the connection is lost."""
+        self.watched = set()
+        self.send_timeout_s = None
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -1,8 +1,8 @@
 """The events of one stream, encoded: one writer, many readers, bounded, with backpressure."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable
+from typing import NamedTuple, Protocol
 
 from streams.wire.errors import ItemNotFound
 
@@ -13,20 +13,35 @@ class Gone(ItemNotFound):
     status_hint = 410
 
 
+class Ready(NamedTuple):
+    """Frames up to id `last_id`, joined; none: it was silent. `whole`: there are no more."""
+
+    last_id: int
+    frames: bytes
+    whole: bool
+
+
+Push = Callable[[bytes], bool]
+"""Takes frames at once, or not at all."""
+
+
 class Followable(Protocol):
     """A stream's events, wherever its actor lives."""
 
-    def follow(self, after: int, *, idle_s: float) -> AsyncGenerator[tuple[int, bytes]]: ...
+    def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]: ...
 
 
 class _Reader:
     """A position in the log, and the timer that ends a wait without events."""
 
-    __slots__ = ("_idle_s", "_loop", "_timer", "_waiting_since", "position", "waiter")
+    __slots__ = ("_due", "_idle_s", "_log", "_loop", "_push", "_timer", "_waiting_since", "position", "waiter")
 
-    def __init__(self, position: int, idle_s: float) -> None:
+    def __init__(self, log: "EventLog", position: int, idle_s: float, push: Push | None) -> None:
         self.position = position
         self.waiter: asyncio.Future[bool] | None = None
+        self._log = log
+        self._push = push
+        self._due = False
         self._idle_s = idle_s
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -44,12 +59,31 @@ class _Reader:
             self.waiter = None
 
     def wake(self) -> None:
-        if self.waiter is not None and not self.waiter.done():
+        """There are new frames: pushed once all that is said now is there, else given to who waits."""
+        if self.waiter is None or self.waiter.done():
+            return
+        if self._push is None:
             self.waiter.set_result(True)
+        elif not self._due:
+            self._due = True
+            self._loop.call_soon(self._deliver)
 
     def leave(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def _deliver(self) -> None:
+        self._due = False
+        if self.waiter is None or self.waiter.done():
+            return
+        log = self._log
+        if not log.closed and self.position >= log.dropped and self._push is not None:
+            ready = log.ready(self.position)
+            if self._push(ready.frames):
+                self._waiting_since = self._loop.time()
+                log.taken(self, ready.last_id)
+                return
+        self.waiter.set_result(True)
 
     def _check(self) -> None:
         # one timer a reader, moved on when it finds that there were events: none is set per event
@@ -108,9 +142,18 @@ class EventLog:
         """Bytes that the slowest attached reader has not taken."""
         return max((self.size_bytes - self._end_of(reader.position) for reader in self._readers), default=0)
 
+    def put(self, frame: bytes) -> bool:
+        """Append, waiting for nobody; whether there is room for more."""
+        self._put(frame)
+        return not self._full()
+
     async def append(self, frame: bytes) -> None:
         self._put(frame)
-        while self._readers and self.lag > self._lag_bytes:
+        await self.room()
+
+    async def room(self) -> None:
+        """Wait until no attached reader is too far behind."""
+        while self._full():
             self._taken.clear()
             await self._taken.wait()
 
@@ -121,34 +164,46 @@ class EventLog:
         self._wake()
 
     async def follow(
-        self, after: int, *, idle_s: float = 15, patiently: bool = False
-    ) -> AsyncGenerator[tuple[int, bytes]]:
+        self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
+    ) -> AsyncGenerator[Ready]:
         """All frames after id `after`, joined as they are ready, to the end of the stream.
 
         A silence of `idle_s` gives no bytes, once per silence of that length. The writer does not wait for one who
-        follows `patiently`.
+        follows `patiently`. While the follower waits, what comes is given to `push`, and to the follower only
+        when that refuses, or with the end.
         """
-        reader = _Reader(after, idle_s)
+        reader = _Reader(self, after, idle_s, push)
         (self._patient if patiently else self._readers).add(reader)
         try:
             while True:
                 if reader.position < self._dropped:
                     raise Gone(f"events after {reader.position} are no longer kept")
                 if reader.position < self.last_id:
-                    frames = self._frames[reader.position - self._dropped :]
-                    last_id = self.last_id
-                    yield last_id, frames[0] if len(frames) == 1 else b"".join(frames)
-                    reader.position = last_id
-                    self._taken.set()
+                    ready = self.ready(reader.position)
+                    yield ready
+                    self.taken(reader, ready.last_id)
                 elif self.closed:
                     return
                 elif not await reader.wait():
-                    yield reader.position, b""
+                    yield Ready(reader.position, b"", whole=False)
         finally:
             reader.leave()
             self._readers.discard(reader)
             self._patient.discard(reader)
             self._taken.set()
+
+    def ready(self, after: int) -> Ready:
+        """All frames after id `after` that are there."""
+        frames = self._frames[after - self._dropped :]
+        return Ready(self.last_id, frames[0] if len(frames) == 1 else b"".join(frames), whole=self.closed)
+
+    def taken(self, reader: _Reader, last_id: int) -> None:
+        reader.position = last_id
+        self._taken.set()
+
+    def _full(self) -> bool:
+        limit = self.size_bytes - self._lag_bytes
+        return any(self._end_of(reader.position) < limit for reader in self._readers)
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)

@@ -1,11 +1,13 @@
 """Server-Sent Events over HTTP: ready frames written as they are, a ping in silence, a limit on waiting."""
 
 import asyncio
-import socket
+import socket as sockets
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOL_SOCKET
 
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import StreamWriter
 from aiohttp.web import BaseRequest, StreamResponse
 from aiohttp_sse import EventSourceResponse
 
@@ -14,6 +16,17 @@ from streams.log import Followable
 from streams.wire.codec import now_ms
 
 _SEND_BUFFER_BYTES = 256 * 1024
+_TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
+"""Linux alone has it."""
+
+
+class StreamConnection:
+    """What a server's connection knows for its streams."""
+
+    watched: set[Callable[[], None]]
+    """What is called when it is lost."""
+    send_timeout_s: float | None
+    """That of its socket, once it is set."""
 
 
 class ReaderGone(ConnectionError):
@@ -24,34 +37,40 @@ class EventStream(EventSourceResponse):
     """aiohttp-sse's response without its ping task (a ping is due only in silence) and its re-formatting."""
 
     def __init__(self, headers: Mapping[str, str], *, send_timeout_s: float, ping_after_s: float) -> None:
-        super().__init__(headers=headers, allow_all_methods=True, send_timeout=send_timeout_s)
+        super().__init__(headers=headers, allow_all_methods=True, send_timeout=None)
         self.headers["Cache-Control"] = "no-store"
         del self.headers["Connection"]  # aiohttp knows what the client's version of HTTP wants
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
-        self._watched: set[Callable[[], None]] | None = None
+        self._connection: StreamConnection | None = None
+        self._begun = False
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         if not self.prepared:
             if request.transport is None:
                 raise ReaderGone
-            self._set_tcp_user_timeout(request)
-            self._set_send_buffer(request)
-            self._watched = getattr(request.protocol, "watched", None)
+            if isinstance(request.protocol, StreamConnection):
+                self._connection = request.protocol
+            self._set_socket(request.transport)
         return await StreamResponse.prepare(self, request)
 
     async def send_all(self, source: Followable, after: int) -> None:
         """Write every event of `source` behind id `after`, to its end. `ReaderGone` when the reader is."""
         watch = _StuckWrite(self._abort_transport, self._send_timeout_s)
-        departure = _Departure(self._watched)
+        departure = _Departure(self._connection)
         try:
-            async with aclosing(source.follow(after, idle_s=self._ping_after_s)) as frames:
-                async for _, ready in frames:
+            following = source.follow(after, idle_s=self._ping_after_s, push=self._push)
+            async with aclosing(following) as events:
+                async for ready in events:
                     watch.begin()
-                    await self.write(ready or encode_ping(now_ms()))
+                    if ready.whole:
+                        await self.write_eof(ready.frames)
+                    else:
+                        await self.write(ready.frames or encode_ping(now_ms()))
+                        self._begun = True
                     watch.done()
             watch.begin()
-            await self.write_eof()
+            await self.write_eof()  # unless it went with the last events
             watch.done()
         except ConnectionError:
             raise ReaderGone from None
@@ -63,24 +82,47 @@ class EventStream(EventSourceResponse):
             watch.stop()
             departure.stop()
 
-    @staticmethod
-    def _set_send_buffer(request: BaseRequest) -> None:
-        """What the kernel takes for a reader who does not read is no lag that we see: not too much of it."""
-        assert request.transport is not None, "it was looked at just before"
-        connection = request.transport.get_extra_info("socket")
-        if connection is not None and connection.family in {socket.AF_INET, socket.AF_INET6}:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
+    def _push(self, frames: bytes) -> bool:
+        """Write `frames` at once, as one chunk, unless much of what was written before is still on its way.
+
+        It is `write` without a task. The head goes out with the first write.
+        """
+        writer = self._payload_writer
+        if not self._begun or not isinstance(writer, StreamWriter):
+            return False
+        protocol = writer.protocol
+        transport = protocol.transport
+        if transport is None or transport.is_closing() or protocol.writing_paused:
+            return False
+        transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if writer.chunked else frames)
+        return True
+
+    def _set_socket(self, transport: asyncio.Transport) -> None:
+        """Have the kernel give up a reader who acknowledges nothing, and hold little for one who reads nothing.
+
+        What it holds is no lag that we see. Set once a connection: streams come one after the other on it.
+        """
+        if self._connection is not None and self._connection.send_timeout_s == self._send_timeout_s:
+            return
+        socket = transport.get_extra_info("socket")
+        if socket is not None and socket.family in {AF_INET, AF_INET6}:
+            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
+            if _TCP_USER_TIMEOUT is not None:
+                socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(self._send_timeout_s * 1000))
+        if self._connection is not None:
+            self._connection.send_timeout_s = self._send_timeout_s
 
 
 class _Departure:
     """Ends the running task's wait when its connection is lost: else that is seen at the next write alone.
 
-    `watched` holds what the server's connection calls then; none where the server has no such thing.
+    None is needed where the server's connection is not ours.
     """
 
     __slots__ = ("_seen", "_task", "_watched")
 
-    def __init__(self, watched: set[Callable[[], None]] | None) -> None:
+    def __init__(self, connection: StreamConnection | None) -> None:
+        watched = connection.watched if connection is not None else None
         self._task = asyncio.current_task()
         self._watched = watched
         self._seen = False

@@ -7,6 +7,7 @@ from io import BytesIO
 import aiohttp
 from multidict import CIMultiDictProxy
 
+from streams.pouring import Take
 from streams.wire.errors import ServiceError
 from vendors.lane.errors import BadHeader
 
@@ -39,6 +40,12 @@ class AiohttpAnswer:
             if isinstance(error.__cause__, ServiceError):
                 raise error.__cause__ from None
             raise
+
+    async def pour(self, take: Take[bytes]) -> bool:
+        while piece := await self.read():
+            if not take(piece):
+                return True
+        return False
 
     def close(self) -> None:
         self._response.close()

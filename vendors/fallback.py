@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import structlog
 
+from streams.pouring import Pouring, Take, poured
 from streams.tasks import background
 from streams.wire.errors import ServiceError
 from vendors import tally
@@ -24,6 +25,7 @@ log = structlog.get_logger()
 Stage = Literal["stt", "llm", "tts", "assess"]
 Outcome = Literal["won", "failed", "hedged", "canceled"]
 Item = TypeVar("Item")
+T = TypeVar("T")
 Clock = Callable[[], Coroutine[Any, Any, float]]
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
@@ -137,14 +139,16 @@ async def first_success(
             attempt = _Try(left.popleft(), begun)
             hedge_after_s = attempt.hedge_after_s() if left else None
             if hedge_after_s is None:
-                won = attempt if await attempt.has_output(stack) else None
-                items = attempt.items()
+                if await attempt.has_output(stack):
+                    async with aclosing(attempt.items()) as items:
+                        yield attempt.attempt, items
+                    return
             else:
-                won, items = await _race(attempt, left, hedge_after_s, stack)
-            if won is not None:
-                async with aclosing(items):
-                    yield won.attempt, items
-                return
+                won, raced = await _race(attempt, left, hedge_after_s, stack)
+                if won is not None:
+                    async with aclosing(raced):
+                        yield won.attempt, raced
+                    return
     raise AllStrategiesFailed([account for account in begun[already:] if account.outcome == "failed"])
 
 
@@ -156,13 +160,13 @@ class _Try(Generic[Item]):
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
         self._due_from = self._begun
-        self._meter = attempt.meter()
+        self.meter = attempt.meter()
         self._account = Account(
-            attempt.strategy, attempt.stage, attempt.vendor, self._meter, attempt.price, begun=self._begun
+            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, begun=self._begun
         )
         self.accounts = accounts
         self._over = False
-        self._held: list[Item] = []
+        self._held: deque[Item] = deque()
         self._held_size = 0
         self._rest: AsyncIterator[Item] | None = None
         accounts.append(self._account)
@@ -178,7 +182,7 @@ class _Try(Generic[Item]):
         try:
             self._rest = await self._first_output(stack)
         except ServiceError as error:
-            self._failed(error)
+            self.failed(error)
             await stack.aclose()
             return False
         after_s = self._loop.time() - self._due_from
@@ -190,19 +194,29 @@ class _Try(Generic[Item]):
     async def _first_output(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
         attempt = self.attempt
         try:
-            async with asyncio.timeout(None) as limit, self._clocked(limit):
-                await stack.enter_async_context(attempt.gate.call(attempt.vendor))
-                items = await stack.enter_async_context(attempt.open())
-                self._account.accepted = True
-                async for item in items:
-                    self._take(item)
-                    self._hold(item)
-                    if attempt.is_output(item):
-                        return items
+            if attempt.clock is None:
+                async with asyncio.timeout(attempt.first_output_s):
+                    return await self._asked(stack)
+            async with (
+                asyncio.timeout(None) as limit,
+                background(self._at_the_end_of_input(attempt.clock, limit)),
+            ):
+                return await self._asked(stack)
         except TimeoutError:
             raise TimedOut(
                 attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True
             ) from None
+
+    async def _asked(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
+        attempt = self.attempt
+        await stack.enter_async_context(attempt.gate.call(attempt.vendor))
+        items = await stack.enter_async_context(attempt.open())
+        self._account.accepted = True
+        async for item in items:
+            self.meter.saw(item)
+            self._hold(item)
+            if attempt.is_output(item):
+                return items
         raise Empty(attempt.vendor, "answered with nothing")
 
     def _hold(self, item: Item) -> None:
@@ -214,63 +228,26 @@ class _Try(Generic[Item]):
         if len(self._held) > _HELD_ITEMS or self._held_size > _HELD_CHARACTERS:
             raise Garbled(self.attempt.vendor, "sent too much that is no output", retryable=True)
 
-    @asynccontextmanager
-    async def _clocked(self, limit: asyncio.Timeout) -> AsyncIterator[None]:
-        """Set the time for the first output, now or once the input is whole."""
-        if self.attempt.clock is None:
-            limit.reschedule(self._loop.time() + self.attempt.first_output_s)
-            yield
-            return
-        async with background(self._at_the_end_of_input(self.attempt.clock, limit)):
-            yield
-
     async def _at_the_end_of_input(self, clock: Clock, limit: asyncio.Timeout) -> None:
         longer_s = await clock()
         self._due_from = self._loop.time()
         limit.reschedule(self._due_from + self.attempt.first_output_s + longer_s)
 
-    async def items(self) -> AsyncGenerator[Item]:
-        """All items from the first. The wait for the next one runs only while somebody waits for it."""
-        for item in self._held:
-            yield item
-        self._held.clear()
-        patience = Patience(self.attempt.between_s)
-        try:
-            while True:
-                item = await self._next(patience)
-                self._take(item)
-                yield item
-        except StopAsyncIteration:
-            self._account.outcome = "won"
-        except ServiceError as error:
-            self._failed(error)
-            raise
-        finally:
-            patience.stop()
+    def items(self) -> "_Items[Item]":
+        """All items from the first, once there is output."""
+        assert self._rest is not None, "there is none"
+        return _Items(self, self._held, self._rest)
 
-    async def _next(self, patience: Patience) -> Item:
-        assert self._rest is not None, "items are read once there is output"
-        patience.begin()
-        try:
-            return await anext(self._rest)
-        except asyncio.CancelledError:
-            if not patience.over():
-                raise
-            raise TimedOut(
-                self.attempt.vendor, f"was silent for {self.attempt.between_s:g} s", retryable=True
-            ) from None
-        finally:
-            patience.done()
+    def won(self) -> None:
+        """It was read to its end."""
+        self._account.outcome = "won"
 
     def lost(self) -> None:
         """Another attempt was faster."""
         if not self._over:
             self._account.outcome = "hedged"
 
-    def _take(self, item: Item) -> None:
-        self._meter.saw(item)
-
-    def _failed(self, error: ServiceError) -> None:
+    def failed(self, error: ServiceError) -> None:
         error.redact(self.attempt.gate.secret)
         self._account.outcome, self._account.error = "failed", error
         self.attempt.gate.failed(error)
@@ -294,6 +271,63 @@ class _Try(Generic[Item]):
 
     def _elapsed_ms(self) -> int:
         return round((self._loop.time() - self._begun) * 1000)
+
+
+class _Items(Pouring[Item]):
+    """The wait for the next item runs only while somebody waits for it."""
+
+    def __init__(self, attempt: _Try[Item], held: deque[Item], rest: AsyncIterator[Item]) -> None:
+        self._try = attempt
+        self._held = held
+        self._rest = rest
+        self._patience = Patience(attempt.attempt.between_s)
+
+    async def __anext__(self) -> Item:
+        if self._held:
+            return self._held.popleft()
+        try:
+            item = await self._patiently(anext(self._rest))
+        except StopAsyncIteration:
+            self._try.won()
+            raise
+        self._try.meter.saw(item)
+        return item
+
+    async def pour(self, take: Take[Item]) -> bool:
+        while self._held:
+            if not take(self._held.popleft()):
+                return True
+        saw, renew = self._try.meter.saw, self._patience.renew
+
+        def took(item: Item) -> bool:
+            renew()
+            saw(item)
+            return take(item)
+
+        stopped = await self._patiently(poured(self._rest, took))
+        if not stopped:
+            self._try.won()
+        return stopped
+
+    async def aclose(self) -> None:
+        self._patience.stop()
+
+    async def _patiently(self, waiting: Awaitable[T]) -> T:
+        self._patience.begin()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if not self._patience.over():
+                raise
+            attempt = self._try.attempt
+            silent = TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s", retryable=True)
+            self._try.failed(silent)
+            raise silent from None
+        except ServiceError as error:
+            self._try.failed(error)
+            raise
+        finally:
+            self._patience.done()
 
 
 async def _race(

@@ -25,6 +25,11 @@ class Patience:
         if self._timer is None:
             self._timer = self._loop.call_at(self._due, self._check)
 
+    def renew(self) -> None:
+        """What was waited for came, and the wait goes on for the next."""
+        if self._due is not None:
+            self._due = self._loop.time() + self._limit_s
+
     def done(self) -> None:
         self._due = None
 

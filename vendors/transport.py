@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import aiohttp
 
+from streams.pouring import Take
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
@@ -77,6 +78,9 @@ class Answer(Protocol):
 
     async def read(self) -> bytes:
         """At least a byte; nothing at the end."""
+
+    async def pour(self, take: Take[bytes]) -> bool:
+        """Give `take` what comes as it comes. Whether `take` wants no more; else that was the end."""
 
     def close(self) -> None: ...
 
@@ -240,6 +244,16 @@ class Incoming:
         with map_errors(self.vendor):
             while piece := await read():
                 yield piece
+
+    async def read(self) -> bytes:
+        """A piece of the body, at least a byte; nothing at its end."""
+        with map_errors(self.vendor):
+            return await self._answer.read()
+
+    async def pour(self, take: Take[bytes]) -> bool:
+        """Give `take` the body as it comes. Whether `take` wants no more; else that was its end."""
+        with map_errors(self.vendor):
+            return await self._answer.pour(take)
 
     async def rest(self) -> None:
         """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""

@@ -1,7 +1,7 @@
 """The streams over HTTP: admitted, served as Server-Sent Events, resumed, cancelled (§4.17, 4.19)."""
 
 import string
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
@@ -21,7 +21,6 @@ from storage import conversations
 from storage.admission import Asked, Found, Place
 from storage.kinds.limits import Limits
 from storage.spilled import SpilledLog
-from streams.events import Event
 from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
@@ -55,7 +54,7 @@ async def open_actor(
     readable_s = limits.readable_s if readable else 0
 
     async def release() -> None:
-        kept_s = 0 if actor.ctx.stop is Stop.ABORTED else readable_s
+        kept_s = 0 if ctx.stop is Stop.ABORTED else readable_s
         await services.places.give_back(place, readable_s=kept_s)
 
     try:
@@ -72,20 +71,18 @@ async def open_actor(
         await services.places.give_back(place, readable_s=0)
         raise
 
-    def context(emit: Callable[[Event], Awaitable[None]]) -> StreamContext:
-        return StreamContext(
-            place.stream_id,
-            owner,
-            request_id=call.request_id,
-            resources=services.resources,
-            receipt=Receipt(call.request[ARRIVED], waited_s=call.request.get(WAITED, 0.0)),
-            emit=emit,
-            longest_s=longest_s,
-            answer_bytes=limits.answer_bytes,
-            on_end=services.traces.of_request(call.request.headers) if services.traces else None,
-        )
-
     log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
+    ctx = StreamContext(
+        place.stream_id,
+        owner,
+        request_id=call.request_id,
+        resources=services.resources,
+        receipt=Receipt(call.request[ARRIVED], waited_s=call.request.get(WAITED, 0.0)),
+        log=log,
+        longest_s=longest_s,
+        answer_bytes=limits.answer_bytes,
+        on_end=services.traces.of_request(call.request.headers) if services.traces else None,
+    )
     spilled = SpilledLog(
         services.valkey,
         app_id=owner.app_id,
@@ -95,11 +92,10 @@ async def open_actor(
         keep_s=longest_s + readable_s,
     )
     actor = Actor(
-        context,
+        ctx,
         play,
         kind=kind,
         conversation_id=conversation_id,
-        log=log,
         spiller=Spiller(log, spilled),
         release=release,
         stream_s=limits.stream_s,

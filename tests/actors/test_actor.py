@@ -13,25 +13,21 @@ from streams.wire.errors import StoreError
 
 
 def actor_of(play, release, *, stream_s: float = 60) -> Actor:
-    def context(emit) -> StreamContext:
-        return StreamContext(
-            "stream",
-            Owner("default", "user"),
-            request_id="request",
-            resources=None,
-            receipt=Receipt(0),
-            emit=emit,
-            longest_s=60,
-            answer_bytes=1024,
-        )
-
-    log = EventLog(keep_bytes=65_536, lag_bytes=65_536)
+    ctx = StreamContext(
+        "stream",
+        Owner("default", "user"),
+        request_id="request",
+        resources=None,
+        receipt=Receipt(0),
+        log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
+        longest_s=60,
+        answer_bytes=1024,
+    )
     return Actor(
-        context,
+        ctx,
         play,
         kind="test",
         conversation_id=None,
-        log=log,
         spiller=None,
         release=release,
         stream_s=stream_s,
@@ -41,7 +37,7 @@ def actor_of(play, release, *, stream_s: float = 60) -> Actor:
 
 
 async def names(actor: Actor) -> list[str]:
-    frames = b"".join([ready async for _, ready in actor.log.follow(0)])
+    frames = b"".join([ready.frames async for ready in actor.log.follow(0)])
     return [line.removeprefix("event: ") for line in frames.decode().splitlines() if line.startswith("event: ")]
 
 

@@ -11,7 +11,14 @@ from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp, open_vendor_http
 
 BOTH_CLIENTS = {
-    *("test_transport", "test_openai_faults", "test_anthropic_twin", "test_gemini_twin", "test_google_twin"),
+    *(
+        "test_transport",
+        "test_pouring",
+        "test_openai_faults",
+        "test_anthropic_twin",
+        "test_gemini_twin",
+        "test_google_twin",
+    ),
     *("test_elevenlabs_twin", "test_azure_tts_faults", "test_azure_stt_faults"),
 }
 """Modules whose tests of faults are run with either client of HTTP; the others with ours alone."""

@@ -1,9 +1,11 @@
 """A streamed reply from its first byte to its end, whatever the protocol: what is an end, and what is a fault."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Protocol
 
+from streams.pouring import Pouring, Take
 from vendors.errors import Garbled, VendorError
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
 from vendors.transport import Incoming
@@ -36,27 +38,77 @@ async def replying(answer: Incoming, reply: Reply) -> AsyncIterator[AsyncIterato
     """Text as it comes, then the usage and the finish. Anything else than an end is raised."""
     if answer.content_type != "text/event-stream":
         raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
-    async with aclosing(_items(answer, reply)) as items:
-        yield items
-
-
-async def _items(answer: Incoming, reply: Reply) -> AsyncGenerator[ChatItem]:
+    items = _Items(answer, reply)
     try:
-        async with aclosing(answer.pieces()) as pieces:
-            async for piece in pieces:
-                if text := reply.take(piece):
-                    yield TextDelta(text)
-                if reply.done or reply.fault is not None:
-                    break
-    except VendorError:
-        if reply.finish is None:
-            raise
-    if reply.fault is not None:
-        raise reply.fault
-    if reply.done:
-        await answer.rest()
-    elif reply.finish is None:
-        raise Garbled(answer.vendor, "ended its stream without its end mark", retryable=True)
-    if reply.usage is not None:
-        yield reply.usage
-    yield reply.finish or Finish("stop")
+        yield items
+    finally:
+        items.leave()
+
+
+class _Items(Pouring[ChatItem]):
+    def __init__(self, answer: Incoming, reply: Reply) -> None:
+        self._answer = answer
+        self._reply = reply
+        self._read_out = False
+        self._last: deque[ChatItem] | None = None
+        """What stands behind the text, once that is known."""
+
+    async def __anext__(self) -> ChatItem:
+        while not self._read_out:
+            try:
+                piece = await self._answer.read()
+            except VendorError:
+                if self._reply.finish is None:
+                    raise
+                piece = b""
+            text = self._reply.take(piece)
+            self._look(ended=not piece)
+            if text:
+                return TextDelta(text)
+        if self._last is None:
+            self._last = deque(await self._ending())
+        if not self._last:
+            raise StopAsyncIteration
+        return self._last.popleft()
+
+    async def pour(self, take: Take[ChatItem]) -> bool:
+        wanted = True
+
+        def took(piece: bytes) -> bool:
+            nonlocal wanted
+            if text := self._reply.take(piece):
+                wanted = take(TextDelta(text))
+            self._look()
+            return wanted and not self._read_out
+
+        try:
+            if not self._read_out and not await self._answer.pour(took):
+                self._look(ended=True)
+        except VendorError:
+            if self._reply.finish is None:
+                raise
+            self._read_out = True
+        if not wanted:
+            return True
+        async for item in self:
+            if not take(item):
+                return True
+        return False
+
+    def leave(self) -> None:
+        """There are no more: the connection is about to be closed."""
+        self._read_out, self._last = True, deque()
+
+    def _look(self, *, ended: bool = False) -> None:
+        self._read_out = ended or self._reply.done or self._reply.fault is not None
+
+    async def _ending(self) -> list[ChatItem]:
+        reply = self._reply
+        if reply.fault is not None:
+            raise reply.fault
+        if reply.done:
+            await self._answer.rest()
+        elif reply.finish is None:
+            raise Garbled(self._answer.vendor, "ended its stream without its end mark", retryable=True)
+        finish = reply.finish or Finish("stop")
+        return [finish] if reply.usage is None else [reply.usage, finish]

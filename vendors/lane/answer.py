@@ -6,6 +6,7 @@ from typing import Protocol
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
+from streams.pouring import Take
 from vendors.lane.errors import BrokenAnswer
 from vendors.lane.inflating import Inflating, inflating
 
@@ -40,6 +41,7 @@ class Answer:
         "_link",
         "_parser",
         "_pieces",
+        "_pour",
         "_quiet_bytes",
         "_unread_bytes",
         "_waiter",
@@ -63,6 +65,8 @@ class Answer:
         self._bounded = True
         self._inflating: Inflating | None = None
         self._pieces: list[bytes] = []
+        self._pour: Take[bytes] | None = None
+        """Takes what comes, in the read that it comes with."""
         self._unread_bytes = 0
         self._quiet_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -89,6 +93,21 @@ class Answer:
         """All of the body that has come, at least a byte; nothing at its end."""
         return await (self._raw() if self._inflating is None else self._inflating.read(self._raw))
 
+    async def pour(self, take: Take[bytes]) -> bool:
+        """Give `take` all of the body as it comes. Whether `take` wants no more; else that was its end."""
+        while piece := await self.read():
+            if not take(piece):
+                return True
+            if self._inflating is None and not self._pieces and not self.whole and self._fault is None:
+                self._pour = take
+                try:
+                    await self._change()
+                finally:
+                    stopped, self._pour = self._pour is None, None
+                if stopped:
+                    return True
+        return False
+
     def close(self) -> None:
         """Leave it; unless it is whole its connection is cut at once."""
         if (link := self._link) is not None:
@@ -103,6 +122,9 @@ class Answer:
             if self._fault is not None:
                 raise self._fault
             await self._change()
+        return self._taken()
+
+    def _taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         if self._unread_bytes > MOST_UNREAD_BYTES and self._link is not None:
             self._link.resume()
@@ -162,7 +184,16 @@ class Answer:
 
     def wake(self) -> None:
         """All that has come at once was fed: let the reader have it."""
-        if self._waiter is not None and not self._waiter.done():
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._pour is not None and self._pieces:
+            try:
+                if not self._pour(self._taken()):
+                    self._pour = None
+            except Exception as error:  # noqa: BLE001 - raised by who pours
+                self._waiter.set_exception(error)
+                return
+        if self._pour is None or self.whole or self._fault is not None:
             self._waiter.set_result(None)
 
     def _parse(self, data: bytes) -> None:
