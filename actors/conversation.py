@@ -12,7 +12,7 @@ from actors.context import Stop, StreamContext
 from actors.listener import PCM_RATE, Heard, hear, read_text
 from actors.records import audio_item, close_turn, keep_attempts, open_turn, source, text_item, unit_price
 from actors.speaker import Speaker
-from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice, hedge_of, price_of
+from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice
 from storage import conversations
 from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
@@ -46,19 +46,27 @@ class TurnPlan:
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn; returns what `end` tells."""
     ctx.plays_on = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
+    if plan.new:
+        return await _converse(ctx, plan, None)
     async with background(_history(ctx, plan)) as history:
-        try:
-            heard = await _hear(ctx, plan)
-        except asyncio.CancelledError:
-            await keep_attempts(ctx)
-            if ctx.stop is Stop.CANCELED:
-                return _unsaid(plan)
-            raise
-        except BaseException:
-            await keep_attempts(ctx)
-            raise
-        await ctx.emit(UserInput(heard.text))
-        return await Turn(ctx, plan, heard, await history).play()
+        return await _converse(ctx, plan, history)
+
+
+async def _converse(
+    ctx: StreamContext, plan: TurnPlan, history: asyncio.Task[list[Record]] | None
+) -> dict[str, Any]:
+    try:
+        heard = await _hear(ctx, plan)
+    except asyncio.CancelledError:
+        await keep_attempts(ctx)
+        if ctx.stop is Stop.CANCELED:
+            return _unsaid(plan)
+        raise
+    except BaseException:
+        await keep_attempts(ctx)
+        raise
+    await ctx.emit(UserInput(heard.text))
+    return await Turn(ctx, plan, heard, await history if history else []).play()
 
 
 def _unsaid(plan: TurnPlan) -> dict[str, Any]:
@@ -74,8 +82,6 @@ async def _hear(ctx: StreamContext, plan: TurnPlan) -> Heard:
 
 
 async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
-    if plan.new:
-        return []
     async with ctx.resources.database.connection() as conn:
         return await conversations.page(
             conn, ctx.owner.app_id, plan.conversation_id, newest=2**31 - 1, size=_HISTORY_RECORDS
@@ -235,10 +241,10 @@ class Turn:
             is_output=_says_something,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
-            hedge=hedge_of(chat),
+            hedge=strategy.hedge,
             gate=strategy.gate,
             meter=lambda: Meter(asked),
-            price=price_of(chat),
+            price=strategy.price,
         )
 
     def _winner(self, attempt: Attempt[ChatItem]) -> Strategy:

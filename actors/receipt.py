@@ -2,8 +2,6 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
@@ -46,18 +44,19 @@ class Receipt:
     def reached(self, stage: Stage) -> bool:
         return stage in self._marks
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """A wait for the client or a vendor; waits that overlap count once."""
+    def waiting(self) -> "_Waiting":
+        """A wait, for a block, for the client or a vendor; waits that overlap count once."""
+        return _Waiting(self)
+
+    def begin_to_wait(self) -> None:
         if self._waiting == 0:
             self._waiting_since = time.monotonic()
         self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-            if self._waiting == 0:
-                self._waited_s += time.monotonic() - self._waiting_since
+
+    def end_to_wait(self) -> None:
+        self._waiting -= 1
+        if self._waiting == 0:
+            self._waited_s += time.monotonic() - self._waiting_since
 
     def first_output(self) -> None:
         """Fix `overhead`: our own time before the first output, all that was not waiting for others."""
@@ -80,3 +79,16 @@ class Receipt:
         if self._overhead_ms is None:
             return dict(self._marks)
         return {**self._marks, "overhead": self._overhead_ms}
+
+
+class _Waiting:
+    __slots__ = ("_receipt",)
+
+    def __init__(self, receipt: Receipt) -> None:
+        self._receipt = receipt
+
+    def __enter__(self) -> None:
+        self._receipt.begin_to_wait()
+
+    def __exit__(self, *_: object) -> None:
+        self._receipt.end_to_wait()

@@ -30,6 +30,7 @@ _STAGES = ("stt", "first_text", "first_audio", "total", "overhead")
 _AT_ONCE = 500
 """Streams that are looked at before the loop may do something else."""
 
+_ended = cache(ENDED.labels)
 _seconds = cache(SECONDS.labels)
 
 
@@ -43,7 +44,7 @@ class Living(Protocol):
 def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fields: Any) -> None:
     """Log, count and time the end of a stream, and tell whoever else wants to know. Called once."""
     latency_ms = ctx.receipt.latency_ms
-    ENDED.labels(kind, outcome).inc()
+    _ended(kind, outcome).inc()
     for stage in _STAGES:
         if stage in latency_ms:
             _seconds(kind, stage).observe(latency_ms[stage] / 1000)

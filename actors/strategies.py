@@ -37,6 +37,8 @@ class Strategy:
     platform: str
     model: ChatModel
     gate: Gate
+    hedge: Hedge | None
+    price: UnitPrice
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,8 @@ class Strategies:
         )
         account = self._account(app_id, chat, "chat")
         model = _client(f"conversation {name}: chat", chat_model, self._http, account, spec)
-        return Strategy(name, config, account.platform, model, self._gate(app_id, chat.account))
+        gate = self._gate(app_id, chat.account)
+        return Strategy(name, config, account.platform, model, gate, hedge_of(chat), price_of(chat))
 
     def _gate(self, app_id: str, account: str) -> Gate:
         """The one gate of an account; a new one where the account's limits were changed."""

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 
 import structlog
 from prometheus_client import Gauge
@@ -17,6 +18,7 @@ from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
 LIVE = Gauge("parley_streams_live", "Streams whose actor is running", ["kind"])
+_live = cache(LIVE.labels)
 
 _DRAIN_SAVE_S = 10
 _SPILL_S = 10
@@ -67,7 +69,7 @@ class Supervisor:
         self._idle.clear()
         self._by_owner[actor.ctx.owner] += 1
         self._by_app[actor.ctx.owner.app_id] += 1
-        LIVE.labels(actor.kind).inc()
+        _live(actor.kind).inc()
         task.add_done_callback(lambda done: self._ended(actor, done))
 
     def find(self, stream_id: str, owner: Owner) -> Actor | None:
@@ -90,7 +92,7 @@ class Supervisor:
         if not self._by_owner[owner]:
             del self._by_owner[owner]
         self._by_app[owner.app_id] -= 1
-        LIVE.labels(actor.kind).dec()
+        _live(actor.kind).dec()
         if not self._tasks:
             self._idle.set()
         if actor.ctx.stop is not Stop.ABORTED and actor.readable_s:

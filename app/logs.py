@@ -3,8 +3,10 @@
 import logging
 
 import structlog
+from structlog.typing import EventDict
 
 from streams.wire.codec import dumps
+from streams.wire.ids import REQUEST_ID
 
 log = structlog.get_logger()
 
@@ -17,7 +19,7 @@ def configure(*, level: str) -> None:
     threshold = _LEVELS.get(level.lower(), 20)
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            _named,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -28,6 +30,13 @@ def configure(*, level: str) -> None:
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
+
+
+def _named(_logger: object, _method: str, line: EventDict) -> EventDict:
+    """Put the id of the request into its lines."""
+    if (request_id := REQUEST_ID.get()) and "request_id" not in line:
+        line["request_id"] = request_id
+    return line
 
 
 class _OneLine(logging.Handler):

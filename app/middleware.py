@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,7 @@ SECONDS = Histogram(
     ["method", "endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+_requests = cache(REQUESTS.labels)
 _HEADERS_BYTES = 16 * 1024
 _CLIENT_GONE = 499
 """In the access line alone: nobody is there to see it."""
@@ -38,38 +40,38 @@ _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-
 
 
 @web.middleware
-async def with_request_id(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Take the caller's `X-Request-Id` or make one; it is in every answer and every log line."""
+async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Name a request, answer whatever it comes to, tell of it, and read what the client still sends.
+
+    The caller's `X-Request-Id`, or one of ours, is in every answer and every log line.
+    """
     request[ARRIVED] = time.monotonic()
-    request[REQUEST_ID] = request_id(request.headers.get("X-Request-Id"))
-    REQUEST_ID_OF_CALLS.set(request[REQUEST_ID])
-    with structlog.contextvars.bound_contextvars(request_id=request[REQUEST_ID]):
-        return await handler(request)
-
-
-@web.middleware
-async def with_rest_of_upload(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """After an early answer read the rest of the upload and throw it away, so that the client sees the answer."""
-    response = await handler(request)
+    request[REQUEST_ID] = named = request_id(request.headers.get("X-Request-Id"))
+    REQUEST_ID_OF_CALLS.set(named)
+    response = await _enveloped(request, handler)
+    _tell(request, response)
     if request.can_read_body and not request.content.is_eof():
-        try:
-            await response.prepare(request)
-            await response.write_eof()
-            async with asyncio.timeout(_REST_S):
-                rest = 0
-                async for piece in request.content.iter_any():
-                    rest += len(piece)
-                    if rest > _REST_BYTES:
-                        break
-        except (TimeoutError, ConnectionError, ClientPayloadError, web.RequestPayloadError):
-            pass  # the connection is closed, by them or by us
+        await _read_rest(request, response)
     return response
 
 
-@web.middleware
-async def with_access_line(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _read_rest(request: web.Request, response: web.StreamResponse) -> None:
+    """After an early answer read the rest of the upload and throw it away, so that the client sees the answer."""
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+        async with asyncio.timeout(_REST_S):
+            rest = 0
+            async for piece in request.content.iter_any():
+                rest += len(piece)
+                if rest > _REST_BYTES:
+                    break
+    except (TimeoutError, ConnectionError, ClientPayloadError, web.RequestPayloadError):
+        pass  # the connection is closed, by them or by us
+
+
+def _tell(request: web.Request, response: web.StreamResponse) -> None:
     """One line and one count per request. The query is left out: it may hold what nobody should log."""
-    response = await handler(request)
     row = request.get(ENDPOINT)
     path = row.path if row else "none"
     seconds = time.monotonic() - request[ARRIVED]
@@ -86,16 +88,14 @@ async def with_access_line(request: web.Request, handler: Handler) -> web.Stream
             app_id=request.get(APP_ID),
             user_id=request.get(USER_ID),
         )
-    return response
 
 
 def count(method: str, path: str, *, status: int) -> None:
     """Count a request; `path` is that of its row in the route table."""
-    REQUESTS.labels(method, path, status).inc()
+    _requests(method, path, status).inc()
 
 
-@web.middleware
-async def with_envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _enveloped(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn whatever fails into the envelope. A response that has begun is never patched: it is cut."""
     try:
         _check_head(request)

@@ -21,7 +21,7 @@ _HTTP: dict[str, Any] = {
     "access_log": None,
     "max_line_size": 16 * 1024,
     "max_field_size": 16 * 1024,
-    "lingering_time": 0,  # with_rest_of_upload does that, and ends with the connection
+    "lingering_time": 0,  # the middleware reads that, and ends with the connection
 }
 
 

@@ -1,7 +1,7 @@
 """PostgreSQL: the pool, transactions, and the one place where its faults become ours."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -22,21 +22,46 @@ _AWAY = (
 )
 
 
-@contextmanager
-def map_errors() -> Iterator[None]:
+class map_errors:  # noqa: N801 - used as a function is
     """Turn a fault of PostgreSQL into `database`: 503 when it is away, 500 when it refused."""
-    try:
-        yield
-    except asyncpg.UniqueViolationError:
-        raise
-    except _AWAY as error:
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception):
+            _raise_ours(error)
+
+
+def _raise_ours(error: Exception) -> None:
+    if isinstance(error, asyncpg.UniqueViolationError):
+        return
+    if isinstance(error, _AWAY):
         raise StoreAway("the database is not reachable", error_type="database", retry_after_s=1) from error
-    except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
+    if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         raise StoreError(
             "the database is not up to date: run `python -m app migrate`", error_type="database"
         ) from error
-    except asyncpg.PostgresError as error:
+    if isinstance(error, asyncpg.PostgresError):
         raise StoreError("the database refused a statement", error_type="database") from error
+
+
+class _Lent:
+    """A connection of the pool, for a block."""
+
+    __slots__ = ("_lending",)
+
+    def __init__(self, lending: Any) -> None:
+        self._lending = lending
+
+    async def __aenter__(self) -> Connection:
+        with map_errors():
+            return await self._lending.__aenter__()
+
+    async def __aexit__(self, *raised: object) -> None:
+        with map_errors():
+            await self._lending.__aexit__(*raised)
+        if isinstance(error := raised[1], Exception):
+            _raise_ours(error)
 
 
 class Database:
@@ -46,12 +71,9 @@ class Database:
         self._pool = pool
         self._acquire_timeout_s = acquire_timeout_s
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
         """A connection for single statements, each its own transaction."""
-        with map_errors():
-            async with self._pool.acquire(timeout=self._acquire_timeout_s) as conn:
-                yield conn
+        return _Lent(self._pool.acquire(timeout=self._acquire_timeout_s))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

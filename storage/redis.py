@@ -1,7 +1,7 @@
 """Valkey (or Redis): the client, the names of its keys, and the one place where its faults become ours."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -26,15 +26,16 @@ _LONGEST_WAIT_S = 10.0
 _LUA = Path(__file__).parent / "lua"
 
 
-@contextmanager
-def map_errors() -> Iterator[None]:
+class map_errors:  # noqa: N801 - used as a function is
     """Turn a fault of Valkey into `redis_service`: 503 when it is away, 500 when it refused."""
-    try:
-        yield
-    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
-        raise StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1) from error
-    except RedisError as error:
-        raise StoreError("the cache refused a command", error_type="redis_service") from error
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (RedisConnectionError, RedisTimeoutError, OSError)):
+            raise StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1) from error
+        if isinstance(error, RedisError):
+            raise StoreError("the cache refused a command", error_type="redis_service") from error
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from streams.wire.codec import MAX_DEPTH
@@ -72,9 +72,19 @@ class InputLimits:
 
 
 class ChunkReader:
-    """Reads one request: `first_json()` once, then `rest()`. `source` tells where HTTP chunks end."""
+    """Reads one request: `first_json()` once, then `rest()`. `source` tells where HTTP chunks end.
 
-    def __init__(self, source: AsyncIterator[tuple[bytes, bool]], limits: InputLimits) -> None:
+    `arrived`: whether nothing of `source` has to be waited for any more.
+    """
+
+    def __init__(
+        self,
+        source: AsyncIterator[tuple[bytes, bool]],
+        limits: InputLimits,
+        *,
+        arrived: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.arrived = arrived
         self._source = source
         self._limits = limits
         self._after = b""
@@ -83,15 +93,20 @@ class ChunkReader:
     async def first_json(self) -> bytes:
         """The bytes of the parameters, as sent."""
         scanner = FirstObject(self._limits.parameters_bytes)
+        if self.arrived():
+            return await self._first_json(scanner)
         try:
             async with asyncio.timeout(self._limits.parameters_s):
-                async for piece, chunk_ends in self._source:
-                    if found := scanner.feed(piece):
-                        parameters, self._after = found
-                        self._after_ends_chunk = chunk_ends
-                        return parameters
+                return await self._first_json(scanner)
         except TimeoutError:
             raise InvalidParameter("the parameters timed out") from None
+
+    async def _first_json(self, scanner: FirstObject) -> bytes:
+        async for piece, chunk_ends in self._source:
+            if found := scanner.feed(piece):
+                parameters, self._after = found
+                self._after_ends_chunk = chunk_ends
+                return parameters
         raise InvalidParameter("body must hold a whole JSON object of parameters")
 
     async def rest(self) -> AsyncIterator[tuple[bytes, bool]]:
@@ -107,8 +122,11 @@ class ChunkReader:
             if piece or chunk_ends:
                 yield piece, chunk_ends
             try:
-                async with asyncio.timeout_at(min(deadline, loop.time() + self._limits.idle_s)):
+                if self.arrived():
                     piece, chunk_ends = await anext(self._source)
+                else:
+                    async with asyncio.timeout_at(min(deadline, loop.time() + self._limits.idle_s)):
+                        piece, chunk_ends = await anext(self._source)
             except TimeoutError:
                 raise InvalidParameter("input timed out") from None
             except StopAsyncIteration:

@@ -203,12 +203,17 @@ class EventLog:
 
     def _full(self) -> bool:
         limit = self.size_bytes - self._lag_bytes
-        return any(self._end_of(reader.position) < limit for reader in self._readers)
+        if limit > self._dropped_end:
+            for reader in self._readers:
+                if self._end_of(reader.position) < limit:
+                    return True
+        return False
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)
-        self._ends.append(self.size_bytes + len(frame))
-        if self.size_bytes - self._dropped_end > self._keep_bytes:
+        end = self.size_bytes + len(frame)
+        self._ends.append(end)
+        if end - self._dropped_end > self._keep_bytes:
             self._drop()
         self._wake()
 

@@ -1,29 +1,36 @@
 """Tasks with an owner: the only way, beside the supervisor, that one is made."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def background(coro: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run `coro` beside the block and end it with the block.
+class background(Generic[T]):  # noqa: N801 - used as a function is
+    """Run a coroutine beside the block and end it with the block.
 
     The task is cancelled and awaited when the block is left. Its own fault is raised at the end of a block that
     went well (a block that failed raises its own); `await task` in the block raises it there.
     """
-    task = asyncio.create_task(coro)  # noqa: TID251 - awaited below, whatever happens
-    try:
-        yield task
-    except BaseException:
-        await _stopped(task)
-        raise
-    await _stopped(task)
-    if not task.cancelled():
-        task.result()
+
+    __slots__ = ("_coro", "_task")
+
+    def __init__(self, coro: Coroutine[Any, Any, T]) -> None:
+        self._coro = coro
+
+    async def __aenter__(self) -> asyncio.Task[T]:
+        self._task = asyncio.create_task(self._coro)  # noqa: TID251 - awaited below, whatever happens
+        return self._task
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        task = self._task
+        if not task.done():
+            await _stopped(task)
+        if not task.cancelled():
+            fault = task.exception()
+            if fault is not None and kind is None:
+                raise fault
 
 
 async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -> T:

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -91,18 +90,20 @@ class Lane:
         self.waiting = 0
         self.busy = 0
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        if self._free.locked() and self.waiting >= self._waiting_limit:
-            raise LaneFull
-        self.waiting += 1
-        try:
+    async def enter(self) -> None:
+        """Take a place, which `leave` gives back; `LaneFull` where too many wait for one."""
+        if self._free.locked():
+            if self.waiting >= self._waiting_limit:
+                raise LaneFull
+            self.waiting += 1
+            try:
+                await self._free.acquire()
+            finally:
+                self.waiting -= 1
+        else:
             await self._free.acquire()
-        finally:
-            self.waiting -= 1
         self.busy += 1
-        try:
-            yield
-        finally:
-            self.busy -= 1
-            self._free.release()
+
+    def leave(self) -> None:
+        self.busy -= 1
+        self._free.release()

@@ -209,7 +209,7 @@ class _Try(Generic[Item]):
 
     async def _asked(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
         attempt = self.attempt
-        await stack.enter_async_context(attempt.gate.call(attempt.vendor))
+        stack.callback(await attempt.gate.enter(attempt.vendor))
         items = await stack.enter_async_context(attempt.open())
         self._account.accepted = True
         async for item in items:

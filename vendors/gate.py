@@ -3,8 +3,7 @@
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,28 +54,40 @@ class Gate:
         lane = self._lane
         WAITING.labels(account).set_function(lambda: lane.waiting)
 
-    @asynccontextmanager
-    async def call(self, vendor: str) -> AsyncIterator[None]:
-        """A place for one call; `Refused` while the breaker is open or too many wait.
+    async def enter(self, vendor: str) -> Callable[[], None]:
+        """Take a place for one call, which what is returned gives back.
 
-        What became of the call is told by `answered` or `failed`; a call without either was given up.
+        `Refused` while the breaker is open or too many wait. What became of the call is told by `answered` or
+        `failed`; a call without either was given up.
         """
         probe = self._breaker.tripped
         if not self._breaker.take():
             self._skipped.inc()
             raise Refused(vendor, "is not asked for a while: its calls failed", retryable=True)
         try:
-            async with self._lane.place():
-                self._calls.append(self._clock())
-                self._busy.set(self._lane.busy)
-                yield
-        except LaneFull:
-            raise Refused(vendor, "has too many calls waiting", retryable=True) from None
-        finally:
-            if probe:
-                self._breaker.gave_up()
-            self._busy.set(self._lane.busy)
-            self._open.set(self._breaker.open)
+            await self._lane.enter()
+        except BaseException as error:
+            self._left(probe=probe)
+            if isinstance(error, LaneFull):
+                raise Refused(vendor, "has too many calls waiting", retryable=True) from None
+            raise
+        self._calls.append(self._clock())
+        self._busy.set(self._lane.busy)
+        return self._leave_probing if probe else self._leave
+
+    def _leave(self) -> None:
+        self._lane.leave()
+        self._left(probe=False)
+
+    def _leave_probing(self) -> None:
+        self._lane.leave()
+        self._left(probe=True)
+
+    def _left(self, *, probe: bool) -> None:
+        if probe:
+            self._breaker.gave_up()
+        self._busy.set(self._lane.busy)
+        self._open.set(self._breaker.open)
 
     def answered(self, first_output_s: float) -> None:
         self._first_outputs.append(first_output_s)

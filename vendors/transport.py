@@ -9,11 +9,10 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -92,14 +91,16 @@ class VendorHttp:
         self._client = client
         self._socket_session = socket_session
 
-    @asynccontextmanager
-    async def stream(self, call: Outgoing) -> AsyncIterator["Incoming"]:
+    def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
         """A 2xx answer, its body still to come; the connection is closed with the block unless it is read out.
 
         A refused connection, 429 and 5xx are tried once more; then, and for any other status, `VendorError`.
         """
-        async with AsyncExitStack() as stack:
-            yield Incoming(call.vendor, await self._tried(call, partial(self._send, stack)))
+        return _Streamed(self, call)
+
+    async def opened(self, stack: AsyncExitStack, call: Outgoing) -> "Incoming":
+        """As `stream`; `stack` closes it."""
+        return Incoming(call.vendor, await self._tried(call, partial(self._send, stack)))
 
     @asynccontextmanager
     async def websocket(
@@ -166,6 +167,29 @@ class VendorHttp:
             raise _unsendable(call.vendor) from None
 
 
+class _Streamed:
+    """An answer, for a block."""
+
+    __slots__ = ("_answer", "_call", "_http", "_stack")
+
+    def __init__(self, http: VendorHttp, call: Outgoing) -> None:
+        self._http = http
+        self._call = call
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "Incoming":
+        try:
+            self._answer = await self._http.opened(self._stack, self._call)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self._answer
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._answer.left = True
+        await self._stack.__aexit__(*raised)  # type: ignore[arg-type]
+
+
 def _headers(call: Outgoing) -> dict[str, str]:
     """Those of the call, and the id of the request that it is made for."""
     request_id = REQUEST_ID.get()
@@ -228,6 +252,8 @@ class Incoming:
 
     def __init__(self, vendor: str, answer: Answer) -> None:
         self.vendor = vendor
+        self.left = False
+        """Nobody may read on: the block that it was for is over."""
         self._answer = answer
 
     @property
@@ -296,19 +322,27 @@ def _worth_a_retry(error: BaseException) -> bool:
     )
 
 
-@contextmanager
-def map_errors(vendor: str) -> Iterator[None]:
+class map_errors:  # noqa: N801 - used as a function is
     """Turn a fault of the network or of HTTP into a `VendorError`."""
-    try:
-        yield
-    except (aiohttp.ConnectionTimeoutError, aiohttp.ServerTimeoutError, TimeoutError) as error:
-        raise TimedOut(vendor, "did not answer in time", retryable=True) from error
-    except (BrokenAnswer, aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
-        raise Garbled(vendor, "broke off its answer", retryable=True) from error
-    except (BadAddress, aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
-        raise Unreachable(vendor, "has an address that is none") from error
-    except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
-        raise Unreachable(vendor, "was not reached", retryable=True) from error
+
+    __slots__ = ("_vendor",)
+
+    def __init__(self, vendor: str) -> None:
+        self._vendor = vendor
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        vendor = self._vendor
+        match error:
+            case aiohttp.ConnectionTimeoutError() | aiohttp.ServerTimeoutError() | TimeoutError():
+                raise TimedOut(vendor, "did not answer in time", retryable=True) from error
+            case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+                raise Garbled(vendor, "broke off its answer", retryable=True) from error
+            case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+                raise Unreachable(vendor, "has an address that is none") from error
+            case aiohttp.ClientError() | OSError() | ssl.SSLError():
+                raise Unreachable(vendor, "was not reached", retryable=True) from error
 
 
 class _NoSocketError(Exception):

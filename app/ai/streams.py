@@ -139,14 +139,22 @@ async def serve(
     """Send the actor's events while `pump` feeds it. A reader who leaves before the input is whole ends it."""
     response = _event_stream(call, actor.stream_id, headers)
     tape = actor.ctx.input
+
+    async def send() -> None:
+        await response.prepare(call.request)
+        actor.ctx.receipt.mark("admission")
+        await response.send_all(actor.log, 0)
+
     with _attached(actor):
         try:
-            async with AsyncExitStack() as stack:
-                if pump is not None:
-                    await stack.enter_async_context(background(pump))
-                await response.prepare(call.request)
-                actor.ctx.receipt.mark("admission")
-                await response.send_all(actor.log, 0)
+            if pump is not None and call.request.content.is_eof():
+                await pump  # it waits for nothing
+                pump = None
+            if pump is None:
+                await send()
+            else:
+                async with background(pump):
+                    await send()
         except ConnectionError:
             if not tape.complete:
                 actor.tell(Cancel(aborted=True))

@@ -37,6 +37,7 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
             idle_s=limits.input_idle_s,
             total_s=limits.input_total_s,
         ),
+        arrived=call.request.content.is_eof,
     )
     began = time.monotonic()
     raw = await reader.first_json()

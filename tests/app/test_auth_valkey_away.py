@@ -9,7 +9,7 @@ from app.accounts.tokens import make_server_token, sign_header
 from app.auth import REPLAYS_UNCHECKED
 from app.caller import Access
 from app.endpoint import Endpoint, handler_of
-from app.middleware import with_envelope, with_request_id
+from app.middleware import around
 from app.services import SERVICES
 from tests.app.valkey_door import door_to
 from tests.servers import SERVER_KEY
@@ -113,7 +113,7 @@ async def pay(services, aiohttp_client):
         pass
 
     row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, money=True)
-    app = web.Application(middlewares=[with_request_id, with_envelope])
+    app = web.Application(middlewares=[around])
     app[SERVICES] = services
     app.router.add_post(str(row.s2s), handler_of(row))
     client = await aiohttp_client(app)

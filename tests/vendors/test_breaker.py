@@ -1,7 +1,6 @@
 """A breaker opens on a ratio in a window and probes; a lane bounds what runs and waits; hedging has a budget."""
 
 import asyncio
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -79,19 +78,20 @@ async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
     entered = asyncio.Event()
 
     async def second() -> None:
-        async with lane.place():
-            entered.set()
+        await lane.enter()
+        entered.set()
 
-    async with AsyncExitStack() as first:
-        await first.enter_async_context(lane.place())
-        async with background(second()) as task:
-            await asyncio.sleep(0)
-            with pytest.raises(LaneFull):
-                async with lane.place():
-                    pass
-            assert not entered.is_set()
-            await first.aclose()
-            await task
+    await lane.enter()
+    async with background(second()) as task:
+        await asyncio.sleep(0)
+        assert (lane.busy, lane.waiting) == (1, 1)
+        with pytest.raises(LaneFull):
+            await lane.enter()
+        assert not entered.is_set()
+        lane.leave()
+        await task
+    assert (lane.busy, lane.waiting) == (1, 0)
+    lane.leave()
     assert lane.busy == 0
 
 
@@ -113,8 +113,9 @@ async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
     assert gate.take_hedge()
     assert not gate.take_hedge()
     for _ in range(60):
-        async with gate.call("acme"):
-            gate.answered(0.1)
+        leave = await gate.enter("acme")
+        gate.answered(0.1)
+        leave()
     assert [gate.take_hedge() for _ in range(3)] == [True, True, False]
     clock.now += 61
     assert gate.take_hedge()
@@ -124,18 +125,18 @@ async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
 async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(4):
-        async with gate.call("acme"):
-            gate.failed(Refused("acme", "answered 500", status=500))
+        leave = await gate.enter("acme")
+        gate.failed(Refused("acme", "answered 500", status=500))
+        leave()
     with pytest.raises(Refused, match="not asked for a while"):
-        async with gate.call("acme"):
-            pass
+        await gate.enter("acme")
     assert not gate.take_hedge()
 
 
 async def test_what_was_wrong_with_a_request_says_nothing_about_the_account() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(20):
-        async with gate.call("acme"):
-            gate.failed(Refused("acme", "answered 400", status=400))
-    async with gate.call("acme"):
-        pass
+        leave = await gate.enter("acme")
+        gate.failed(Refused("acme", "answered 400", status=400))
+        leave()
+    await gate.enter("acme")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import pairwise
 
 import pytest
 
@@ -98,9 +97,9 @@ async def test_cancelled_while_it_pours_it_lets_the_vendor_go(http: VendorHttp, 
 async def test_silence_between_two_items_ends_it_though_what_came_before_was_never_late(
     http: VendorHttp, upstream: Upstream
 ):
-    upstream.will(streaming([*map(text, WORDS[:20])], apart=True, end=hold))
+    upstream.will(streaming([*map(text, WORDS)], apart=True, end=hold))
     attempt = Attempt(
-        "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.1
+        "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.4
     )
     came: list[float] = []
     accounts: list[Account] = []
@@ -108,8 +107,8 @@ async def test_silence_between_two_items_ends_it_though_what_came_before_was_nev
     with pytest.raises(TimedOut, match="was silent for"):
         async with first_success([attempt], accounts) as (_, items):
             await poured(items, lambda _: came.append(loop.time()) is None)
-    assert loop.time() - came[-1] >= 0.09
-    assert all(later - earlier < 0.1 for earlier, later in pairwise(came))
+    assert loop.time() - came[-1] >= 0.39
+    assert came[-1] - came[0] > 0.4
     assert accounts[0].outcome == "failed"
 
 

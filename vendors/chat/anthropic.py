@@ -87,8 +87,7 @@ class AnthropicChat:
         )
         async with self._http.stream(call) as answer:
             reply = AnthropicReply(answer.vendor, space_before=space)
-            async with replying(answer, reply) as items:
-                yield items
+            yield replying(answer, reply)
 
 
 def _takes_prefill(model: str) -> bool:

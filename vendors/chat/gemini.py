@@ -78,8 +78,8 @@ class GeminiChat:
             body=dumps({**self._fields, **_asked(messages)}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer, replying(answer, GeminiReply(answer.vendor)) as items:
-            yield items
+        async with self._http.stream(call) as answer:
+            yield replying(answer, GeminiReply(answer.vendor))
 
 
 def _asked(messages: Sequence[ChatMessage]) -> dict[str, Any]:

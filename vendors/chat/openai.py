@@ -66,8 +66,8 @@ class OpenAIChat:
         call = Outgoing(
             self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
         )
-        async with self._http.stream(call) as answer, replying(answer, _Reply(answer.vendor)) as items:
-            yield items
+        async with self._http.stream(call) as answer:
+            yield replying(answer, _Reply(answer.vendor))
 
 
 def _message(message: ChatMessage) -> dict[str, str]:

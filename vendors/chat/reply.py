@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Protocol
 
 from streams.pouring import Pouring, Take
@@ -33,16 +32,11 @@ class Reply(Protocol):
         """The text of `piece`, up to a fault where it holds one."""
 
 
-@asynccontextmanager
-async def replying(answer: Incoming, reply: Reply) -> AsyncIterator[AsyncIterator[ChatItem]]:
+def replying(answer: Incoming, reply: Reply) -> AsyncIterator[ChatItem]:
     """Text as it comes, then the usage and the finish. Anything else than an end is raised."""
     if answer.content_type != "text/event-stream":
         raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
-    items = _Items(answer, reply)
-    try:
-        yield items
-    finally:
-        items.leave()
+    return _Items(answer, reply)
 
 
 class _Items(Pouring[ChatItem]):
@@ -54,6 +48,8 @@ class _Items(Pouring[ChatItem]):
         """What stands behind the text, once that is known."""
 
     async def __anext__(self) -> ChatItem:
+        if self._answer.left:
+            raise StopAsyncIteration
         while not self._read_out:
             try:
                 piece = await self._answer.read()
@@ -82,7 +78,7 @@ class _Items(Pouring[ChatItem]):
             return wanted and not self._read_out
 
         try:
-            if not self._read_out and not await self._answer.pour(took):
+            if not (self._read_out or self._answer.left) and not await self._answer.pour(took):
                 self._look(ended=True)
         except VendorError:
             if self._reply.finish is None:
@@ -94,10 +90,6 @@ class _Items(Pouring[ChatItem]):
             if not take(item):
                 return True
         return False
-
-    def leave(self) -> None:
-        """There are no more: the connection is about to be closed."""
-        self._read_out, self._last = True, deque()
 
     def _look(self, *, ended: bool = False) -> None:
         self._read_out = ended or self._reply.done or self._reply.fault is not None
