@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from typing import Any, Literal
 
 import structlog
@@ -35,7 +34,7 @@ class Actor:
     """Owns one stream: its input, its log, its play. `run()` never raises.
 
     `release` gives back what the stream holds (its turn, its place); it is awaited before the last event.
-    `spiller` keeps the log in Valkey once that is called for.
+    `spiller` makes what keeps the log in Valkey, once that is called for.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Actor:
         *,
         kind: str,
         conversation_id: str | None,
-        spiller: Spiller,
+        spiller: Callable[[], Spiller],
         release: Callable[[], Awaitable[None]],
         stream_s: float,
         resume_grace_s: float,
@@ -63,7 +62,9 @@ class Actor:
         self._resume_grace_s = resume_grace_s
         self.readable_s = readable_s
         """For how long its log is kept once it has ended."""
-        self._spiller = spiller
+        self._spiller_of = spiller
+        self._spiller: Spiller | None = None
+        self._spill: background[None] | None = None
         self._spilling: asyncio.Task[None] | None = None
         self._over = False
         self._mailbox = Mailbox()
@@ -89,23 +90,25 @@ class Actor:
 
     async def spilled(self) -> None:
         """Have what was said so far kept where other processes find it, and what follows."""
+        spiller = self._spiller = self._spiller or self._spiller_of()
         if self._over and self._spilling is None:
-            await self._spiller.run()
+            await spiller.run()
             return
         self.tell(Spill())
-        await self._spiller.caught_up()
+        await spiller.caught_up()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.call_later(self._stream_s, self._mailbox.tell, Expire(deadline=True))
         try:
-            async with AsyncExitStack() as tasks:
-                self.ctx.say(Start())
-                async with background(self._played()) as play:
-                    await self._attend(play, tasks)
-                if self._spilling is not None:
-                    await asyncio.wait([self._spilling], timeout=_LAST_SPILL_S)
+            self.ctx.say(Start())
+            async with background(self._played()) as play:
+                await self._attend(play)
+            if self._spilling is not None:
+                await asyncio.wait([self._spilling], timeout=_LAST_SPILL_S)
         finally:
+            if self._spill is not None:
+                await self._spill.stop()
             self._over = True
             self.ctx.forget()
             deadline.cancel()
@@ -149,18 +152,18 @@ class Actor:
     def _report(self, outcome: str, **fields: Any) -> None:
         report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)
 
-    async def _attend(self, play: asyncio.Task[None], tasks: AsyncExitStack) -> None:
+    async def _attend(self, play: asyncio.Task[None]) -> None:
         while not isinstance(message := await self._mailbox.next(), Played):
             match message:
                 case Attach():
                     self._end_grace()
                 case Detach() if not self.readers and not self.log.closed:
                     self._begin_grace(self._resume_grace_s)
-                    await self._begin_to_spill(tasks)
+                    self._begin_to_spill()
                 case Spill():
-                    await self._begin_to_spill(tasks)
+                    self._begin_to_spill()
                 case Drain():
-                    await self._begin_to_spill(tasks)
+                    self._begin_to_spill()
                     self._stop(play, Stop.DRAINED)
                 case Cancel():
                     self._cancel(play, message)
@@ -190,9 +193,11 @@ class Actor:
         play.cancel()
         return True
 
-    async def _begin_to_spill(self, tasks: AsyncExitStack) -> None:
+    def _begin_to_spill(self) -> None:
         if self._spilling is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
-            self._spilling = await tasks.enter_async_context(background(self._spiller.run()))
+            self._spiller = self._spiller or self._spiller_of()
+            self._spill = background(self._spiller.run())
+            self._spilling = self._spill.start()
 
     def _begin_grace(self, seconds: float) -> None:
         if self._grace is None:

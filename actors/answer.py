@@ -22,11 +22,16 @@ class Answer:
         self.finish_reason: FinishReason = "stop"
         self._size = 0
         self._cut = False
-        self.received = ""
-        """All that the models wrote since the last restart, delimiters too."""
+        self._received: list[str] = []
+        self._began = False
         self._ctx = ctx
         self._segments: list[Close] = []
         self._paragraphs = Paragraphs("\n\n")
+
+    @property
+    def received(self) -> str:
+        """All that the models wrote since the last restart, delimiters too."""
+        return "".join(self._received)
 
     @property
     def empty(self) -> bool:
@@ -40,7 +45,7 @@ class Answer:
 
     async def restart(self) -> None:
         """What was said is void: the answer begins anew."""
-        self.strategy, self.received = None, ""
+        self.strategy, self._received = None, []
         self._segments, self._paragraphs = [], Paragraphs("\n\n")
         await self._ctx.emit(AssistantOutputRestart(0))
 
@@ -57,26 +62,29 @@ class Answer:
         room = True
         match item:
             case TextDelta(text):
-                for piece in self._paragraphs.feed(self._received(text)):
+                for piece in self._paragraphs.feed(self._bounded(text)):
                     room = self._give(piece)
             case Finish(reason):
                 self.finish_reason = reason
         return room and not self._cut
 
-    def _received(self, text: str) -> str:
+    def _bounded(self, text: str) -> str:
         """What is kept of `text`: an answer that is too long is cut."""
         text = text.replace("\0", "")
-        self._size += len(raw := text.encode())
+        self._size += len(text) if text.isascii() else len(text.encode())
         if (over := self._size - self._ctx.answer_bytes) > 0:
+            raw = text.encode()
             text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
             self._cut, self.finish_reason = True, "length"
-        self.received += text
+        self._received.append(text)
         return text
 
     def _give(self, piece: Piece | Close) -> bool:
-        if isinstance(piece, Piece):
+        if not self._began:
+            self._began = True
             self._ctx.receipt.first_output()
             self._ctx.receipt.mark("first_text")
+        if isinstance(piece, Piece):
             room = self._ctx.say(AssistantOutputChunk(piece.index, piece.text))
             if self.speaker is not None:
                 self.speaker.feed(piece.index, piece.text)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +98,7 @@ class Turn:
         self._answer = Answer(ctx)
         self._record_id: int | None = None
         self._canceled = False
+        self._speech: background[None] | None = None
         self._speaking: asyncio.Task[None] | None = None
 
     async def play(self) -> dict[str, Any]:
@@ -164,10 +164,10 @@ class Turn:
         """Ask the strategies; where one breaks off in the middle, those that may rescue the answer."""
         left: Sequence[Strategy | Broken] = self._plan.strategies
         prefill, broke = "", None
-        async with AsyncExitStack() as voice:
+        try:
             while True:
                 try:
-                    await self._written(left, prefill, opening, voice)
+                    await unless_failed(opening, self._written(left, prefill, opening))
                     break
                 except AllStrategiesFailed:
                     if broke is None:
@@ -177,34 +177,31 @@ class Turn:
                     broke = error
                     left, prefill = self._rescuers(error)
                     if not prefill:
-                        await voice.aclose()
+                        await self._fall_silent()
                         await self._answer.restart()
             if self._speaking is not None and self._answer.speaker is not None:
                 self._answer.speaker.finish()
                 await self._speaking
+        finally:
+            await self._fall_silent()
 
     async def _written(
-        self,
-        strategies: Sequence[Strategy | Broken],
-        prefill: str,
-        opening: asyncio.Task[int],
-        voice: AsyncExitStack,
+        self, strategies: Sequence[Strategy | Broken], prefill: str, opening: asyncio.Task[int]
     ) -> None:
         """Have one of `strategies` write the answer, or go on with `prefill`."""
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
-        async with AsyncExitStack() as stack:
-            with self._ctx.receipt.waiting():
-                asking = stack.enter_async_context(first_success(attempts, self._ctx.attempts))
-                attempt, items = await unless_failed(opening, asking)
-            self._ctx.receipt.mark("first_token")
-            await opening
-            winner = self._winner(attempt)
-            begins = self._answer.strategy is None
-            self._answer.written_by(winner)
-            self._ctx.plays_on = winner.config.on_abandon == "drain"
-            if begins:
-                self._speaking = await self._begin_to_speak(winner, voice)
-            await self._answer.write(items)
+        with self._ctx.receipt.waiting() as wait:
+            async with first_success(attempts, self._ctx.attempts) as (attempt, items):
+                wait.over()
+                self._ctx.receipt.mark("first_token")
+                await opening
+                winner = self._winner(attempt)
+                begins = self._answer.strategy is None
+                self._answer.written_by(winner)
+                self._ctx.plays_on = winner.config.on_abandon == "drain"
+                if begins:
+                    self._begin_to_speak(winner)
+                await self._answer.write(items)
 
     def _rescuers(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
         """Who may rescue an answer that broke off, and what they go on with; raises `error` where nobody may."""
@@ -254,11 +251,11 @@ class Turn:
             if isinstance(strategy, Strategy) and strategy.name == attempt.strategy
         )
 
-    async def _begin_to_speak(self, winner: Strategy, voice: AsyncExitStack) -> asyncio.Task[None] | None:
+    def _begin_to_speak(self, winner: Strategy) -> None:
         """The winning strategy's voice, then those of the others; none where the winner has none."""
         before, self._answer.speaker = self._answer.speaker, None
         if winner.config.speech is None:
-            return None
+            return
         others = [s for s in self._plan.strategies if isinstance(s, Strategy) and s is not winner]
         names = [s.config.speech for s in (winner, *others) if s.config.speech is not None]
         candidates = [(name, self._voice(name)) for name in dict.fromkeys(names)]
@@ -270,7 +267,13 @@ class Turn:
             merge_characters=winner.config.sentence_characters,
             at_once=winner.config.voices_at_once,
         )
-        return await voice.enter_async_context(background(speaker.run()))
+        self._speech = background(speaker.run())
+        self._speaking = self._speech.start()
+
+    async def _fall_silent(self) -> None:
+        if self._speech is not None:
+            await self._speech.stop()
+            self._speech = self._speaking = None
 
     def _voice(self, name: str) -> Voice | ServiceError:
         wish = SpeechWish(voice=self._plan.voice) if self._plan.voice else NO_WISH

@@ -1,7 +1,6 @@
 """What an actor can be told, and the bounded box that it is told by."""
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 
 
@@ -57,7 +56,7 @@ class Mailbox:
     LIMIT = 256
 
     def __init__(self) -> None:
-        self._messages: deque[Message] = deque()
+        self._messages: list[Message] = []
         self._waiter: asyncio.Future[None] | None = None
 
     def tell(self, message: Message) -> bool:
@@ -73,4 +72,4 @@ class Mailbox:
         while not self._messages:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        return self._messages.popleft()
+        return self._messages.pop(0)

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
 
@@ -85,10 +85,18 @@ class _Waiting:
     __slots__ = ("_receipt",)
 
     def __init__(self, receipt: Receipt) -> None:
-        self._receipt = receipt
+        self._receipt: Receipt | None = receipt
 
-    def __enter__(self) -> None:
-        self._receipt.begin_to_wait()
+    def __enter__(self) -> Self:
+        if self._receipt is not None:
+            self._receipt.begin_to_wait()
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self._receipt.end_to_wait()
+        self.over()
+
+    def over(self) -> None:
+        """It ended before its block."""
+        if self._receipt is not None:
+            self._receipt.end_to_wait()
+            self._receipt = None

@@ -1,7 +1,6 @@
 """Keeps a stream's events in Valkey too, once they may be read from another process."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import aclosing
 
 import structlog
@@ -55,6 +54,3 @@ class Spiller:
                 await self._spilled.append(batch)
                 self._position = ready.last_id
                 self._moved.set()
-
-
-SpillerOf = Callable[[EventLog], Spiller]

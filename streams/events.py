@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 from streams.wire.codec import dumps
@@ -215,11 +216,13 @@ PING = b"event: ping\ndata: %b\n\n"
 
 def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
     """The frame of one event: made once, whoever reads it."""
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (
-        event_id,
-        event.name.encode(),
-        dumps({"content": event.content(), "timestamp": timestamp_ms}),
-    )
+    told = dumps({"content": event.content(), "timestamp": timestamp_ms})
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event_id, _name(event.name), told)
+
+
+@cache
+def _name(name: str) -> bytes:
+    return name.encode()
 
 
 def encode_unnumbered(event: Event, timestamp_ms: int) -> bytes:

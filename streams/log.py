@@ -34,14 +34,13 @@ class Followable(Protocol):
 class _Reader:
     """A position in the log, and the timer that ends a wait without events."""
 
-    __slots__ = ("_due", "_idle_s", "_log", "_loop", "_push", "_timer", "_waiting_since", "position", "waiter")
+    __slots__ = ("_idle_s", "_log", "_loop", "_push", "_timer", "_waiting_since", "position", "waiter")
 
     def __init__(self, log: "EventLog", position: int, idle_s: float, push: Push | None) -> None:
         self.position = position
         self.waiter: asyncio.Future[bool] | None = None
         self._log = log
         self._push = push
-        self._due = False
         self._idle_s = idle_s
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -59,31 +58,22 @@ class _Reader:
             self.waiter = None
 
     def wake(self) -> None:
-        """There are new frames: pushed once all that is said now is there, else given to who waits."""
-        if self.waiter is None or self.waiter.done():
-            return
-        if self._push is None:
-            self.waiter.set_result(True)
-        elif not self._due:
-            self._due = True
-            self._loop.call_soon(self._deliver)
-
-    def leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _deliver(self) -> None:
-        self._due = False
-        if self.waiter is None or self.waiter.done():
+        """There are new frames: pushed, or given to who waits."""
+        waiter = self.waiter
+        if waiter is None or waiter.done():
             return
         log = self._log
-        if not log.closed and self.position >= log.dropped and self._push is not None:
+        if self._push is not None and not log.closed and self.position >= log.dropped:
             ready = log.ready(self.position)
             if self._push(ready.frames):
                 self._waiting_since = self._loop.time()
                 log.taken(self, ready.last_id)
                 return
-        self.waiter.set_result(True)
+        waiter.set_result(True)
+
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _check(self) -> None:
         # one timer a reader, moved on when it finds that there were events: none is set per event
@@ -113,7 +103,8 @@ class EventLog:
         self._dropped_end = 0
         self._readers: set[_Reader] = set()
         self._patient: set[_Reader] = set()
-        self._taken = asyncio.Event()
+        self._writers: list[asyncio.Future[None]] = []
+        """Those that wait for room."""
         self.closed = False
 
     @property
@@ -154,14 +145,14 @@ class EventLog:
     async def room(self) -> None:
         """Wait until no attached reader is too far behind."""
         while self._full():
-            self._taken.clear()
-            await self._taken.wait()
+            taken = asyncio.get_running_loop().create_future()
+            self._writers.append(taken)
+            await taken
 
     def finish(self, frame: bytes) -> None:
         """Append the last frame, waiting for nobody."""
-        self._put(frame)
         self.closed = True
-        self._wake()
+        self._put(frame)
 
     async def follow(
         self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
@@ -190,7 +181,7 @@ class EventLog:
             reader.leave()
             self._readers.discard(reader)
             self._patient.discard(reader)
-            self._taken.set()
+            self._wake_writers()
 
     def ready(self, after: int) -> Ready:
         """All frames after id `after` that are there."""
@@ -199,7 +190,14 @@ class EventLog:
 
     def taken(self, reader: _Reader, last_id: int) -> None:
         reader.position = last_id
-        self._taken.set()
+        if self._writers:
+            self._wake_writers()
+
+    def _wake_writers(self) -> None:
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            if not writer.done():
+                writer.set_result(None)
 
     def _full(self) -> bool:
         limit = self.size_bytes - self._lag_bytes

@@ -20,17 +20,25 @@ class background(Generic[T]):  # noqa: N801 - used as a function is
         self._coro = coro
 
     async def __aenter__(self) -> asyncio.Task[T]:
-        self._task = asyncio.create_task(self._coro)  # noqa: TID251 - awaited below, whatever happens
-        return self._task
+        return self.start()
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         task = self._task
-        if not task.done():
-            await _stopped(task)
-        if not task.cancelled():
-            fault = task.exception()
-            if fault is not None and kind is None:
-                raise fault
+        await self.stop()
+        if not task.cancelled() and (fault := task.exception()) is not None and kind is None:
+            raise fault
+
+    def start(self) -> asyncio.Task[T]:
+        """For an owner that is no block, and will `stop` it."""
+        self._task = asyncio.create_task(self._coro)  # noqa: TID251 - awaited in `stop`, whatever happens
+        return self._task
+
+    async def stop(self) -> None:
+        """End it, and see it ended; its own fault is not raised."""
+        if not self._task.done():
+            await _stopped(self._task)
+        elif not self._task.cancelled():
+            self._task.exception()  # seen
 
 
 async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -> T:

@@ -1,7 +1,6 @@
 """aiohttp's client in the place of our own: what `PARLEY_VENDOR_CLIENT=aiohttp` chooses."""
 
 from collections.abc import AsyncIterable, Mapping
-from contextlib import AsyncExitStack
 from io import BytesIO
 
 import aiohttp
@@ -50,6 +49,9 @@ class AiohttpAnswer:
     def close(self) -> None:
         self._response.close()
 
+    async def leave(self) -> None:
+        self._response.close()
+
 
 class AiohttpClient:
     """Takes and gives what `HttpLane` does."""
@@ -59,7 +61,6 @@ class AiohttpClient:
 
     async def send(
         self,
-        stack: AsyncExitStack,
         url: str,
         *,
         method: str,
@@ -86,9 +87,7 @@ class AiohttpClient:
             if isinstance(error, aiohttp.ClientError):
                 raise
             raise BadHeader(str(error)) from None
-        answer = AiohttpAnswer(response)
-        stack.callback(answer.close)
-        return answer
+        return AiohttpAnswer(response)
 
 
 def _sendable(body: bytes | AsyncIterable[bytes] | None) -> object:

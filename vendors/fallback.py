@@ -1,7 +1,6 @@
 """Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -133,10 +132,10 @@ async def first_success(
     """
     begun: list[Account] = [] if accounts is None else accounts
     already = len(begun)
-    left = deque(attempts)
+    left = list(attempts)
     while left:
         async with AsyncExitStack() as stack:
-            attempt = _Try(left.popleft(), begun)
+            attempt = _Try(left.pop(0), begun)
             hedge_after_s = attempt.hedge_after_s() if left else None
             if hedge_after_s is None:
                 if await attempt.has_output(stack):
@@ -166,7 +165,7 @@ class _Try(Generic[Item]):
         )
         self.accounts = accounts
         self._over = False
-        self._held: deque[Item] = deque()
+        self._held: list[Item] = []
         self._held_size = 0
         self._rest: AsyncIterator[Item] | None = None
         accounts.append(self._account)
@@ -276,7 +275,7 @@ class _Try(Generic[Item]):
 class _Items(Pouring[Item]):
     """The wait for the next item runs only while somebody waits for it."""
 
-    def __init__(self, attempt: _Try[Item], held: deque[Item], rest: AsyncIterator[Item]) -> None:
+    def __init__(self, attempt: _Try[Item], held: list[Item], rest: AsyncIterator[Item]) -> None:
         self._try = attempt
         self._held = held
         self._rest = rest
@@ -284,7 +283,7 @@ class _Items(Pouring[Item]):
 
     async def __anext__(self) -> Item:
         if self._held:
-            return self._held.popleft()
+            return self._held.pop(0)
         try:
             item = await self._patiently(anext(self._rest))
         except StopAsyncIteration:
@@ -295,7 +294,7 @@ class _Items(Pouring[Item]):
 
     async def pour(self, take: Take[Item]) -> bool:
         while self._held:
-            if not take(self._held.popleft()):
+            if not take(self._held.pop(0)):
                 return True
         saw, renew = self._try.meter.saw, self._patience.renew
 
@@ -331,7 +330,7 @@ class _Items(Pouring[Item]):
 
 
 async def _race(
-    leader: _Try[Item], left: deque[Attempt[Item]], hedge_after_s: float, stack: AsyncExitStack
+    leader: _Try[Item], left: list[Attempt[Item]], hedge_after_s: float, stack: AsyncExitStack
 ) -> tuple[_Try[Item] | None, AsyncGenerator[Item]]:
     """Run `leader`, and beside it the next of `left` when it is late; the first with output wins.
 
@@ -346,7 +345,7 @@ async def _race(
     done, _ = await asyncio.wait([first.output], timeout=hedge_after_s)
     if done or not left[0].gate.take_hedge():
         return (leader if await first.output else None), first.items()
-    second = _Runner(_Try(left.popleft(), leader.accounts))
+    second = _Runner(_Try(left.pop(0), leader.accounts))
     await second.begin(stack)
     running = {runner.output: runner for runner in (first, second)}
     while running:

@@ -46,7 +46,8 @@ class Meter:
 
     def saw(self, item: Any) -> None:
         if isinstance(item, TextDelta):
-            self._bytes += len(item.text.encode())
+            text = item.text
+            self._bytes += len(text) if text.isascii() else len(text.encode())
         elif isinstance(item, Transcript):
             if item.seconds is not None and is_count(seconds := math.ceil(item.seconds)):
                 self._usage = Usage(seconds, 0)

@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -81,7 +81,8 @@ class Answer(Protocol):
     async def pour(self, take: Take[bytes]) -> bool:
         """Give `take` what comes as it comes. Whether `take` wants no more; else that was the end."""
 
-    def close(self) -> None: ...
+    async def leave(self) -> None:
+        """Close it."""
 
 
 class VendorHttp:
@@ -98,9 +99,9 @@ class VendorHttp:
         """
         return _Streamed(self, call)
 
-    async def opened(self, stack: AsyncExitStack, call: Outgoing) -> "Incoming":
-        """As `stream`; `stack` closes it."""
-        return Incoming(call.vendor, await self._tried(call, partial(self._send, stack)))
+    async def opened(self, call: Outgoing) -> "Incoming":
+        """As `stream`, but it is the caller's to leave."""
+        return Incoming(call.vendor, await self._tried(call, self._send))
 
     @asynccontextmanager
     async def websocket(
@@ -128,11 +129,10 @@ class VendorHttp:
         await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
         return await once(call)
 
-    async def _send(self, stack: AsyncExitStack, call: Outgoing) -> Answer:
+    async def _send(self, call: Outgoing) -> Answer:
         try:
             with map_errors(call.vendor):
                 answer = await self._client.send(
-                    stack,
                     call.url,
                     method=call.method,
                     headers=_headers(call),
@@ -144,8 +144,10 @@ class VendorHttp:
             raise _unsendable(call.vendor) from None
         if answer.status < 300:
             return answer
-        raw = await _error_body(answer.read)
-        answer.close()
+        try:
+            raw = await _error_body(answer.read)
+        finally:
+            await answer.leave()
         raise refusal(call.vendor, answer.status, raw, answer.headers)
 
     async def _dial(
@@ -170,24 +172,18 @@ class VendorHttp:
 class _Streamed:
     """An answer, for a block."""
 
-    __slots__ = ("_answer", "_call", "_http", "_stack")
+    __slots__ = ("_answer", "_call", "_http")
 
     def __init__(self, http: VendorHttp, call: Outgoing) -> None:
         self._http = http
         self._call = call
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Incoming":
-        try:
-            self._answer = await self._http.opened(self._stack, self._call)
-        except BaseException:
-            await self._stack.aclose()
-            raise
+        self._answer = await self._http.opened(self._call)
         return self._answer
 
-    async def __aexit__(self, *raised: object) -> None:
-        self._answer.left = True
-        await self._stack.__aexit__(*raised)  # type: ignore[arg-type]
+    async def __aexit__(self, *_: object) -> None:
+        await self._answer.leave()
 
 
 def _headers(call: Outgoing) -> dict[str, str]:
@@ -280,6 +276,11 @@ class Incoming:
         """Give `take` the body as it comes. Whether `take` wants no more; else that was its end."""
         with map_errors(self.vendor):
             return await self._answer.pour(take)
+
+    async def leave(self) -> None:
+        """Nobody reads on; unless it was read out its connection is closed."""
+        self.left = True
+        await self._answer.leave()
 
     async def rest(self) -> None:
         """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""

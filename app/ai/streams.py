@@ -83,20 +83,24 @@ async def open_actor(
         answer_bytes=limits.answer_bytes,
         on_end=services.traces.of_request(call.request.headers) if services.traces else None,
     )
-    spilled = SpilledLog(
-        services.valkey,
-        app_id=owner.app_id,
-        user_id=owner.user_id,
-        stream_id=place.stream_id,
-        keep_bytes=limits.log_bytes,
-        keep_s=longest_s + readable_s,
-    )
+
+    def spiller() -> Spiller:
+        spilled = SpilledLog(
+            services.valkey,
+            app_id=owner.app_id,
+            user_id=owner.user_id,
+            stream_id=place.stream_id,
+            keep_bytes=limits.log_bytes,
+            keep_s=longest_s + readable_s,
+        )
+        return Spiller(log, spilled)
+
     actor = Actor(
         ctx,
         play,
         kind=kind,
         conversation_id=conversation_id,
-        spiller=Spiller(log, spilled),
+        spiller=spiller,
         release=release,
         stream_s=limits.stream_s,
         resume_grace_s=limits.resume_grace_s,

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from vendors.lane.answer import Answer
@@ -18,8 +18,11 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 @asynccontextmanager
 async def asked(lane: HttpLane, url: str, **fields: Any) -> AsyncIterator[Answer]:
     given = {"method": "POST", "headers": {}, "body": b"question", "connect_s": 5, "repeatable": True, **fields}
-    async with AsyncExitStack() as stack:
-        yield await lane.send(stack, url, **given)
+    answer = await lane.send(url, **given)
+    try:
+        yield answer
+    finally:
+        await answer.leave()
 
 
 async def body(answer: Answer) -> bytes:

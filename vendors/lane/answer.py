@@ -7,6 +7,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
 from streams.pouring import Take
+from streams.tasks import background
 from vendors.lane.errors import BrokenAnswer
 from vendors.lane.inflating import Inflating, inflating
 
@@ -43,6 +44,7 @@ class Answer:
         "_pieces",
         "_pour",
         "_quiet_bytes",
+        "_sending",
         "_unread_bytes",
         "_waiter",
         "begun",
@@ -71,6 +73,7 @@ class Answer:
         self._quiet_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
         self._fault: Exception | None = None
+        self._sending: background[None] | None = None
 
     @property
     def headers(self) -> CIMultiDict[str]:
@@ -107,6 +110,18 @@ class Answer:
                 if stopped:
                     return True
         return False
+
+    def sent_by(self, sending: background[None]) -> None:
+        """Begin to send the body beside the answer, for as long as that is read."""
+        sending.start()
+        self._sending = sending
+
+    async def leave(self) -> None:
+        """Close it, and end what still sends the body."""
+        self.close()
+        if (sending := self._sending) is not None:
+            self._sending = None
+            await sending.stop()
 
     def close(self) -> None:
         """Leave it; unless it is whole its connection is cut at once."""

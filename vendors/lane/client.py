@@ -7,7 +7,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import cache
 
 from aiohappyeyeballs import start_connection
@@ -34,7 +34,6 @@ class HttpLane:
 
     async def send(
         self,
-        stack: AsyncExitStack,
         url: str,
         *,
         method: str,
@@ -43,7 +42,7 @@ class HttpLane:
         connect_s: float,
         repeatable: bool,
     ) -> Answer:
-        """The answer, its head read; left with `stack`, which also owns what still sends the body.
+        """The answer, its head read; it is the caller's to leave.
 
         A connection that was kept may end just as it is used: a `repeatable` request without a byte of an answer
         is then sent once more at once, over a new connection. One that must not be sent twice has a new one to
@@ -57,20 +56,23 @@ class HttpLane:
         head = head_of(method, address, headers, body_bytes=None if whole is None else len(whole))
         if whole is not None and repeatable and (kept := self._pool.take(address.origin)) is not None:
             answer = kept.begin(head, whole)
-            stack.callback(answer.close)
             try:
                 await answer.head()
-            except OSError:
-                if answer.begun:
+            except BaseException as error:
+                answer.close()
+                if answer.begun or not isinstance(error, OSError):
                     raise
             else:
                 return answer
         connection = await self._connect(address.origin, connect_s)
         answer = connection.begin(head, whole)
-        if body is not None and not isinstance(body, bytes):
-            await stack.enter_async_context(background(connection.send_chunks(answer, body)))
-        stack.callback(answer.close)
-        await answer.head()
+        try:
+            if body is not None and not isinstance(body, bytes):
+                answer.sent_by(background(connection.send_chunks(answer, body)))
+            await answer.head()
+        except BaseException:
+            await answer.leave()
+            raise
         return answer
 
     async def _connect(self, origin: Origin, connect_s: float) -> Connection:
