@@ -37,6 +37,27 @@ class Actor:
     `spiller` makes what keeps the log in Valkey, once that is called for.
     """
 
+    __slots__ = (
+        "_grace",
+        "_mailbox",
+        "_over",
+        "_play",
+        "_release",
+        "_resume_grace_s",
+        "_spill",
+        "_spiller",
+        "_spiller_of",
+        "_spilling",
+        "_stream_s",
+        "conversation_id",
+        "ctx",
+        "kind",
+        "log",
+        "outcome",
+        "readable_s",
+        "readers",
+    )
+
     def __init__(
         self,
         ctx: StreamContext,
@@ -56,8 +77,8 @@ class Actor:
         self.log = ctx.log
         self.outcome: asyncio.Future[dict[str, Any] | ServiceError] = asyncio.get_running_loop().create_future()
         """What the play returned or raised, once the last event is there."""
-        self._play = play
-        self._release = release
+        self._play: Play | None = play
+        self._release: Callable[[], Awaitable[None]] | None = release
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
         self.readable_s = readable_s
@@ -86,7 +107,8 @@ class Actor:
     def tell(self, message: Message) -> None:
         if isinstance(message, Attach | Detach):
             self.readers += 1 if isinstance(message, Attach) else -1
-        self._mailbox.tell(message)
+        if not self._over:
+            self._mailbox.tell(message)
 
     async def spilled(self) -> None:
         """Have what was said so far kept where other processes find it, and what follows."""
@@ -101,16 +123,15 @@ class Actor:
         loop = asyncio.get_running_loop()
         deadline = loop.call_later(self._stream_s, self._mailbox.tell, Expire(deadline=True))
         try:
-            self.ctx.say(Start())
             async with background(self._played()) as play:
+                self.ctx.say(Start())
                 await self._attend(play)
             if self._spilling is not None:
                 await asyncio.wait([self._spilling], timeout=_LAST_SPILL_S)
         finally:
             if self._spill is not None:
                 await self._spill.stop()
-            self._over = True
-            self.ctx.forget()
+            self._forget()
             deadline.cancel()
             if self._grace is not None:
                 self._grace.cancel()
@@ -120,6 +141,7 @@ class Actor:
         try:
             outcome = await self._outcome()
             self.ctx.settled = True
+            assert self._release is not None, "the play is over, not the stream"
             await self._release()
         except Exception:
             log.exception("stream.kept_its_place", stream_id=self.stream_id, kind=self.kind)
@@ -131,6 +153,7 @@ class Actor:
 
     async def _outcome(self) -> dict[str, Any] | ServiceError:
         try:
+            assert self._play is not None, "it is played once"
             return await self._play(self.ctx)
         except ServiceError as error:
             return error
@@ -198,6 +221,12 @@ class Actor:
             self._spiller = self._spiller or self._spiller_of()
             self._spill = background(self._spiller.run())
             self._spilling = self._spill.start()
+
+    def _forget(self) -> None:
+        """Let go of what only a running stream needs: its readers may be given what it said for a while yet."""
+        self._over = True
+        self._play = self._release = None
+        self.ctx.forget()
 
     def _begin_grace(self, seconds: float) -> None:
         if self._grace is None:

@@ -16,6 +16,19 @@ from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
 class Answer:
     """One answer, whoever writes it: `strategy` is whose words came last."""
 
+    __slots__ = (
+        "_began",
+        "_ctx",
+        "_cut",
+        "_paragraphs",
+        "_received",
+        "_segments",
+        "_size",
+        "finish_reason",
+        "speaker",
+        "strategy",
+    )
+
     def __init__(self, ctx: StreamContext) -> None:
         self.strategy: Strategy | None = None
         self.speaker: Speaker | None = None

@@ -54,6 +54,26 @@ class Stop(Enum):
 class StreamContext:
     """One stream, as its play sees it."""
 
+    __slots__ = (
+        "about",
+        "answer_bytes",
+        "attempts",
+        "heard_ms",
+        "input",
+        "log",
+        "longest_s",
+        "on_end",
+        "owner",
+        "plays_on",
+        "receipt",
+        "request_id",
+        "resources",
+        "revise",
+        "settled",
+        "stop",
+        "stream_id",
+    )
+
     def __init__(
         self,
         stream_id: str,
@@ -95,7 +115,9 @@ class StreamContext:
 
     def forget(self) -> None:
         """Let go of what only a running stream needs."""
-        self.input = Tape()
+        self.input = _OVER
+        self.attempts = []
+        self.on_end = None
 
     def say(self, event: Event) -> bool:
         """Say `event`: encoded once, kept for readers. Whether they take more: else wait for `room`."""
@@ -113,6 +135,9 @@ class StreamContext:
         if not self.say(event):
             await self.log.room()
 
+
+_OVER = Tape()
+_OVER.end()
 
 OnEnd = Callable[[StreamContext, str, str], None]
 """Takes a stream that has ended, its kind and its outcome. It is quick, and raises nothing."""

@@ -53,6 +53,7 @@ Message = Attach | Detach | Cancel | Spill | Drain | Expire | Played
 class Mailbox:
     """One reader; `tell` never blocks: a full box refuses."""
 
+    __slots__ = ("_messages", "_waiter")
     LIMIT = 256
 
     def __init__(self) -> None:

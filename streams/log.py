@@ -94,6 +94,19 @@ class EventLog:
     was given once it asks for more.
     """
 
+    __slots__ = (
+        "_dropped",
+        "_dropped_end",
+        "_ends",
+        "_frames",
+        "_keep_bytes",
+        "_lag_bytes",
+        "_patient",
+        "_readers",
+        "_writers",
+        "closed",
+    )
+
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
         self._keep_bytes = keep_bytes
         self._lag_bytes = min(lag_bytes, keep_bytes // 2)  # what an attached reader has still to read is kept
@@ -101,8 +114,8 @@ class EventLog:
         self._ends: list[int] = []  # offset of the end of each kept frame, from the stream's first byte
         self._dropped = 0
         self._dropped_end = 0
-        self._readers: set[_Reader] = set()
-        self._patient: set[_Reader] = set()
+        self._readers: list[_Reader] = []
+        self._patient: list[_Reader] = []
         self._writers: list[asyncio.Future[None]] = []
         """Those that wait for room."""
         self.closed = False
@@ -164,7 +177,8 @@ class EventLog:
         when that refuses, or with the end.
         """
         reader = _Reader(self, after, idle_s, push)
-        (self._patient if patiently else self._readers).add(reader)
+        readers = self._patient if patiently else self._readers
+        readers.append(reader)
         try:
             while True:
                 if reader.position < self._dropped:
@@ -179,8 +193,7 @@ class EventLog:
                     yield Ready(reader.position, b"", whole=False)
         finally:
             reader.leave()
-            self._readers.discard(reader)
-            self._patient.discard(reader)
+            readers.remove(reader)
             self._wake_writers()
 
     def ready(self, after: int) -> Ready:

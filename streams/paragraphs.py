@@ -25,6 +25,8 @@ class Paragraphs:
     What could be the beginning of a delimiter, or of a blank paragraph, is held until it is known.
     """
 
+    __slots__ = ("_delimiter", "_held", "_index", "_said")
+
     def __init__(self, delimiter: str) -> None:
         self._delimiter = delimiter
         self._index = 0

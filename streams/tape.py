@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator
 class Tape:
     """Bytes so far, then live, until `end()` or `fail()`. The writer bounds it: what it takes, it keeps."""
 
+    __slots__ = ("_bytes", "_ended", "_error", "_waiters")
+
     def __init__(self) -> None:
         self._bytes = bytearray()
         self._ended = False
         self._error: Exception | None = None
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
         return len(self._bytes)
@@ -72,11 +74,11 @@ class Tape:
 
     async def _change(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self._waiters.append(waiter)
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
+            self._waiters.remove(waiter)
 
     def _wake(self) -> None:
         for waiter in self._waiters:

@@ -26,6 +26,7 @@ Outcome = Literal["won", "failed", "hedged", "canceled"]
 Item = TypeVar("Item")
 T = TypeVar("T")
 Clock = Callable[[], Coroutine[Any, Any, float]]
+_Read = Callable[[], "AsyncGenerator[Item] | _Items[Item]"]
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
 _HELD_ITEMS = 4096
@@ -135,19 +136,18 @@ async def first_success(
     left = list(attempts)
     while left:
         async with AsyncExitStack() as stack:
-            attempt = _Try(left.pop(0), begun)
-            hedge_after_s = attempt.hedge_after_s() if left else None
+            asked = left.pop(0)
+            attempt = _Try(asked, begun)
+            hedge_after_s = asked.gate.hedge_after_s(asked.hedge) if left else None
             if hedge_after_s is None:
-                if await attempt.has_output(stack):
-                    async with aclosing(attempt.items()) as items:
-                        yield attempt.attempt, items
-                    return
+                won = attempt if await attempt.has_output(stack) else None
+                read: _Read[Item] = attempt.items
             else:
-                won, raced = await _race(attempt, left, hedge_after_s, stack)
-                if won is not None:
-                    async with aclosing(raced):
-                        yield won.attempt, raced
-                    return
+                won, read = await _race(attempt, left, hedge_after_s, stack)
+            if won is not None:
+                async with aclosing(read()) as items:
+                    yield won.attempt, items
+                return
     raise AllStrategiesFailed([account for account in begun[already:] if account.outcome == "failed"])
 
 
@@ -169,9 +169,6 @@ class _Try(Generic[Item]):
         self._held_size = 0
         self._rest: AsyncIterator[Item] | None = None
         accounts.append(self._account)
-
-    def hedge_after_s(self) -> float | None:
-        return self.attempt.gate.hedge_after_s(self.attempt.hedge)
 
     async def has_output(self, stack: AsyncExitStack) -> bool:
         """Whether there was output; what is to be closed is `stack`'s. A failure is accounted for."""
@@ -331,7 +328,7 @@ class _Items(Pouring[Item]):
 
 async def _race(
     leader: _Try[Item], left: list[Attempt[Item]], hedge_after_s: float, stack: AsyncExitStack
-) -> tuple[_Try[Item] | None, AsyncGenerator[Item]]:
+) -> tuple[_Try[Item] | None, "_Read[Item]"]:
     """Run `leader`, and beside it the next of `left` when it is late; the first with output wins.
 
     A leader that fails in time leaves `left` as it is.
@@ -344,7 +341,7 @@ async def _race(
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     done, _ = await asyncio.wait([first.output], timeout=hedge_after_s)
     if done or not left[0].gate.take_hedge():
-        return (leader if await first.output else None), first.items()
+        return (leader if await first.output else None), first.items
     second = _Runner(_Try(left.pop(0), leader.accounts))
     await second.begin(stack)
     running = {runner.output: runner for runner in (first, second)}
@@ -355,8 +352,8 @@ async def _race(
             if output.result():
                 for loser in running.values():
                     await loser.lose()
-                return runner.attempt, runner.items()
-    return None, first.items()
+                return runner.attempt, runner.items
+    return None, first.items
 
 
 class _Runner(Generic[Item]):

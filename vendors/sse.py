@@ -18,6 +18,8 @@ class ServerEvent(NamedTuple):
 class SseParser:
     """The event stream format of the HTML standard, §9.2.6; comments, `id` and `retry` are passed over."""
 
+    __slots__ = ("_after_cr", "_begun", "_between", "_data", "_name", "_size", "_tail")
+
     def __init__(self) -> None:
         self._tail = b""
         self._begun = False

@@ -14,7 +14,7 @@ from app.ai.streams import asked_under_key, open_actor, serve, serve_again
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
 from app.endpoint import Call, check_user
 from storage import conversations
-from storage.admission import Found
+from storage.admission import Asked, Found
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import is_id, new_id
 from streams.wire.model import Model
@@ -46,15 +46,14 @@ async def converse(call: Call) -> web.StreamResponse:
     same stream, answered once; the input is not read then.
     """
     value, reader = await read_parameters(call)
-    params = ConverseParams.of(value)
-    await check_user(call)
-    plan = await _plan(call, params)
+    plan, asked = await _planned(call, value)
+    del value  # the stream may last
     opened = await open_actor(
         call,
         partial(play_turn, plan=plan),
         kind="conversation",
         conversation_id=plan.conversation_id,
-        asked=asked_under_key(call, params.model_dump(mode="json")),
+        asked=asked,
     )
     if isinstance(opened, Found):
         return await serve_again(call, opened, pump=discard(reader))
@@ -65,6 +64,12 @@ async def converse(call: Call) -> web.StreamResponse:
         headers={"X-Service-Conversation-Id": plan.conversation_id},
         pump=pump(reader, opened, call.app_limits),
     )
+
+
+async def _planned(call: Call, value: Any) -> tuple[TurnPlan, Asked | None]:
+    params = ConverseParams.of(value)
+    await check_user(call)
+    return await _plan(call, params), asked_under_key(call, params)
 
 
 async def _plan(call: Call, params: ConverseParams) -> TurnPlan:

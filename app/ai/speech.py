@@ -56,7 +56,7 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
-    asked = asked_under_key(call, body.model_dump(mode="json"))
+    asked = asked_under_key(call, body)
     opened = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts", asked=asked)
     if isinstance(opened, Found):
         return await serve_again(call, opened)

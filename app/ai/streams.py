@@ -3,6 +3,7 @@
 import string
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -18,8 +19,9 @@ from app.endpoint import Call, json_response
 from app.services import Services
 from app.state import ARRIVED, WAITED
 from storage import conversations
-from storage.admission import Asked, Found, Place
+from storage.admission import Asked, Found, Place, Places
 from storage.kinds.limits import Limits
+from storage.redis import Valkey
 from storage.spilled import SpilledLog
 from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
@@ -52,11 +54,6 @@ async def open_actor(
     place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
     longest_s = limits.stream_s + _MARGIN_S
     readable_s = limits.readable_s if readable else 0
-
-    async def release() -> None:
-        kept_s = 0 if ctx.stop is Stop.ABORTED else readable_s
-        await services.places.give_back(place, readable_s=kept_s)
-
     try:
         if found := await _take(services, place, limits, longest_s=longest_s):
             return found
@@ -83,31 +80,35 @@ async def open_actor(
         answer_bytes=limits.answer_bytes,
         on_end=services.traces.of_request(call.request.headers) if services.traces else None,
     )
-
-    def spiller() -> Spiller:
-        spilled = SpilledLog(
-            services.valkey,
-            app_id=owner.app_id,
-            user_id=owner.user_id,
-            stream_id=place.stream_id,
-            keep_bytes=limits.log_bytes,
-            keep_s=longest_s + readable_s,
-        )
-        return Spiller(log, spilled)
-
     actor = Actor(
         ctx,
         play,
         kind=kind,
         conversation_id=conversation_id,
-        spiller=spiller,
-        release=release,
+        spiller=partial(_spiller, log, services.valkey, place, limits.log_bytes, longest_s + readable_s),
+        release=partial(_give_back, services.places, place, ctx, readable_s),
         stream_s=limits.stream_s,
         resume_grace_s=limits.resume_grace_s,
         readable_s=readable_s,
     )
     services.supervisor.start(actor)
     return actor
+
+
+async def _give_back(places: Places, place: Place, ctx: StreamContext, readable_s: float) -> None:
+    await places.give_back(place, readable_s=0 if ctx.stop is Stop.ABORTED else readable_s)
+
+
+def _spiller(log: EventLog, valkey: Valkey, place: Place, keep_bytes: int, keep_s: float) -> Spiller:
+    spilled = SpilledLog(
+        valkey,
+        app_id=place.app_id,
+        user_id=place.user_id,
+        stream_id=place.stream_id,
+        keep_bytes=keep_bytes,
+        keep_s=keep_s,
+    )
+    return Spiller(log, spilled)
 
 
 async def _take(services: Services, place: Place, limits: Limits, *, longest_s: float) -> Found | None:
@@ -122,7 +123,7 @@ async def _take(services: Services, place: Place, limits: Limits, *, longest_s: 
         return None
 
 
-def asked_under_key(call: Call, parameters: Any) -> Asked | None:
+def asked_under_key(call: Call, parameters: Model) -> Asked | None:
     """The request's `Idempotency-Key` with a fingerprint of its parameters; none where it has no key."""
     key = call.request.headers.get("Idempotency-Key")
     if key is None:
@@ -130,7 +131,7 @@ def asked_under_key(call: Call, parameters: Any) -> Asked | None:
     if not 1 <= len(key) <= 255 or not _KEY_CHARACTERS.issuperset(key):
         raise InvalidParameter("Idempotency-Key must be 1 to 255 visible ASCII characters")
     path = call.endpoint.path
-    return Asked(sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters)))
+    return Asked(sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json"))))
 
 
 async def serve(
