@@ -6,13 +6,15 @@ from app.admin.streams import STREAM_ROUTES
 from app.ai.conversation import converse
 from app.ai.conversations import ConversationList, ListQuery, delete_conversation, list_conversations
 from app.ai.history import History, HistoryQuery, history
+from app.ai.offers import Offers, offers
 from app.ai.pronunciation import PronunciationReply, pronunciation
-from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, HISTORY, PRONOUNCE, RESUME, SPEAK
+from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, HISTORY, OFFERS, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import TtsRequest, tts
 from app.ai.streams import CancelQuery, cancel_stream, resume
 from app.caller import Access
 from app.dev.docs import docs_routes
 from app.dev.files import FILE_ROUTES
+from app.dev.talk import TALK_ROUTES
 from app.endpoint import Endpoint
 from app.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 
@@ -93,6 +95,15 @@ AI_ROUTES = [
         tag="ai",
         notes=SPEAK,
     ),
+    Endpoint(
+        "GET",
+        "/bp/ai/offers",
+        offers,
+        s2s="/bp/server/user/{user_id}/ai/offers",
+        reply=Offers,
+        tag="ai",
+        notes=OFFERS,
+    ),
 ]
 
 OPERATIONS_ROUTES = [
@@ -108,6 +119,7 @@ INTERFACE: list[Endpoint] = [
     *STREAM_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
+    *TALK_ROUTES,
 ]
 
 ROUTES: list[Endpoint] = [*INTERFACE, *docs_routes(INTERFACE)]

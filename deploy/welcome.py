@@ -14,6 +14,7 @@ _DEVICE = "make-run"
 
 _TEXT = """
 Parley listens on {url}
+Open that in a browser to talk to it.
 The reference of its interface: {url}/docs
 
 export SESSION={session}

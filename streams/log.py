@@ -105,6 +105,8 @@ class EventLog:
         "_readers",
         "_writers",
         "closed",
+        "last_id",
+        "size_bytes",
     )
 
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
@@ -112,6 +114,9 @@ class EventLog:
         self._lag_bytes = min(lag_bytes, keep_bytes // 2)  # what an attached reader has still to read is kept
         self._frames: list[bytes] = []
         self._ends: list[int] = []  # offset of the end of each kept frame, from the stream's first byte
+        self.last_id = 0
+        self.size_bytes = 0
+        """Of all frames, those that are no longer kept too."""
         self._dropped = 0
         self._dropped_end = 0
         self._readers: list[_Reader] = []
@@ -121,10 +126,6 @@ class EventLog:
         self.closed = False
 
     @property
-    def last_id(self) -> int:
-        return self._dropped + len(self._frames)
-
-    @property
     def dropped(self) -> int:
         """The id of the newest event that is no longer kept."""
         return self._dropped
@@ -132,10 +133,6 @@ class EventLog:
     @property
     def kept_bytes(self) -> int:
         return self.size_bytes - self._dropped_end
-
-    @property
-    def size_bytes(self) -> int:
-        return self._ends[-1] if self._ends else self._dropped_end
 
     @property
     def readers(self) -> int:
@@ -221,8 +218,9 @@ class EventLog:
         return False
 
     def _put(self, frame: bytes) -> None:
+        self.last_id += 1
+        end = self.size_bytes = self.size_bytes + len(frame)
         self._frames.append(frame)
-        end = self.size_bytes + len(frame)
         self._ends.append(end)
         if end - self._dropped_end > self._keep_bytes:
             self._drop()

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from actors.pronunciation import AllAccountsFailed
 from actors.receipt import Receipt, Stage
 from app.ai.conversation import ConverseParams
+from app.ai.offers import nothing_offered
 from app.ai.pronunciation import PronunciationParams
 from app.notes import Answer, Notes, Stream
 from app.openapi.events import Digest, UnitPrice
@@ -317,3 +318,5 @@ DELETE_CONVERSATION = Notes(
     ),
     answers={200: Answer("It is gone: `{}`.", "application/json")},
 )
+
+OFFERS = Notes(errors=(nothing_offered(),))

@@ -75,7 +75,7 @@ TAGS = {
     "back; and the streams that live.",
     "files": "Audio and other files behind signed links, which come in answers and events and need no headers.",
     "operations": "For whoever runs the server.",
-    "reference": "This page.",
+    "reference": "This page, and the one to talk to the server.",
 }
 
 HEADERS: dict[str, Any] = {
@@ -107,4 +107,5 @@ PATH_PARAMETERS = {
     "app": "An app of this server.",
     "kind": "A kind of config.",
     "name": "A config's name; `default` where an app has one of the kind.",
+    "part": "A file that the page asks for.",
 }

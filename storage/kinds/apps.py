@@ -16,6 +16,8 @@ class App(Model):
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
     """Of every price in the app's configs."""
     cors: Cors = Cors()
+    playground: bool | None = None
+    """Whether `/` is a page to try the app out, and its users may list its strategies; absent: in development."""
 
 
 APPS = ConfigKind("apps", "App", App, singleton=True)

@@ -63,6 +63,7 @@ async def test_a_turn_cut_in_the_middle(talk: Talk, strategy) -> None:
 
 
 async def test_text_to_speech(talk: Talk, local_vendors: str) -> None:
-    body = {"text": "Hello.", "strategies": ["local"]}
+    wish = {"platform": "local_audio", "need_viseme": False}
+    body = {"text": "Hello.", "strategies": ["local"], "platform_params": [wish]}
     async with talk.post("/bp/ai/audio/tts", json=body) as response:
         check("text-to-speech", await all_events(response))

@@ -1,0 +1,128 @@
+"""What an app offers to those who try it out: its strategies, and what each of them can do."""
+
+from actors.strategies import Broken, Strategy
+from app.dev.talk import playground_shown
+from app.endpoint import Call
+from app.services import Services
+from storage.kinds.apps import APPS
+from storage.kinds.conversation import CONVERSATION
+from storage.kinds.pronunciation import PRONUNCIATION
+from storage.kinds.recognition import RECOGNITION
+from storage.kinds.speech import SPEECH
+from streams.wire.errors import ServiceError
+from streams.wire.model import Model
+
+_ANY_LANGUAGE = "en"
+
+
+class Offer(Model):
+    name: str
+    fault: str | None = None
+    """Why it cannot be asked as it is configured; absent: it can."""
+
+
+class ConversationOffer(Offer):
+    hears: bool
+    """Whether it takes audio."""
+    heard_languages: list[str] | None = None
+    """Language codes that it hears (`en` stands for every `en-…`); absent: any."""
+    speaks: bool
+    """Whether its answers are spoken."""
+    spoken_languages: list[str] | None = None
+    """Language codes that it speaks; absent: any."""
+
+
+class VoiceOffer(Offer):
+    languages: list[str] | None = None
+    """Language codes that it speaks; absent: any."""
+
+
+class PronunciationOffer(Offer):
+    languages: list[str] | None = None
+    """Language codes that it grades; absent: any."""
+
+
+class Offers(Model):
+    title: str
+    """Of the app."""
+    conversation: list[ConversationOffer]
+    speech: list[VoiceOffer]
+    pronunciation: list[PronunciationOffer]
+
+
+async def offers(call: Call) -> Offers:
+    """List what the app offers.
+
+    The names of its strategies and what they can do, for a page where people choose among them. A user may ask
+    where the app's `playground` is on (config `apps`), an app server always.
+    """
+    services, app_id = call.services, call.app_id
+    if call.caller.server_key is None and not playground_shown(services, app_id):
+        raise nothing_offered()
+    configs = services.configs
+    return Offers(
+        title=configs.singleton(APPS, app_id).title,
+        conversation=[_conversation(services, app_id, name) for name in configs.names(CONVERSATION, app_id)],
+        speech=[_voice(services, app_id, name) for name in configs.names(SPEECH, app_id)],
+        pronunciation=[_grader(services, app_id, name) for name in configs.names(PRONUNCIATION, app_id)],
+    )
+
+
+def nothing_offered() -> ServiceError:
+    return ServiceError("this app has no playground", error_type="not_found")
+
+
+def _conversation(services: Services, app_id: str, name: str) -> ConversationOffer:
+    try:
+        [strategy] = services.strategies.conversations(app_id, [name])
+    except ServiceError as error:
+        strategy = Broken(name, error)
+    if isinstance(strategy, Broken):
+        return ConversationOffer(name=name, fault=str(strategy.fault), hears=False, speaks=False)
+    hears, heard = _ear(services, app_id, strategy)
+    speaks, spoken = _mouth(services, app_id, strategy)
+    return ConversationOffer(name=name, hears=hears, heard_languages=heard, speaks=speaks, spoken_languages=spoken)
+
+
+def _ear(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
+    """Whether a strategy can be spoken to, and in which languages."""
+    name = strategy.config.recognition
+    if name is None:
+        return False, None
+    try:
+        languages = services.configs.get(RECOGNITION, app_id, name).value.languages
+        services.strategies.ear(app_id, strategy, language_code=_one_of(languages), prompt=None)
+    except ServiceError:
+        return False, None
+    return True, languages
+
+
+def _mouth(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
+    """Whether the answers of a strategy are spoken, and in which languages."""
+    name = strategy.config.speech
+    if name is None:
+        return False, None
+    offer = _voice(services, app_id, name)
+    return offer.fault is None, offer.languages
+
+
+def _voice(services: Services, app_id: str, name: str) -> VoiceOffer:
+    try:
+        languages = services.configs.get(SPEECH, app_id, name).value.languages
+        services.strategies.voice(app_id, name, {}, language=None)
+    except ServiceError as error:
+        return VoiceOffer(name=name, fault=str(error))
+    return VoiceOffer(name=name, languages=languages)
+
+
+def _grader(services: Services, app_id: str, name: str) -> PronunciationOffer:
+    try:
+        languages = services.configs.get(PRONUNCIATION, app_id, name).value.languages
+        services.strategies.assessors(app_id, name, language=_one_of(languages))
+    except ServiceError as error:
+        return PronunciationOffer(name=name, fault=str(error))
+    return PronunciationOffer(name=name, languages=languages)
+
+
+def _one_of(languages: list[str] | None) -> str:
+    return languages[0] if languages else _ANY_LANGUAGE

@@ -1,0 +1,178 @@
+// What happened inside a request: its events, where the time went, who was asked, and how to ask it by hand.
+
+import { html, useRef, useState } from "../vendor/preact.js";
+
+const SESSION_HEADER = "x-service-session-token";
+const KEY_HEADER = "idempotency-key";
+const MANY = 3; // entries of a list in an event; of more only so many are shown
+
+const STAGES = {
+  admission: "admitted",
+  input: "input complete",
+  stt: "speech recognised",
+  first_token: "first token",
+  first_text: "first text",
+  first_sentence: "first sentence",
+  first_audio: "first audio",
+  total: "end",
+};
+
+/** `run`: `{request, streamId, events, resumed, digest}`, or null before the first request. */
+export function Inside({ run }) {
+  const [open, setOpen] = useState(false);
+  return html`
+    <details class="inside" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>Look inside</summary>
+      ${open && (run ? html`<${Run} run=${run} />` : html`<p>Nothing has been asked yet.</p>`)}
+    </details>
+  `;
+}
+
+function Run({ run }) {
+  const end = contentOf(run, "end");
+  return html`
+    <p class="inside-facts">
+      ${run.streamId && html`<span>Stream <code>${run.streamId}</code></span>`}
+      ${run.resumed.length > 0 && html`<span>${resumedLine(run.resumed)}</span>`}
+      ${run.digest && html`<strong class=${`digest-${run.digest}`}>Digest ${run.digest}</strong>`}
+    </p>
+    ${end?.latency_ms && html`<${Latency} latency=${end.latency_ms} />`}
+    <${Attempts} run=${run} end=${end} />
+    <${Events} run=${run} />
+    <${Curl} request=${run.request} />
+  `;
+}
+
+const contentOf = (run, name) => run.events.findLast((event) => event.name === name)?.content;
+
+const resumedLine = (ids) =>
+  `Resumed ${ids.length === 1 ? "once" : `${ids.length} times`}, after event ${ids.join(", ")}`;
+
+/** Marks in milliseconds from the arrival of the request; what lies between two is the later one's stage. */
+function Latency({ latency }) {
+  const marks = Object.entries(latency).filter(([stage]) => stage in STAGES);
+  marks.sort(([, one], [, other]) => one - other);
+  const spent = marks.map(([stage, ms], at) => ({ stage, ms, length: ms - (marks[at - 1]?.[1] ?? 0) }));
+  return html`
+    <figure class="latency" aria-labelledby="latency-title">
+      <figcaption class="inside-title" id="latency-title">Latency</figcaption>
+      <div class="latency-bar" aria-hidden="true">
+        ${spent.map(({ stage, length }) => html`<i class=${`stage-${stage}`} style=${{ flexGrow: length }} />`)}
+      </div>
+      <ol>
+        ${spent.map(
+          ({ stage, ms, length }) => html`
+            <li><i class=${`stage-${stage}`} aria-hidden="true" />${STAGES[stage]}: ${ms} ms (+${length})</li>
+          `,
+        )}
+      </ol>
+      ${"overhead" in latency && html`<p>The server's own time before the first output: ${latency.overhead} ms</p>`}
+    </figure>
+  `;
+}
+
+function Attempts({ run, end }) {
+  const failed = contentOf(run, "error")?.error.extra?.attempts ?? [];
+  const lines = failed.map(
+    ({ strategy, stage, message, elapsed_ms }) => `${strategy} (${stage}) failed after ${elapsed_ms} ms: ${message}`,
+  );
+  if (run.events.some(({ name }) => name === "assistant_output_restart")) {
+    lines.push("an answer broke off and another strategy began anew");
+  }
+  const asked = parametersOf(run.request.body).strategies ?? [];
+  if (end?.strategy) {
+    const passed = asked.slice(0, Math.max(0, asked.indexOf(end.strategy)));
+    lines.push(...passed.map((name) => `${name} did not give the answer`), `${end.strategy} answered`);
+  }
+  if (end?.speech) lines.push(`the voice stopped at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
+  if (lines.length === 0) return null;
+  return html`
+    <p class="inside-title" id="attempts-title">Attempts</p>
+    <ol aria-labelledby="attempts-title">${lines.map((line) => html`<li>${line}</li>`)}</ol>
+  `;
+}
+
+/** The JSON object that a body begins with; text or audio stands right behind it. */
+function parametersOf(body) {
+  for (let at = body?.indexOf("}") ?? -1; at >= 0; at = body.indexOf("}", at + 1)) {
+    try {
+      return JSON.parse(body.slice(0, at + 1));
+    } catch {
+      // this brace closed an inner object
+    }
+  }
+  return {};
+}
+
+function Events({ run }) {
+  return html`
+    <div class="inside-table" role="region" aria-label="List of events" tabindex="0">
+      <table>
+        <caption>Events</caption>
+        <thead>
+          <tr>${["Id", "After", "Event", "Content"].map((title) => html`<th scope="col">${title}</th>`)}</tr>
+        </thead>
+        <tbody>
+          ${run.events.map(
+            ({ id, name, at_ms, content }) => html`
+              <tr class=${run.resumed.includes(id) ? "resumed" : ""}>
+                <td>${id ?? "none"}</td>
+                <td>${Math.round(at_ms)} ms</td>
+                <td>${name}</td>
+                <td><code>${JSON.stringify(content, shortened)}</code></td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+function shortened(key, value) {
+  if (key === "audio" && typeof value === "string") return `${Math.floor((value.length * 3) / 4)} bytes`;
+  if (Array.isArray(value) && value.length > MANY) {
+    return [...value.slice(0, MANY), `and ${value.length - MANY} more`];
+  }
+  return value;
+}
+
+function Curl({ request }) {
+  const shown = useRef(null);
+  const [told, setTold] = useState("");
+  const spoken = parametersOf(request.body).type === "audio";
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(shown.current.textContent);
+      setTold("Copied");
+    } catch {
+      getSelection().selectAllChildren(shown.current); // only secure addresses may write to the clipboard
+      setTold("Selected: copy it with your keyboard");
+    }
+  };
+  return html`
+    <pre class="curl" tabindex="0" role="region" aria-label="The request as curl">
+      <code ref=${shown}>${curlLine(request)}</code>
+    </pre>
+    ${spoken && html`<p>The audio is shortened here: put your own in its place.</p>`}
+    <p class="inside-facts">
+      <button type="button" class="secondary" onClick=${copy}>Copy as curl</button>
+      <span aria-live="polite">${told}</span>
+    </p>
+  `;
+}
+
+/** The request as a shell would make it; the session's token is left to the variable TOKEN. */
+export function curlLine({ method, url, headers = {}, body }) {
+  const usual = method === (body ? "POST" : "GET");
+  const lines = [`curl -N ${usual ? "" : `-X ${method} `}${quoted(new URL(url, location.href).href)}`];
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.toLowerCase() === KEY_HEADER) continue; // by hand it is asked anew
+    const secret = name.toLowerCase() === SESSION_HEADER;
+    lines.push(`-H ${secret ? `"${name}: $TOKEN"` : quoted(`${name}: ${value}`)}`);
+  }
+  if (body) lines.push(`--data-binary ${quoted(body)}`);
+  return lines.join(" \\\n  ");
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;

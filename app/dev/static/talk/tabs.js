@@ -1,0 +1,42 @@
+// Tabs: one panel at a time, chosen by pointer or arrow keys.
+
+import { html, useRef } from "../vendor/preact.js";
+
+/** `tabs`: `[{id, title, panel}]`. Panels that are not shown keep their state. */
+export function Tabs({ tabs, shown, onShow }) {
+  const list = useRef(null);
+
+  const onKeyDown = (event) => {
+    const at = tabs.findIndex(({ id }) => id === shown);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const { id } = tabs[(to + tabs.length) % tabs.length];
+    onShow(id);
+    list.current.querySelector(`#tab-${id}`).focus();
+  };
+
+  return html`
+    <div role="tablist" aria-label="What to try" ref=${list} onKeyDown=${onKeyDown}>
+      ${tabs.map(
+        ({ id, title }) => html`<button
+          key=${id}
+          type="button"
+          role="tab"
+          id=${`tab-${id}`}
+          aria-controls=${`panel-${id}`}
+          aria-selected=${id === shown ? "true" : "false"}
+          tabindex=${id === shown ? 0 : -1}
+          onClick=${() => onShow(id)}
+        >
+          ${title}
+        </button>`,
+      )}
+    </div>
+    ${tabs.map(
+      ({ id, panel }) => html`<div key=${id} role="tabpanel" id=${`panel-${id}`} aria-labelledby=${`tab-${id}`} hidden=${id !== shown}>
+        ${panel}
+      </div>`,
+    )}
+  `;
+}

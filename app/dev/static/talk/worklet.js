@@ -1,0 +1,79 @@
+// Runs beside the page: turns what the microphone gives into 16-bit samples of the rate that is wanted.
+
+const BLOCK = 1_200; // samples: 75 ms, and a multiple of 3 bytes
+const PHASES = 128; // places between two samples for which the filter is known
+const ZEROS = 12; // zero crossings of the filter on each side
+
+/** A windowed sinc at `PHASES` places between two samples: what is too high for the new rate is taken out. */
+function filters(step) {
+  const cut = 0.92 / Math.max(1, step);
+  const reach = Math.ceil(ZEROS / cut);
+  return Array.from({ length: PHASES }, (_, phase) => {
+    const taps = Float32Array.from({ length: 2 * reach }, (_, tap) => {
+      const x = tap - reach + 1 - phase / PHASES;
+      const sinc = x === 0 ? 1 : Math.sin(Math.PI * cut * x) / (Math.PI * cut * x);
+      return Math.abs(x) < reach ? cut * sinc * Math.cos((Math.PI * x) / (2 * reach)) ** 2 : 0;
+    });
+    const sum = taps.reduce((total, tap) => total + tap, 0);
+    return taps.map((tap) => tap / sum);
+  });
+}
+
+class Pcm extends AudioWorkletProcessor {
+  #step;
+  #filters;
+  #input = new Float32Array(0); // what the filter has still to see
+  #at = 0; // place of the next sample in it
+  #block = new Int16Array(BLOCK);
+  #filled = 0;
+  #loudest = 0;
+
+  constructor({ processorOptions }) {
+    super();
+    this.#step = sampleRate / processorOptions.rate;
+    this.#filters = filters(this.#step);
+    this.port.onmessage = () => {
+      this.#send();
+      this.port.postMessage({ samples: null });
+    };
+  }
+
+  process([input]) {
+    if (input.length > 0) this.#take(input[0]);
+    return true;
+  }
+
+  #take(channel) {
+    const joined = new Float32Array(this.#input.length + channel.length);
+    joined.set(this.#input);
+    joined.set(channel, this.#input.length);
+    const taps = this.#filters[0].length;
+    let at = this.#at;
+    for (; Math.floor(at) + taps <= joined.length; at += this.#step) {
+      const from = Math.floor(at);
+      const filter = this.#filters[Math.floor((at - from) * PHASES)];
+      let sample = 0;
+      for (let tap = 0; tap < taps; tap += 1) sample += joined[from + tap] * filter[tap];
+      this.#put(sample);
+    }
+    const used = Math.min(Math.floor(at), joined.length);
+    this.#input = joined.slice(used);
+    this.#at = at - used;
+  }
+
+  #put(sample) {
+    const clipped = Math.max(-1, Math.min(1, sample));
+    this.#loudest = Math.max(this.#loudest, Math.abs(clipped));
+    this.#block[this.#filled] = Math.round(clipped * 0x7fff);
+    this.#filled += 1;
+    if (this.#filled === BLOCK) this.#send();
+  }
+
+  #send() {
+    if (this.#filled === 0) return;
+    this.port.postMessage({ samples: this.#block.slice(0, this.#filled), level: this.#loudest });
+    [this.#filled, this.#loudest] = [0, 0];
+  }
+}
+
+registerProcessor("pcm", Pcm);

@@ -1,0 +1,219 @@
+"""The page to talk to the server, and what it is offered: as a browser gets them, where they are shown at all."""
+
+import hashlib
+import json  # noqa: TID251 - a reader of its own
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.accounts.tokens import make_server_token
+from app.dev.pages import STATIC
+from app.settings import Settings
+from tests.app.reference import check
+from tests.servers import SERVER_KEY, Server
+
+OFFERS = "/bp/ai/offers"
+VENDORED = sorted((STATIC / "vendor").glob("*.json"), key=lambda path: path.name)
+TYPES = {"css": "text/css", "js": "text/javascript"}
+IN_PRODUCTION = pytest.mark.parametrize("settings", ["production"], indirect=True)
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    return replace(settings, env=getattr(request, "param", settings.env))
+
+
+async def get(server: Server, path: str, **headers: str) -> tuple[int, Any]:
+    async with server.http.get(server.url + path, headers=headers) as response:
+        answer = await response.read()
+        return response.status, json.loads(answer) if response.content_type == "application/json" else answer
+
+
+async def offers(server: Server) -> tuple[int, Any]:
+    _, token = await server.login()
+    return await get(server, OFFERS, **{"X-Service-Session-Token": token})
+
+
+async def is_hidden(server: Server, *paths: str) -> bool:
+    """Whether the server answers as it does where nothing is."""
+    nothing = await get(server, "/nothing")
+    return [await get(server, path) for path in paths] == [nothing] * len(paths) and nothing[0] == 404
+
+
+async def put(server: Server, kind: str, name: str, value: dict[str, Any], app_id: str = "default") -> None:
+    await server.services.configs.put(app_id, kind, name, value, author="test")
+
+
+async def test_the_page_may_load_and_ask_nothing_but_this_server(server: Server) -> None:
+    async with server.http.get(f"{server.url}/") as response:
+        assert (response.status, response.content_type) == (200, "text/html")
+        policy = dict(rule.split(" ", 1) for rule in response.headers["Content-Security-Policy"].split("; "))
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        page = await response.text()
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data:",
+        "media-src": "'self' blob:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert not re.search(r"<style|<script(?! type=\"module\" src=)|\s(?:on\w+|style)=|https?:", page)
+
+
+async def test_all_that_the_page_is_made_of_is_there(server: Server) -> None:
+    """Modules, and what they import, each with its type: a browser runs no other."""
+    _, page = await get(server, "/")
+    found = re.findall(r'(?:src|href)="(static/[^"]+)"', page.decode())
+    assert {"static/talk/page.js", "static/talk/style.css"} <= set(found)
+    for path in found:  # it grows meanwhile
+        async with server.http.get(f"{server.url}/{path}") as response:
+            assert response.status == 200, path
+            kind = TYPES[path.rpartition(".")[2]]
+            assert response.content_type == kind
+            text = await response.text()
+        if kind == "text/javascript":
+            folder = path.rpartition("/")[0]
+            for name in re.findall(r'(?:from|new URL\()\s?"(\.{0,2}[\w./-]+\.js)"', text):
+                one = (
+                    f"static/vendor/{name[10:]}"
+                    if name.startswith("../vendor/")
+                    else f"{folder}/{name.removeprefix('./')}"
+                )
+                found += [one] if one not in found else []
+    assert {"static/talk/worklet.js", "static/talk/stream.js", "static/vendor/eventsource-parser.js"} <= set(found)
+
+
+async def test_a_part_that_has_not_changed_is_not_sent_again(server: Server) -> None:
+    for path in ("/", "/static/talk/page.js", "/static/vendor/pico.css"):
+        async with server.http.get(server.url + path) as response:
+            tag = response.headers["ETag"]
+        assert await get(server, path, **{"If-None-Match": tag}) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "talk/nothing.js",
+        "talk/index.html",
+        "vendor/preact.json",
+        "scalar.js",
+        "talk",
+        "talk/..%2f..%2fdocs.py",
+        "%2e%2e/docs.py",
+    ],
+)
+async def test_nothing_else_is_served(server: Server, part: str) -> None:
+    assert await is_hidden(server, f"/static/{part}")
+
+
+@pytest.mark.parametrize("told", VENDORED, ids=lambda path: path.stem)
+def test_what_others_wrote_is_the_file_of_its_package(told) -> None:
+    package = json.loads(told.read_text())
+    [kept] = [path for path in told.parent.glob(f"{told.stem}.*") if path.suffix in {".js", ".css"}]
+    assert hashlib.sha256(kept.read_bytes()).hexdigest() == package["sha256"]
+    assert package.keys() == {"package", "version", "file", "sha256", "licence"}
+    licence = re.search(r"\S+\.LICENSE\.txt", package["licence"])
+    assert licence
+    assert (told.parent / licence[0]).stat().st_size > 1000
+
+
+def test_everything_that_others_wrote_says_where_it_is_from() -> None:
+    kept = {path.stem for path in (STATIC / "vendor").iterdir() if path.suffix in {".js", ".css"}}
+    assert kept == {path.stem for path in VENDORED}
+    assert {"preact", "eventsource-parser", "pico"} <= kept
+
+
+@IN_PRODUCTION
+async def test_in_production_there_is_no_page_unless_an_app_wants_it(server: Server) -> None:
+    parts = ("/", "/static/talk/page.js", "/static/vendor/preact.js")
+    assert await is_hidden(server, *parts)
+    assert (await offers(server))[0] == 404
+    await put(server, "apps", "default", {"title": "Shown", "playground": True})
+    assert [(await get(server, part))[0] for part in parts] == [200, 200, 200]
+    status, told = await offers(server)
+    assert (status, told["title"]) == (200, "Shown")
+
+
+async def test_an_app_may_have_no_page_in_development_either(server: Server) -> None:
+    await put(server, "apps", "default", {"title": "Hidden", "playground": False})
+    assert await is_hidden(server, "/", "/static/talk/page.js")
+    status, told = await offers(server)
+    assert (status, told["error"]["error_type"]) == (404, "not_found")
+
+
+@IN_PRODUCTION
+async def test_each_app_is_asked_for_its_own(server: Server) -> None:
+    await put(server, "apps", "default", {"playground": True}, app_id="other")
+    assert await is_hidden(server, "/", "/?app=default", "/?app=unknown", "/?app=")
+    for path in ("/?app=other", "/static/talk/page.js"):
+        assert (await get(server, path))[0] == 200
+
+
+async def test_offers_tell_what_each_strategy_can_do(server: Server) -> None:
+    for name, platform in (("words", "vendor_b_llm"), ("sound", "vendor_b_audio"), ("azure", "vendor_a_audio")):
+        account = {"platform": platform, "base_url": "http://127.0.0.1:9", "api_key": "sk-test"}
+        await put(server, "vendor_accounts", name, account)
+    chat = {"account": "words", "model": "gpt-4o-mini"}
+    await put(server, "recognition", "english", {"account": "sound", "model": "whisper-1", "languages": ["en"]})
+    await put(
+        server, "speech", "german", {"account": "sound", "model": "tts-1", "voice": "alloy", "languages": ["de-DE"]}
+    )
+    await put(
+        server, "pronunciation", "azure", {"accounts": [{"account": "azure"}], "languages": ["en-US", "fr-FR"]}
+    )
+    await put(server, "conversation", "whole", {"chat": chat, "recognition": "english", "speech": "german"})
+    await put(server, "conversation", "typed", {"chat": chat})
+    await put(server, "conversation", "mute", {"chat": chat, "recognition": "gone", "speech": "gone"})
+    await put(server, "conversation", "broken", {"chat": {"account": "nobody"}})
+    status, told = await offers(server)
+    assert (status, told["title"]) == (200, "Development")
+    found = {kind: {one["name"]: one for one in told[kind]} for kind in ("conversation", "speech", "pronunciation")}
+    assert found["conversation"]["whole"] == {
+        "name": "whole",
+        "hears": True,
+        "heard_languages": ["en"],
+        "speaks": True,
+        "spoken_languages": ["de-DE"],
+    }
+    assert found["conversation"]["typed"] == {"name": "typed", "hears": False, "speaks": False}
+    assert found["conversation"]["mute"] == {"name": "mute", "hears": False, "speaks": False}
+    fault = found["conversation"]["broken"].pop("fault")
+    assert found["conversation"]["broken"] == {"name": "broken", "hears": False, "speaks": False}
+    assert fault == "config_invalid: vendor_accounts nobody does not exist"
+    assert found["speech"]["german"] == {"name": "german", "languages": ["de-DE"]}
+    assert found["pronunciation"]["azure"] == {"name": "azure", "languages": ["en-US", "fr-FR"]}
+
+
+async def test_strategies_of_missing_engines_are_told_as_broken(server: Server) -> None:
+    _, told = await offers(server)
+    for kind in ("conversation", "speech", "pronunciation"):
+        [local] = [one for one in told[kind] if one["name"] == "local"]
+        assert local["fault"].startswith("config_invalid: vendor_accounts local-"), kind
+
+
+@IN_PRODUCTION
+async def test_an_app_server_may_always_ask_what_its_app_offers(server: Server) -> None:
+    uid, _ = await server.login()
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    status, told = await get(server, f"/bp/server/user/{uid}/ai/offers", **{"X-Service-Auth-Token": token})
+    assert status == 200
+    assert {one["name"] for one in told["conversation"]} == {"local", "scripted", "scripted-text"}
+
+
+async def test_offers_are_those_that_the_reference_tells_of(server: Server) -> None:
+    _, document = await get(server, "/openapi.json")
+    responses = document["paths"][OFFERS]["get"]["responses"]
+    _, told = await offers(server)
+    check(document, responses["200"]["content"]["application/json"]["schema"], told)
+    assert "404" in responses
+
+
+async def test_offers_need_a_session(server: Server) -> None:
+    status, told = await get(server, OFFERS)
+    assert (status, told["error"]["error_type"]) == (400, "account.invalid_session")
