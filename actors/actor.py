@@ -10,7 +10,7 @@ from actors.context import Stop, StreamContext
 from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Played, Spill
 from actors.report import report_crash, report_end
 from actors.spiller import Spiller
-from streams.events import End, Event, Failed, Start, encode, error_content
+from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
 from streams.tasks import background
 from streams.wire.codec import now_ms
 from streams.wire.errors import ServiceError, Unavailable
@@ -170,7 +170,10 @@ class Actor:
             return Failed(error_content(outcome))
         self._report("canceled" if outcome.get("finish_reason") == "canceled" else "end")
         receipt = self.ctx.receipt
-        return End({**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms})
+        told = {**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms}
+        if failed := [account.told() for account in self.ctx.attempts if account.outcome == "failed"]:
+            told["attempts"] = attempts_content(failed)
+        return End(told)
 
     def _report(self, outcome: str, **fields: Any) -> None:
         report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)

@@ -239,8 +239,13 @@ def error_content(error: ServiceError) -> dict[str, Any]:
     """An error as events tell it: words in their underscore form, and whether asking again may help."""
     extra = {"retryable": error.retryable, **error.extra}
     if attempts := extra.get("attempts"):
-        extra["attempts"] = [{**attempt, **_underscored(**attempt)} for attempt in attempts]
+        extra["attempts"] = attempts_content(attempts)
     return {**_underscored(error.error_type, str(error)), "extra": extra}
+
+
+def attempts_content(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Attempts that failed, as events tell them."""
+    return [{**attempt, **_underscored(**attempt)} for attempt in attempts]
 
 
 def _underscored(error_type: str, message: str, **_: Any) -> dict[str, str]:

@@ -9,7 +9,7 @@ from app.ai.conversation import ConverseParams
 from app.ai.offers import nothing_offered
 from app.ai.pronunciation import PronunciationParams
 from app.notes import Answer, Notes, Stream
-from app.openapi.events import Digest, UnitPrice
+from app.openapi.events import Digest, FailedAttempt, UnitPrice
 from streams.events import (
     AssistantOutputAudio,
     AssistantOutputAudioChunk,
@@ -57,6 +57,8 @@ class StreamEnd(Model):
     latency_ms: dict[Stage | Literal["overhead"], int]
     """Milliseconds from the arrival of the request to each stage that was reached. `overhead` is a duration: the
     server's own time before the first output."""
+    attempts: list[FailedAttempt] | None = None
+    """What was asked in vain before, where anything was."""
 
 
 class ConversationEnd(StreamEnd):

@@ -21,6 +21,9 @@ async def test_the_next_strategy_answers_when_one_fails_before_its_first_output(
     seen = await talk.turn("Hello", "bad", "good")
     assert seen[-1].name == "end", seen[-1]
     assert seen[-1].content["strategy"] == "good"
+    [failed] = seen[-1].content["attempts"]
+    assert (failed["strategy"], failed["stage"], failed["error_type"]) == ("bad", "llm", "backend_unavailable")
+    assert failed["message"].startswith("backend_unavailable: vendor_b_llm ")
     assert [segment["text"] for segment in named(seen, "assistant_output_content_segment")] == ["Here I am"]
 
 
@@ -33,6 +36,8 @@ async def test_unknown_and_broken_strategies_are_failed_attempts_beside_a_sound_
     )
     seen = await talk.turn("Hello", "unknown", "broken", "good")
     assert seen[-1].content["strategy"] == "good"
+    assert [failed["strategy"] for failed in seen[-1].content["attempts"]] == ["unknown", "broken"]
+    assert "attempts" not in (await talk.turn("Hello", "good"))[-1].content
 
 
 async def test_all_failed_tells_each_attempt_and_keeps_the_users_words(talk: Talk, strategy) -> None:

@@ -72,18 +72,14 @@ function Latency({ latency }) {
 }
 
 function Attempts({ run, end }) {
-  const failed = contentOf(run, "error")?.error.extra?.attempts ?? [];
+  const failed = contentOf(run, "error")?.error.extra?.attempts ?? end?.attempts ?? [];
   const lines = failed.map(
     ({ strategy, stage, message, elapsed_ms }) => `${strategy} (${stage}) failed after ${elapsed_ms} ms: ${message}`,
   );
   if (run.events.some(({ name }) => name === "assistant_output_restart")) {
     lines.push("an answer broke off and another strategy began anew");
   }
-  const asked = parametersOf(run.request.body).strategies ?? [];
-  if (end?.strategy) {
-    const passed = asked.slice(0, Math.max(0, asked.indexOf(end.strategy)));
-    lines.push(...passed.map((name) => `${name} did not give the answer`), `${end.strategy} answered`);
-  }
+  if (end?.strategy) lines.push(`${end.strategy} answered`);
   if (end?.speech) lines.push(`the voice stopped at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
   if (lines.length === 0) return null;
   return html`
