@@ -73,12 +73,11 @@ class Answer:
     def _take(self, item: ChatItem) -> bool:
         """Whether more may come now."""
         room = True
-        match item:
-            case TextDelta(text):
-                for piece in self._paragraphs.feed(self._bounded(text)):
-                    room = self._give(piece)
-            case Finish(reason):
-                self.finish_reason = reason
+        if isinstance(item, TextDelta):
+            for piece in self._paragraphs.feed(self._bounded(item.text)):
+                room = self._give(piece)
+        elif isinstance(item, Finish):
+            self.finish_reason = item.reason
         return room and not self._cut
 
     def _bounded(self, text: str) -> str:

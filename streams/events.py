@@ -13,9 +13,12 @@ from streams.wire.errors import ServiceError
 FinishReason = Literal["stop", "length", "content_filter", "canceled"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event(ABC):
-    """`content` is what stands under `content` in the event's JSON."""
+    """`content` is what stands under `content` in the event's JSON.
+
+    Not frozen, nor is what becomes one: that would cost a delta as much as encoding it. Nothing changes them.
+    """
 
     name: ClassVar[str]
 
@@ -27,7 +30,7 @@ class Event(ABC):
         return b""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Start(Event):
     """First event of every stream."""
 
@@ -37,7 +40,7 @@ class Start(Event):
         return "start"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UserInput(Event):
     """What the user said: the text as sent, or what was recognised."""
 
@@ -48,7 +51,7 @@ class UserInput(Event):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputChunk(Event):
     """A piece of paragraph `index` of the reply."""
 
@@ -63,7 +66,7 @@ class AssistantOutputChunk(Event):
         return self.text.encode()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputContentSegment(Event):
     """The whole text of paragraph `index`, after its chunks."""
 
@@ -75,7 +78,7 @@ class AssistantOutputContentSegment(Event):
         return {"index": self.index, "text": self.text}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputRestart(Event):
     """The answer was cut and is written anew: all with an index from `from_index` on is void."""
 
@@ -86,7 +89,7 @@ class AssistantOutputRestart(Event):
         return {"from_index": self.from_index}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FirstSentenceEnabled(Event):
     """Once, directly before the first audio of a conversation."""
 
@@ -96,7 +99,7 @@ class FirstSentenceEnabled(Event):
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputAudioChunk(Event):
     """Audio of paragraph `index`, in order. The first of an index tells what it is."""
 
@@ -113,7 +116,7 @@ class AssistantOutputAudioChunk(Event):
         return self.audio
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputAudio(Event):
     """Where the stored audio of paragraph `index` is."""
 
@@ -129,7 +132,7 @@ class AssistantOutputAudio(Event):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssistantOutputViseme(Event):
     """Mouth shapes of paragraph `index`, no later than their audio; `estimated` ones come once, behind it."""
 
@@ -142,7 +145,7 @@ class AssistantOutputViseme(Event):
         return {"index": self.index, **_visemes(self.visemes, estimated=self.estimated)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AudioChunk(Event):
     """A piece of text-to-speech audio; the pieces joined are one file. The first tells what it is."""
 
@@ -158,7 +161,7 @@ class AudioChunk(Event):
         return self.audio
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VisemeEvent(Event):
     """Mouth shapes of text-to-speech, no later than their audio; `estimated` ones come once, behind it."""
 
@@ -170,7 +173,7 @@ class VisemeEvent(Event):
         return _visemes(self.visemes, estimated=self.estimated)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Audio(Event):
     """Where the stored audio of a text-to-speech stream is, and what it cost."""
 
@@ -189,7 +192,7 @@ class Audio(Event):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class End(Event):
     """Last event of a good stream: what came of it."""
 
@@ -200,7 +203,7 @@ class End(Event):
         return self.receipt
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failed(Event):
     """Last event of a stream that failed. The words of errors stand in their underscore form."""
 

@@ -57,18 +57,17 @@ class _Reader:
         finally:
             self.waiter = None
 
-    def wake(self) -> None:
-        """There are new frames: pushed, or given to who waits."""
+    def wake(self, frame: bytes) -> None:
+        """There is a new frame: it is pushed where it is all that is missing, or given to who waits."""
         waiter = self.waiter
         if waiter is None or waiter.done():
             return
         log = self._log
-        if self._push is not None and not log.closed and self.position >= log.dropped:
-            ready = log.ready(self.position)
-            if self._push(ready.frames):
-                self._waiting_since = self._loop.time()
-                log.taken(self, ready.last_id)
-                return
+        last_id = log.last_id
+        if self._push is not None and self.position == last_id - 1 and not log.closed and self._push(frame):
+            self._waiting_since = self._loop.time()
+            log.taken(self, last_id)
+            return
         waiter.set_result(True)
 
     def leave(self) -> None:
@@ -224,7 +223,10 @@ class EventLog:
         self._ends.append(end)
         if end - self._dropped_end > self._keep_bytes:
             self._drop()
-        self._wake()
+        for reader in self._readers:
+            reader.wake(frame)
+        for reader in self._patient:
+            reader.wake(frame)
 
     def _drop(self) -> None:
         # an eighth at a time: taking from a list's front costs as much as what stays
@@ -238,9 +240,3 @@ class EventLog:
 
     def _end_of(self, position: int) -> int:
         return self._ends[position - self._dropped - 1] if position > self._dropped else self._dropped_end
-
-    def _wake(self) -> None:
-        for reader in self._readers:
-            reader.wake()
-        for reader in self._patient:
-            reader.wake()

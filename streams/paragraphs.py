@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """A piece of paragraph `index`."""
 
@@ -11,7 +11,7 @@ class Piece:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Close:
     """Paragraph `index` is whole: `text` is all of it, without the delimiter."""
 
@@ -43,6 +43,9 @@ class Paragraphs:
         return self._index
 
     def feed(self, delta: str) -> list[Piece | Close]:
+        if self._said and delta and not self._held and self._delimiter[0] not in delta:
+            self._said.append(delta)
+            return [Piece(self._index, delta)]  # as most deltas are
         *whole, tail = (self._held + delta).split(self._delimiter)
         out: list[Piece | Close] = []
         for text in whole:

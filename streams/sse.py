@@ -7,6 +7,7 @@ from contextlib import aclosing
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOL_SOCKET
 
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http import StreamWriter
 from aiohttp.web import BaseRequest, StreamResponse
 from aiohttp_sse import EventSourceResponse
@@ -43,7 +44,8 @@ class EventStream(EventSourceResponse):
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
         self._connection: StreamConnection | None = None
-        self._begun = False
+        self._protocol: BaseProtocol | None = None
+        self._chunked = False
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         if not self.prepared:
@@ -67,7 +69,7 @@ class EventStream(EventSourceResponse):
                         await self.write_eof(ready.frames)
                     else:
                         await self.write(ready.frames or encode_ping(now_ms()))
-                        self._begun = True
+                        self._begin_to_push()
                     watch.done()
             watch.begin()
             await self.write_eof()  # unless it went with the last events
@@ -82,19 +84,22 @@ class EventStream(EventSourceResponse):
             watch.stop()
             departure.stop()
 
+    def _begin_to_push(self) -> None:
+        if self._protocol is None and isinstance(writer := self._payload_writer, StreamWriter):
+            self._protocol, self._chunked = writer.protocol, writer.chunked
+
     def _push(self, frames: bytes) -> bool:
         """Write `frames` at once, as one chunk, unless much of what was written before is still on its way.
 
         It is `write` without a task. The head goes out with the first write.
         """
-        writer = self._payload_writer
-        if not self._begun or not isinstance(writer, StreamWriter):
+        protocol = self._protocol
+        if protocol is None or protocol.writing_paused:
             return False
-        protocol = writer.protocol
         transport = protocol.transport
-        if transport is None or transport.is_closing() or protocol.writing_paused:
+        if transport is None or transport.is_closing():
             return False
-        transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if writer.chunked else frames)
+        transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if self._chunked else frames)
         return True
 
     def _set_socket(self, transport: asyncio.Transport) -> None:

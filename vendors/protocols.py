@@ -18,7 +18,7 @@ class ChatMessage:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TextDelta:
     text: str
 
