@@ -1,6 +1,10 @@
 """Logs: one JSON object a line on standard output, what libraries say too."""
 
+import asyncio
+import atexit
 import logging
+import sys
+from typing import BinaryIO
 
 import structlog
 from structlog.typing import EventDict
@@ -26,10 +30,36 @@ def configure(*, level: str) -> None:
             structlog.processors.JSONRenderer(serializer=lambda line, **_: dumps(line, default=str)),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.BytesLoggerFactory(),
+        logger_factory=lambda *_: _Lines(sys.stdout.buffer),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
+
+
+class _Lines:
+    """Writes lines; those of one turn of the event loop together."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._unwritten: list[bytes] = []
+        atexit.register(self._write)  # where the loop ended before its next turn
+
+    def msg(self, line: bytes) -> None:
+        self._unwritten.append(line + b"\n")
+        if len(self._unwritten) > 1:
+            return
+        try:
+            asyncio.get_running_loop().call_soon(self._write)
+        except RuntimeError:  # there is none
+            self._write()
+
+    debug = info = warning = error = critical = exception = msg
+
+    def _write(self) -> None:
+        lines, self._unwritten = self._unwritten, []
+        if lines:
+            self._file.write(b"".join(lines))
+            self._file.flush()
 
 
 def _named(_logger: object, _method: str, line: EventDict) -> EventDict:

@@ -1,19 +1,23 @@
 """PostgreSQL: the pool, transactions, and the one place where its faults become ours."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
 
+from storage.lending import Lending
 from streams.wire.errors import StoreAway, StoreError
 
 Connection = Any  # asyncpg's pool hands out a proxy of its Connection
 
+_CLOSE_S = 5
 _AWAY = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # of a connection whose server has just ended it
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -46,20 +50,21 @@ def _raise_ours(error: Exception) -> None:
 
 
 class _Lent:
-    """A connection of the pool, for a block."""
+    """A connection for a block."""
 
-    __slots__ = ("_lending",)
+    __slots__ = ("_conn", "_lending")
 
-    def __init__(self, lending: Any) -> None:
+    def __init__(self, lending: Lending) -> None:
         self._lending = lending
 
     async def __aenter__(self) -> Connection:
         with map_errors():
-            return await self._lending.__aenter__()
+            self._conn = await self._lending.take()
+        return self._conn
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
-            await self._lending.__aexit__(*raised)
+            await self._lending.give(self._conn, sound=raised[0] is None)
         if isinstance(error := raised[1], Exception):
             _raise_ours(error)
 
@@ -67,28 +72,26 @@ class _Lent:
 class Database:
     """A pool of connections. Functions of `storage` take a connection first."""
 
-    def __init__(self, pool: Any, *, acquire_timeout_s: float) -> None:
-        self._pool = pool
-        self._acquire_timeout_s = acquire_timeout_s
+    def __init__(self, lending: Lending) -> None:
+        self._lending = lending
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
         """A connection for single statements, each its own transaction."""
-        return _Lent(self._pool.acquire(timeout=self._acquire_timeout_s))
+        return _Lent(self._lending)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """A connection inside a transaction: committed at the end of the block, rolled back by an exception."""
-        with map_errors():
-            async with self._pool.acquire(timeout=self._acquire_timeout_s) as conn, conn.transaction():
-                yield conn
+        async with self.connection() as conn, conn.transaction():
+            yield conn
 
     async def ping(self) -> None:
         async with self.connection() as conn:
             await conn.fetchval("select 1")
 
 
-async def _leave(_conn: Connection) -> None:
-    """No statement between two users of a connection: none of ours changes its session or listens."""
+async def _as_it_is(_conn: Connection) -> None:
+    """No statement where a connection goes back: none of ours changes its session or listens."""
 
 
 @asynccontextmanager
@@ -103,9 +106,15 @@ async def open_database(
             max_size=max_size,
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,
-            reset=_leave,
+            reset=_as_it_is,
         )
+    lending = Lending(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(pool, acquire_timeout_s=acquire_timeout_s)
+        yield Database(lending)
     finally:
-        await pool.close()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await lending.close()
+                await pool.close()
+        except (*_AWAY, asyncpg.PostgresError):
+            pool.terminate()

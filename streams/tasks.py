@@ -43,23 +43,27 @@ class background(Generic[T]):  # noqa: N801 - used as a function is
 
 async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -> T:
     """What `coro` gives; it is cut as soon as `task` fails, whose fault is raised then."""
-    loop = asyncio.get_running_loop()
+    owner = asyncio.current_task()
+    assert owner is not None, "a coroutine of a task"
+    cut = False
+
+    def ended(task: asyncio.Task[Any]) -> None:
+        nonlocal cut
+        if not task.cancelled() and task.exception() is not None:
+            cut = True
+            owner.cancel()
+
+    task.add_done_callback(ended)
     try:
-        async with asyncio.timeout(None) as cut:
-
-            def ended(task: asyncio.Task[Any]) -> None:
-                if not task.cancelled() and task.exception() is not None:
-                    cut.reschedule(loop.time())
-
-            task.add_done_callback(ended)
-            try:
-                return await coro
-            finally:
-                task.remove_done_callback(ended)
-    except TimeoutError:
-        if task.done():
-            await task
-        raise
+        return await coro
+    except asyncio.CancelledError:
+        if not cut or owner.cancelling() > 1:  # it is told to end by others
+            raise
+    finally:
+        task.remove_done_callback(ended)
+        if cut:
+            owner.uncancel()
+    raise task.exception() or AssertionError("a task without a fault cuts nothing")
 
 
 def stopping() -> bool:

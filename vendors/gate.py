@@ -49,9 +49,9 @@ class Gate:
         self._calls: deque[float] = deque()
         self._hedges: deque[float] = deque()
         self._skipped = SKIPPED.labels(account)
-        self._open = OPEN.labels(account)
-        self._busy = BUSY.labels(account)
-        lane = self._lane
+        lane, breaker = self._lane, self._breaker
+        OPEN.labels(account).set_function(lambda: breaker.open)
+        BUSY.labels(account).set_function(lambda: lane.busy)
         WAITING.labels(account).set_function(lambda: lane.waiting)
 
     async def enter(self, vendor: str) -> Callable[[], None]:
@@ -67,27 +67,17 @@ class Gate:
         try:
             await self._lane.enter()
         except BaseException as error:
-            self._left(probe=probe)
+            if probe:
+                self._breaker.gave_up()
             if isinstance(error, LaneFull):
                 raise Refused(vendor, "has too many calls waiting", retryable=True) from None
             raise
         self._calls.append(self._clock())
-        self._busy.set(self._lane.busy)
-        return self._leave_probing if probe else self._leave
-
-    def _leave(self) -> None:
-        self._lane.leave()
-        self._left(probe=False)
+        return self._leave_probing if probe else self._lane.leave
 
     def _leave_probing(self) -> None:
         self._lane.leave()
-        self._left(probe=True)
-
-    def _left(self, *, probe: bool) -> None:
-        if probe:
-            self._breaker.gave_up()
-        self._busy.set(self._lane.busy)
-        self._open.set(self._breaker.open)
+        self._breaker.gave_up()
 
     def answered(self, first_output_s: float) -> None:
         self._first_outputs.append(first_output_s)

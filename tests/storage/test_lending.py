@@ -1,0 +1,132 @@
+"""Connections go from hand to hand: none is lost, none is used twice at once, and a broken one goes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import asyncpg
+import pytest
+
+from storage.postgres import Database, open_database
+from streams.wire.errors import StoreAway, StoreError
+from tests.servers import Stores
+
+MOST = 3
+
+
+@pytest.fixture
+async def database(stores: Stores) -> AsyncIterator[Database]:
+    async with open_database(stores.database_url, max_size=MOST, acquire_timeout_s=1) as opened:
+        yield opened
+
+
+async def backend(database: Database, *, holding_s: float = 0) -> int:
+    async with database.connection() as conn:
+        pid: int = await conn.fetchval("select pg_backend_pid()")
+        await asyncio.sleep(holding_s)
+        return pid
+
+
+async def all_are_there(database: Database) -> bool:
+    """Whether as many as there may be can be used at once."""
+    together = asyncio.Barrier(MOST)
+
+    async def use() -> int:
+        async with database.connection() as conn:
+            await together.wait()
+            pid: int = await conn.fetchval("select pg_backend_pid()")
+            return pid
+
+    async with asyncio.timeout(10):
+        return len(set(await asyncio.gather(*(use() for _ in range(MOST))))) == MOST
+
+
+async def test_who_comes_next_has_the_same_connection(database: Database) -> None:
+    assert len({await backend(database) for _ in range(5)}) == 1
+
+
+async def test_no_more_than_so_many_are_made_and_each_has_one_user_at_a_time(database: Database) -> None:
+    using: set[int] = set()
+    seen: set[int] = set()
+
+    async def use() -> None:
+        async with database.connection() as conn:
+            pid = await conn.fetchval("select pg_backend_pid()")
+            assert pid not in using
+            using.add(pid)
+            await asyncio.sleep(0.001)
+            using.discard(pid)
+            seen.add(pid)
+
+    await asyncio.gather(*(use() for _ in range(60)))
+    assert len(seen) == MOST
+
+
+async def test_who_waits_too_long_is_told_that_the_database_is_away(database: Database) -> None:
+    holding = [backend(database, holding_s=2) for _ in range(MOST)]
+    *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
+    assert isinstance(refused, StoreAway)
+    assert await all_are_there(database)
+
+
+async def test_who_is_cancelled_while_waiting_or_asking_takes_none_along(database: Database) -> None:
+    async def asks() -> None:
+        async with database.connection() as conn:
+            await conn.fetchval("select pg_sleep(10)")
+
+    for _ in range(3):
+        async with asyncio.TaskGroup() as tasks:
+            asking = [tasks.create_task(asks()) for _ in range(2 * MOST)]
+            await asyncio.sleep(0.05)
+            for task in asking:
+                task.cancel()
+    assert await all_are_there(database)
+
+
+async def test_connection_that_is_handed_to_one_who_is_cancelled_goes_to_the_next(database: Database) -> None:
+    held = asyncio.Event()
+
+    async def hold() -> None:
+        async with database.connection():
+            await held.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(MOST):
+            tasks.create_task(hold())
+        await asyncio.sleep(0.02)
+        first, second = (tasks.create_task(backend(database)) for _ in range(2))
+        await asyncio.sleep(0)
+        held.set()
+        await asyncio.sleep(0)
+        first.cancel()
+    assert await second
+    assert await all_are_there(database)
+
+
+async def test_connection_that_was_ended_is_replaced(database: Database, stores: Stores) -> None:
+    gone = await backend(database)
+    killer = await asyncpg.connect(stores.database_url)
+    try:
+        assert await killer.fetchval("select pg_terminate_backend($1)", gone)
+    finally:
+        await killer.close()
+    pids = set()
+    for _ in range(3):
+        with suppress(StoreError):  # the one that finds out
+            pids.add(await backend(database))
+    assert pids
+    assert gone not in pids
+    assert await all_are_there(database)
+
+
+async def test_what_fails_in_a_transaction_leaves_nothing_behind(database: Database) -> None:
+    async def fail() -> None:
+        async with database.transaction() as conn:
+            await conn.execute("create table lent (x int)")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await fail()
+    async with database.connection() as conn:
+        assert not conn.is_in_transaction()
+        assert await conn.fetchval("select to_regclass('lent')") is None
