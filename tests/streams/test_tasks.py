@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streams.tasks import background
+from streams.tasks import background, unless_failed
 
 
 class Fault(Exception):
@@ -137,3 +137,79 @@ async def test_cancelling_again_does_not_leave_a_task_that_cleans_up(block: Call
 
         assert outer.cancelled()
         assert witness.story == ["cancelled", "cleaned up"]
+
+
+async def fails(after: asyncio.Event) -> None:
+    await after.wait()
+    raise Fault
+
+
+async def test_what_runs_is_cut_as_soon_as_the_task_beside_it_fails():
+    failing, witness = asyncio.Event(), Witness()
+    failing.set()
+
+    async def both() -> None:
+        async with background(fails(failing)) as task:
+            await unless_failed(task, witness.run())
+
+    with pytest.raises(Fault):
+        await both()
+    assert witness.story == ["cancelled", "cleaned up"]
+    current = asyncio.current_task()
+    assert current is not None
+    assert current.cancelling() == 0
+
+
+async def test_what_ends_before_a_fault_is_given_and_a_later_one_cuts_nothing():
+    failing, witness = asyncio.Event(), Witness()
+    witness.go.set()
+    results = []
+
+    async def both() -> None:
+        async with background(fails(failing)) as task:
+            results.append(await unless_failed(task, witness.run()))
+            failing.set()
+            await asyncio.wait([task])
+            await asyncio.sleep(0)
+            results.append("went on")
+
+    with pytest.raises(Fault):
+        await both()
+    assert results == ["result", "went on"]
+
+
+async def test_who_is_cancelled_from_outside_is_cancelled_though_the_task_fails_too():
+    failing, witness = asyncio.Event(), Witness()
+
+    async def both() -> None:
+        async with background(fails(failing)) as task:
+            await unless_failed(task, witness.run())
+
+    async with background(both()) as running:
+        await witness.begun.wait()
+        failing.set()
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
+    assert witness.story == ["cancelled", "cleaned up"]
+
+
+async def test_coroutine_that_goes_on_after_it_was_cut_leaves_no_cancellation_behind():
+    failing = asyncio.Event()
+
+    async def stubborn() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done"
+        return "never"
+
+    failing.set()
+
+    async def both() -> None:
+        async with background(fails(failing)) as task:
+            assert await unless_failed(task, stubborn()) == "done"
+            await asyncio.sleep(0)  # a cancellation left behind would end it here
+
+    with pytest.raises(Fault):
+        await both()
