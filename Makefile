@@ -5,7 +5,7 @@ INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format lint types layers locks bench bench-full bench-failover soak lock clean
+.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,13 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
+
+test-browser: $(INSTALLED) ## run the tests of the page in Chromium; its pictures: build/screenshots
+	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)
+
+picture: $(INSTALLED) ## take the README's picture of the page anew
+	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py
+	@cp build/screenshots/talk.png app/dev/talk.png
 
 check: format lint types layers locks ## format, lint, types, layers of imports, lock files
 

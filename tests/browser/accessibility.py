@@ -1,0 +1,35 @@
+"""What axe-core finds wrong with a page for people who cannot see, hear or point well."""
+
+import gzip
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from streams.wire.codec import loads
+from tests.browser.talking import Talking
+
+_FOLDER = Path(__file__).parent / "axe"
+_SERIOUS = {"serious", "critical"}
+_RUN = """async () => {
+    const changing = document.getAnimations().filter((animation) => animation instanceof CSSTransition);
+    await Promise.allSettled(changing.map(({ finished }) => finished));
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, impact, nodes }) =>
+        ({ id, impact, where: nodes.map(({ target, failureSummary }) => `${target}: ${failureSummary}`) }));
+}"""
+
+
+@cache
+def _axe() -> str:
+    script = gzip.decompress((_FOLDER / "axe.js.gz").read_bytes())
+    assert hashlib.sha256(script).hexdigest() == loads((_FOLDER / "axe.json").read_bytes())["sha256"]
+    return script.decode()
+
+
+async def nothing_serious(talk: Talking) -> None:
+    """Look at the page as it is, in light and dark."""
+    await talk.page.evaluate(_axe())
+    for color_scheme in ("light", "dark"):
+        await talk.page.emulate_media(color_scheme=color_scheme)
+        serious = [found for found in await talk.page.evaluate(_RUN) if found["impact"] in _SERIOUS]
+        assert not serious, "\n".join(f"{found['id']} in {color_scheme}: {found['where']}" for found in serious)

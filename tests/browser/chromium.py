@@ -1,0 +1,43 @@
+"""A real browser without a window, whose microphone is a file and who knows no host but this machine."""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-extensions"),
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--use-fake-device-for-media-stream",
+)
+
+
+def chromium_path() -> str:
+    """Where Chromium is; no test of a page means anything without one."""
+    for name in _NAMES:
+        if path := shutil.which(name):
+            return path
+    pytest.fail("Chromium is not installed (Debian: apt-get install chromium)", pytrace=False)
+
+
+@asynccontextmanager
+async def running_chromium(microphone: Path) -> AsyncIterator[Browser]:
+    """`microphone`: a WAV file that is heard once, from its beginning, each time the microphone is opened."""
+    as_root = ("--no-sandbox",) if sys.platform == "linux" and os.geteuid() == 0 else ()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=chromium_path(),
+            headless=True,
+            args=[*_FLAGS, *as_root, f"--use-file-for-fake-audio-capture={microphone}%noloop"],
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()

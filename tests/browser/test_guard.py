@@ -1,0 +1,41 @@
+"""That what a page must not do would be seen."""
+
+import pytest
+from playwright.async_api import Error
+
+from tests.browser.guard import Guard
+from tests.browser.talking import Talking
+
+
+async def test_what_a_page_complains_of_is_seen(talk: Talking, guard: Guard) -> None:
+    guard.expected.append("never")
+    with pytest.raises(AssertionError, match="no error like never"):
+        guard.verify()
+    guard.expected.clear()
+    await talk.page.evaluate("() => console.error('all is lost')")
+    with pytest.raises(AssertionError, match="all is lost"):
+        guard.verify()
+    guard.expected.append("all is lost")
+    guard.verify()
+    async with talk.page.expect_event("pageerror"):
+        await talk.page.evaluate("() => setTimeout(() => { throw new Error('dropped') })")
+    with pytest.raises(AssertionError, match="dropped"):
+        guard.verify()
+    guard.expected.append("dropped")
+
+
+async def test_another_host_is_seen_and_not_reached(talk: Talking, guard: Guard) -> None:
+    for host in ("elsewhere.example", "192.0.2.1"):
+        with pytest.raises(Error, match="ERR_NAME_NOT_RESOLVED"):
+            await talk.page.goto(f"http://{host}/")
+        with pytest.raises(AssertionError, match=host):
+            guard.verify()
+        guard.strangers.clear()
+
+
+async def test_no_script_may_be_written_into_the_page(talk: Talking, guard: Guard) -> None:
+    await talk.open()
+    guard.expected.append("Content Security Policy")
+    with pytest.raises(Error):
+        await talk.page.add_script_tag(content="window.written = true")
+    assert await talk.page.evaluate("() => window.written") is None

@@ -1,0 +1,42 @@
+"""The picture of the page that the README begins with."""
+
+import asyncio
+from pathlib import Path
+
+import pytest_asyncio
+from aiohttp import ClientSession, FormData
+from playwright.async_api import expect
+
+from tests.browser.conftest import SCREENSHOTS, SPOKEN, Visit
+
+ANSWER = """\
+Good morning! The capital of Japan is Tokyo.
+
+It grew from a fishing village that was called Edo."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def warm_ears(local_vendors: str, microphone: Path) -> None:
+    """The model is loaded, as after the first turn of anybody."""
+    form = FormData({"model": "whisper"})
+    wav = await asyncio.to_thread(microphone.read_bytes)
+    form.add_field("file", wav, filename="spoken.wav", content_type="audio/wav")
+    async with ClientSession() as http, http.post(f"{local_vendors}/audio/transcriptions", data=form) as response:
+        assert response.status == 200, await response.text()
+
+
+async def test_the_page_in_the_middle_of_a_spoken_answer(visit: Visit, put, account, warm_ears: None) -> None:
+    await put(
+        "speech", "voice", {"account": "local-audio", "model": "espeak", "voice": "en-us", "need_viseme": True}
+    )
+    chat = {"account": account, "model": f"say:{ANSWER}"}
+    await put("conversation", "assistant", {"chat": chat, "speech": "voice", "recognition": "local"})
+    talk = await visit(viewport={"width": 1_080, "height": 1_188}, device_scale_factor=1.5, color_scheme="light")
+    await talk.open("assistant")
+    await talk.say_aloud()
+    await talk.answered()
+    await expect(talk.said.locator("p")).to_have_text(SPOKEN)
+    await talk.look_inside()
+    await talk.page.evaluate("() => scrollTo(0, 0)")
+    await expect(talk.status).to_contain_text("Speaking")
+    await talk.page.screenshot(path=SCREENSHOTS / "talk.png")

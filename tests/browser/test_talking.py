@@ -1,0 +1,89 @@
+"""Turns by hand and by voice."""
+
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import SPOKEN
+from tests.browser.talking import Talking, plain
+
+STORY = "Once upon a time there was a harbour.\n\nA bell rang at the end of the pier."
+
+
+async def test_a_typed_message_is_answered_paragraph_by_paragraph(talk: Talking, say) -> None:
+    await talk.open(await say(STORY))
+    await talk.say("Tell me a story")
+    assert await talk.answered() == STORY.split("\n\n")
+    await expect(talk.said).to_have_text(re.compile("Tell me a story"))
+    await expect(talk.message).to_have_value("")
+    assert await talk.kept("user") == ["Tell me a story"]
+    assert await talk.kept("assistant") == STORY.split("\n\n")
+
+
+async def test_text_is_shown_as_it_comes(talk: Talking, teller, told: str) -> None:
+    await talk.open(told)
+    await talk.say("Tell me a story")
+    for word in ("Once ", "upon ", "a time.\n\n", "There "):
+        teller.tell(word)
+        await expect(talk.answer).to_contain_text(word.strip())
+        await expect(talk.answer).to_have_attribute("data-state", "running")
+    teller.tell("was.")
+    teller.finish()
+    assert await talk.answered() == ["Once upon a time.", "There was."]
+
+
+async def test_the_words_of_a_spoken_message_appear_and_are_answered(talk: Talking) -> None:
+    await talk.open("scripted-text")
+    await talk.press(talk.hold)
+    await expect(talk.status).to_contain_text("Listening")
+    await expect(talk.hold).to_have_attribute("aria-pressed", "true")
+    await talk.all_is_said()
+    await talk.page.mouse.up()
+    await expect(talk.hold).to_have_attribute("aria-pressed", "false")
+    [answer] = await talk.answered()
+    said = await talk.said.locator("p").inner_text()
+    assert plain(said) == plain(SPOKEN)
+    assert answer == f"You said: {said}"
+    assert await talk.kept("user") == [said]
+
+
+async def test_a_conversation_goes_on_until_a_new_one_is_wanted(talk: Talking) -> None:
+    await talk.open("scripted-text")
+    await talk.say("The sea is grey")
+    await talk.answered()
+    first = talk.conversation_id
+    await talk.say("What did I say?")
+    assert await talk.answered() == ["Earlier you said: The sea is grey"]
+    assert talk.conversation_id == first
+    await talk.button("New conversation").click()
+    await expect(talk.said).to_have_count(0)
+    await expect(talk.answer).to_have_count(0)
+    await talk.say("What did I say?")
+    assert await talk.answered() == ["You have not said anything before this."]
+    assert talk.conversation_id != first
+
+
+async def test_the_languages_that_are_picked_are_asked_for(talk: Talking, visit, say, put) -> None:
+    await talk.open(await say("Guten Tag."))
+    async with talk.page.expect_request("**/bp/ai/conversation") as asked:
+        await talk.pick("I speak", "de-DE")
+        await talk.pick("Answer in", "fr-FR")
+        await talk.say("Hallo")
+        body = (await asked.value).post_data
+    assert '"language_code":"de-DE"' in body
+    assert '"target_language_code":"fr-FR"' in body
+    await talk.answered()
+
+
+async def test_who_comes_back_is_known_and_finds_the_conversation(talk: Talking) -> None:
+    await talk.open("scripted-text")
+    await talk.say("The sea is grey")
+    answer = await talk.answered()
+    token = talk.token
+    await talk.page.reload()
+    await talk.ready()
+    assert await talk.answered() == answer
+    await expect(talk.said).to_contain_text("The sea is grey")
+    await talk.say("What did I say?")
+    assert await talk.answered() == ["Earlier you said: The sea is grey"]
+    assert talk.token == token
