@@ -35,7 +35,7 @@ from streams.wire.codec import loads
 APP = "bench"
 _ROOT = Path(__file__).parents[1]
 _READY_S = 60
-_LIFTED = {
+LIFTED = {
     "streams_per_user": 1_000_000,
     "streams_per_process": 100_000,
     "streams_per_app": 1_000_000,
@@ -209,7 +209,7 @@ async def make_app(url: str, admin_token: str) -> None:
         {
             "apps/default": {"title": "Load tests"},
             "auth/default": {"require_sign": False},
-            "limits/default": _LIFTED,
+            "limits/default": LIFTED,
         },
     )
 

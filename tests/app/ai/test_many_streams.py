@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from app.commands.users import make_users
 from app.settings import Settings
-from bench.deployment import APP, Wanted, make_app, strategies
+from bench.deployment import APP, LIFTED, Wanted, make_app, strategies
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.app.ai.conftest import Talk
@@ -29,6 +29,7 @@ from vendors.sandbox.server import listening
 FAILING = 0.05
 ROUNDS = 3
 SETTLED_S = 30
+READABLE_S = 2
 CONNECTIONS = 20
 COMMANDS = 1_000
 QUICK, SLOW = ("20x20", "10x20"), ("30x1000", "25x1000")
@@ -169,6 +170,9 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
     async with command("bench.upstream", "--failing", str(FAILING), "--seed", "1") as vendor:
         port = int(await vendor.until(""))
         await make_app(server.url, ADMIN_TOKEN)
+        # what has ended is let go as idle connections are: else a round would hold what the one before it said
+        limits = {**LIFTED, "readable_s": READABLE_S}
+        await server.services.configs.put(APP, "limits", "default", limits, author="t")
         wanted = Wanted(frozenset(QUICK + SLOW))
         for key, value in strategies(wanted, f"http://127.0.0.1:{port}", "").items():
             kind, _, name = key.partition("/")
