@@ -19,21 +19,15 @@ from app.openapi.events import UnitPrice
 from streams.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from streams.wire.model import Model
+from streams.wire.model import Model, not_blank
 from vendors.protocols import AssessmentRequest
 
 _LOOK_S = 0.5
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is required")
-    return text
-
-
 def _words(text: str) -> str:
-    if not any(letter.isalnum() for letter in _not_blank(text)):
+    if not any(letter.isalnum() for letter in not_blank(text)):
         raise ValueError("must hold a word")
     return text
 
@@ -70,7 +64,7 @@ class AssessmentParams(Model):
 class PronunciationParams(Model):
     """The first JSON object of the body."""
 
-    strategy: Annotated[str, AfterValidator(_not_blank)]
+    strategy: Annotated[str, AfterValidator(not_blank)]
     """Name of a pronunciation strategy."""
     data: AssessmentParams
 

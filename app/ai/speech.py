@@ -12,14 +12,8 @@ from app.ai.streams import asked_under_key, open_actor, serve, serve_again
 from app.endpoint import Call
 from storage.admission import Found
 from streams.wire.errors import TooLarge
-from streams.wire.model import Model
+from streams.wire.model import Model, not_blank
 from vendors.catalog import SPEECH_PLATFORMS
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is required")
-    return text
 
 
 def _known(platform: str) -> str:
@@ -40,7 +34,7 @@ class PlatformParams(Model):
 
 
 class TtsRequest(Model):
-    text: Annotated[str, AfterValidator(_not_blank)]
+    text: Annotated[str, AfterValidator(not_blank)]
     strategies: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=16)
     """Names of speech strategies, tried in order."""
     platform_params: list[PlatformParams] | None = Field(default=None, max_length=32)

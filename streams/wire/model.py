@@ -65,6 +65,13 @@ QueryInt = Annotated[int, BeforeValidator(_whole_number)]
 """An integer of a query string."""
 
 
+def not_blank(text: str) -> str:
+    """For a field that must say something."""
+    if not text.strip():
+        raise ValueError("is required")
+    return text
+
+
 class Model(BaseModel):
     """Strict types, frozen, unknown fields ignored (old servers, new clients)."""
 
