@@ -124,6 +124,39 @@ async def test_process_that_is_killed_takes_its_own_streams_alone(
             assert rest[-1].content["error"]["extra"]["retryable"] is True
 
 
+@pytest.mark.soak
+async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Again")
+    async with serving(settings) as parent, ClientSession(connector=TCPConnector(force_close=True)) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        [caller] = await callers(http, settings.public_url, 1)
+        response = await caller.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(caller.read(response))
+            await until(lambda: len(caller.seen) > 3)
+            for process in processes_of(parent):
+                process.kill()
+        killed = time.monotonic()
+        params = {"strategies": ["quick"], "type": "text", "language_code": "en", "target_language_code": "en"}
+        body = dumps({**params, "conversation_id": caller.conversation_id}) + b"and then?"
+        statuses = set()
+        async with asyncio.timeout(60):
+            while 200 not in statuses:
+                try:
+                    path = f"{settings.public_url}/bp/ai/conversation"
+                    async with http.post(path, data=body, headers=caller.headers) as answer:
+                        statuses.add(answer.status)
+                except ClientError:  # until others are there in their place
+                    pass
+                await asyncio.sleep(0.2)
+        assert time.monotonic() - killed < 31
+        assert statuses == {409, 200}
+
+
 async def test_process_that_is_told_to_end_cuts_no_stream_before_its_time(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
 ) -> None:
