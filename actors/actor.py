@@ -113,11 +113,11 @@ class Actor:
     async def spilled(self) -> None:
         """Have what was said so far kept where other processes find it, and what follows."""
         spiller = self._spiller = self._spiller or self._spiller_of()
-        if self._over and self._spilling is None:
+        if not self._over:
+            self.tell(Spill())
+            await spiller.caught_up()
+        if self._over:  # nobody else goes on with what was given up when it ended
             await spiller.run()
-            return
-        self.tell(Spill())
-        await spiller.caught_up()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -24,23 +24,29 @@ class Spiller:
         self._spilled = spilled
         self._position = 0
         self._moved = asyncio.Event()
+        self._given_up = False
 
     async def run(self) -> None:
         """Copy until the stream's end. While Valkey is away it tries again; what was dropped meanwhile is lost."""
-        while not stopping():
-            self._position = max(self._position, self._events.dropped)
-            try:
-                await self._copy()
-            except (StoreError, Gone) as error:
-                log.debug("spill.waits", error=str(error))
-                await asyncio.sleep(_TRY_AGAIN_S)
-            else:
-                return
+        self._given_up = False
+        try:
+            while not stopping():
+                self._position = max(self._position, self._events.dropped)
+                try:
+                    await self._copy()
+                except (StoreError, Gone) as error:
+                    log.debug("spill.waits", error=str(error))
+                    await asyncio.sleep(_TRY_AGAIN_S)
+                else:
+                    return
+        finally:
+            self._given_up = True
+            self._moved.set()
 
     async def caught_up(self) -> None:
-        """Wait until all that is there now is copied."""
+        """Wait until all that is there now is copied, or nobody copies any more."""
         target = self._events.last_id
-        while self._position < target:
+        while self._position < target and not self._given_up:
             self._moved.clear()
             await self._moved.wait()
 

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import logging
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 import structlog
@@ -57,7 +58,9 @@ class _Lines:
 
     def _write(self) -> None:
         lines, self._unwritten = self._unwritten, []
-        if lines:
+        if not lines:
+            return
+        with suppress(OSError, ValueError):  # nobody reads them, or the disk is full: who could be told
             self._file.write(b"".join(lines))
             self._file.flush()
 

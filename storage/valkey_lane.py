@@ -33,6 +33,9 @@ class ValkeyLane:
         self._answer_s = answer_s
         self._wire: _Wire | None = None
         self._connecting = asyncio.Lock()
+        self._attempts = 0
+        self._failure: Exception | None = None
+        """Of the last attempt to connect, unless it went well."""
 
     async def call(self, *command: Word) -> Any:
         """The answer. `RedisError` of redis-py's kinds, `OSError`."""
@@ -50,16 +53,32 @@ class ValkeyLane:
         await self._connection.disconnect(nowait=True)
 
     async def _connected(self) -> "_Wire":
+        seen = self._attempts
         async with self._connecting:
-            if self._wire is None or self._wire.lost:
-                await self._connection.disconnect(nowait=True)
-                await self._connection.connect()  # type: ignore[no-untyped-call]
-                writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
-                assert writer is not None, "it is connected"
-                transport = cast("asyncio.Transport", writer.transport)
-                self._wire = _Wire(transport, answer_s=self._answer_s)
-                transport.set_protocol(self._wire)
-            return self._wire
+            if self._wire is not None and not self._wire.lost:
+                return self._wire
+            if self._failure is not None and self._attempts > seen:
+                raise self._failure.with_traceback(None)  # of the attempt that this caller has waited for
+            try:
+                self._wire = await self._connect()
+            except Exception as error:
+                self._failure = error
+                raise
+            else:
+                self._failure = None
+                return self._wire
+            finally:
+                self._attempts += 1
+
+    async def _connect(self) -> "_Wire":
+        await self._connection.disconnect(nowait=True)
+        await self._connection.connect()  # type: ignore[no-untyped-call]
+        writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
+        assert writer is not None, "it is connected"
+        transport = cast("asyncio.Transport", writer.transport)
+        wire = _Wire(transport, answer_s=self._answer_s)
+        transport.set_protocol(wire)
+        return wire
 
 
 class _Wire(asyncio.Protocol):

@@ -8,7 +8,7 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOL_SOCKET
 
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.http import StreamWriter
+from aiohttp.http import HttpVersion11, StreamWriter
 from aiohttp.web import BaseRequest, StreamResponse
 from aiohttp_sse import EventSourceResponse
 
@@ -54,6 +54,8 @@ class EventStream(EventSourceResponse):
             if isinstance(request.protocol, StreamConnection):
                 self._connection = request.protocol
             self._set_socket(request.transport)
+            if request.version < HttpVersion11:
+                self.force_close()  # there the end of a body without a length is that of its connection
         return await StreamResponse.prepare(self, request)
 
     async def send_all(self, source: Followable, after: int) -> None:

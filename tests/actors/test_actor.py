@@ -7,12 +7,29 @@ from actors.actor import Actor
 from actors.context import Owner, StreamContext
 from actors.mailbox import Cancel, Drain
 from actors.receipt import Receipt
+from actors.spiller import Spiller
+from storage.spilled import Batch
 from streams.log import EventLog
 from streams.tasks import background
-from streams.wire.errors import StoreError
+from streams.wire.errors import StoreAway, StoreError
 
 
-def actor_of(play, release, *, stream_s: float = 60) -> Actor:
+class Kept:
+    """Where events are spilled, while it is not away."""
+
+    def __init__(self) -> None:
+        self.away = True
+        self.asked = asyncio.Event()
+        self.frames = b""
+
+    async def append(self, batch: Batch) -> None:
+        self.asked.set()
+        if self.away:
+            raise StoreAway("the cache is not reachable", error_type="redis_service")
+        self.frames += batch.frames
+
+
+def actor_of(play, release, *, stream_s: float = 60, kept: Kept | None = None, readable_s: float = 0) -> Actor:
     ctx = StreamContext(
         "stream",
         Owner("default", "user"),
@@ -28,11 +45,11 @@ def actor_of(play, release, *, stream_s: float = 60) -> Actor:
         play,
         kind="test",
         conversation_id=None,
-        spiller=None,
+        spiller=lambda: Spiller(ctx.log, kept),
         release=release,
         stream_s=stream_s,
         resume_grace_s=60,
-        readable_s=0,
+        readable_s=readable_s,
     )
 
 
@@ -97,3 +114,22 @@ async def test_a_play_that_is_too_long_is_stopped_and_told() -> None:
     async with asyncio.timeout(5):
         await actor.run()
     assert await names(actor) == ["start", "error"]
+
+
+async def test_what_could_not_be_spilled_in_time_is_spilled_when_it_is_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr("actors.actor._LAST_SPILL_S", 0.05)
+    kept, said = Kept(), asyncio.Event()
+
+    async def release() -> None:
+        await said.wait()
+
+    actor = actor_of(play, release, kept=kept, readable_s=60)
+    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spilled()) as spilled:
+        await kept.asked.wait()
+        said.set()
+        await running
+        kept.away = False
+        await spilled
+        await actor.spilled()
+    assert kept.frames == b"".join([ready.frames async for ready in actor.log.follow(0)])
+    assert kept.frames.count(b"event: end") == 1

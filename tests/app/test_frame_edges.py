@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -177,3 +178,27 @@ logging.getLogger("asyncio").info("chatter")
         "exception": "ValueError",
     }
     assert [line["message"] for line in others] == ["slow", "bad %d"]
+
+
+async def test_lines_that_cannot_be_written_are_lost_and_cost_nothing() -> None:
+    code = """
+import asyncio, sys, time
+import structlog
+from app import logs
+
+async def main():
+    logs.configure(level="info")
+    structlog.get_logger().info("said")
+    began = time.process_time()
+    await asyncio.sleep(0.5)
+    print(time.process_time() - began, file=sys.stderr)
+
+asyncio.run(main())
+"""
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=full, stderr=-1)
+        _, told = await process.communicate()
+    finally:
+        os.close(full)
+    assert float(told.splitlines()[0]) < 0.2

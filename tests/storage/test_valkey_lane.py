@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from storage.redis import Valkey, map_errors, open_valkey
 from streams.wire.errors import StoreAway
@@ -79,3 +80,23 @@ async def test_server_that_is_away_is_told_to_every_caller() -> None:
     async with open_valkey("redis://127.0.0.1:1") as away:
         failed = await asyncio.gather(*(away.call("PING") for _ in range(20)), return_exceptions=True)
     assert all(isinstance(error, RedisConnectionError | OSError) for error in failed)
+
+
+async def test_server_that_does_not_answer_is_waited_for_once_for_all_callers() -> None:
+    def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silent.append(writer)
+
+    silent: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with open_valkey(url) as hanging:
+            began = time.monotonic()
+            failed = await asyncio.gather(*(hanging.call("PING") for _ in range(50)), return_exceptions=True)
+            assert time.monotonic() - began < 4
+        assert all(isinstance(error, RedisConnectionError | RedisTimeoutError) for error in failed), failed[0]
+        assert len(silent) == 1
+    finally:
+        for writer in silent:
+            writer.close()
+        server.close()

@@ -135,11 +135,12 @@ async def test_connection_is_used_again_after_a_whole_stream():
     assert len(source.peers) == 3
 
 
-async def test_client_of_http_1_0_gets_the_plain_events():
+@pytest.mark.parametrize("wish", ["", "Connection: keep-alive\r\n"])
+async def test_client_of_http_1_0_gets_the_plain_events_to_the_connections_end(wish: str):
     source = Source()
     async with running(source):
         reader, writer = await asyncio.open_connection("127.0.0.1", source.port)
-        writer.write(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+        writer.write(f"GET / HTTP/1.0\r\nHost: a\r\n{wish}\r\n".encode())
         source.end()
         async with asyncio.timeout(5):
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
