@@ -17,6 +17,8 @@ from streams.log import Followable
 from streams.wire.codec import now_ms
 
 _SEND_BUFFER_BYTES = 256 * 1024
+_PUSHED_BYTES = 16 * 1024
+"""Of more it is waited until it is on its way: what waits in the transport is no lag that we see."""
 _TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
 """Linux alone has it."""
 
@@ -91,12 +93,12 @@ class EventStream(EventSourceResponse):
             self._protocol, self._chunked = writer.protocol, writer.chunked
 
     def _push(self, frames: bytes) -> bool:
-        """Write `frames` at once, as one chunk, unless much of what was written before is still on its way.
+        """Write `frames` at once, as one chunk, unless they are much, or much that was written is still on its way.
 
         It is `write` without a task. The head goes out with the first write.
         """
         protocol = self._protocol
-        if protocol is None or protocol.writing_paused:
+        if protocol is None or protocol.writing_paused or len(frames) > _PUSHED_BYTES:
             return False
         transport = protocol.transport
         if transport is None or transport.is_closing():

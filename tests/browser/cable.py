@@ -16,9 +16,16 @@ class Cable:
     url: str = ""
     cuts: list[int] = field(default_factory=list)
     """After how many more bytes from the server all connections break, each time."""
+    altered: tuple[bytes, bytes] | None = None
+    """What of the server's bytes is replaced, and by what of the same length."""
+    down: bool = False
+    """Whether nobody gets through."""
     _lines: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.down:
+            writer.transport.abort()
+            return
         server_reader, server_writer = await asyncio.open_connection(self.to.host, self.to.port)
         self._lines += [writer, server_writer]
         with suppress(ConnectionError):
@@ -26,6 +33,8 @@ class Cable:
 
     async def _carry_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_PIECE_BYTES):
+            if self.altered:
+                data = data.replace(*self.altered)
             if self.cuts and len(data) >= self.cuts[0]:
                 writer.write(data[: self.cuts.pop(0)])
                 self.cut()

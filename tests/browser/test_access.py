@@ -22,6 +22,20 @@ _FOCUSED = """() => {
     return { name: name.trim(), seen, body: focused === document.body };
 }"""
 
+_HIDDEN = """async (alert) => {
+    await new Promise((done) => setTimeout(() => requestAnimationFrame(done)));
+    const hidden = [];
+    for (const part of [alert, ...alert.querySelectorAll("*")]) {
+        const { left, right, top, bottom } = part.getBoundingClientRect();
+        for (const [x, y] of [[left + 6, top + 2], [right - 6, bottom - 2]]) {
+            const seen = document.elementFromPoint(x, y);
+            if (!alert.contains(seen)) hidden.push(`${part.tagName} at ${x} ${y}`);
+        }
+    }
+    return hidden;
+}"""
+"""Which corners of a part of it are outside the screen, or behind something else."""
+
 
 async def tab_to(talk: Talking, name: str) -> None:
     """Press Tab until the control of that name has the focus, which must be seen on the way."""
@@ -133,3 +147,17 @@ async def test_the_tabs_are_changed_by_arrow_keys(talk: Talking) -> None:
     await expect(talk.tab("Pronunciation")).to_have_attribute("aria-selected", "true")
     await expect(talk.page.get_by_role("textbox", name="Text to read")).to_be_visible()
     await expect(talk.message).to_be_hidden()
+
+
+@pytest.mark.parametrize("height", [740, 640])
+async def test_a_phone_shows_an_alert_whole(visit: Visit, put, account: str, height: int) -> None:
+    await put("conversation", "broken", {"chat": {"account": account, "model": "refuse:503"}})
+    talk = await visit(**PHONE | {"viewport": {"width": 360, "height": height}})
+    await talk.open("broken")
+    await talk.say("Tell me a story")
+    await expect(talk.alert).to_be_visible()
+    await expect(talk.status).to_contain_text("Ready")
+    hidden = await talk.alert.evaluate(_HIDDEN)
+    assert hidden == []
+    await talk.button("Close this message").click()
+    await expect(talk.alert).to_have_count(0)

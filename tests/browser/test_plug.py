@@ -85,3 +85,26 @@ async def test_a_page_that_is_loaded_again_picks_the_answer_up(
     assert await talk.answered() == PARAGRAPHS
     await talk.verdict()
     assert len(talk.streams) == 1
+
+
+async def test_an_interruption_reaches_the_server_once_the_line_is_there_again(
+    visit: Visit, server: Server, guard: Guard, teller, told: str
+) -> None:
+    async with cable_to(server.url) as cable:
+        talk = await visit(replace(server, url=cable.url))
+        await talk.open(told)
+        guard.expected.append("net::ERR_")
+        await talk.say("Tell me a story")
+        teller.tell(*WORDS[:5])
+        await shown(talk, WORDS[:5])
+        cable.down = True
+        cable.cut()
+        async with talk.page.expect_event("requestfailed", lambda request: request.method == "DELETE"):
+            await talk.button("Interrupt").click()
+        await expect(talk.status).to_contain_text("Reconnecting")
+        await expect(talk.answer).to_have_attribute("data-state", "running")
+        cable.down = False
+        left = await talk.answered("interrupted")
+        await teller.left.wait()
+        assert left == await talk.kept("assistant") == ["".join(WORDS[:5]).strip()]
+        await expect(talk.status).to_contain_text("Ready")

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 from playwright.async_api import expect
+from yarl import URL
 
 from streams.durations import duration_s
 from tests.browser.conftest import SPOKEN, Visit
@@ -46,6 +47,33 @@ _MOVED = """async (frames) => {
     return window.parley.player.playedMs - before;
 }"""
 
+_STATE = """async (state) => {
+    while (window.parley.player.state !== state) await new Promise(requestAnimationFrame);
+}"""
+_GAPS = """async () => {
+    const { player } = window.parley;
+    while (player.playing) await new Promise(requestAnimationFrame);
+    return player.gaps;
+}"""
+_SHOWN_AT = """async (times) => {
+    const { Mouth } = await import("/static/talk/mouth.js");
+    const { html, render } = await import("/static/vendor/preact.js");
+    const visemes = [[0, 2, 0], [400, 21, 0], [0, 7, 1], [400, 6, 1]];
+    const player = { playing: true, state: "playing", playedMs: 0, startOf: (index) => index * 1000 };
+    const place = document.body.appendChild(document.createElement("div"));
+    render(html`<${Mouth} player=${player} visemes=${visemes} />`, place);
+    const drawn = [];
+    for (const ms of times) {
+        player.playedMs = ms;
+        const until = performance.now() + 500;
+        while (performance.now() < until) await new Promise(requestAnimationFrame);
+        const { width, height } = place.querySelector(".mouth-dark").getBBox();
+        drawn.push([width, height]);
+    }
+    render(null, place);
+    place.remove();
+    return drawn;
+}"""
 _SHAPES = """async () => {
     const mouth = document.querySelector("[aria-label=Mouth]");
     const shapes = new Set();
@@ -178,3 +206,49 @@ async def test_a_mouth_stands_still_for_those_who_want_no_motion(visit: Visit, s
     assert len(await talk.page.evaluate(_SHAPES)) <= 2
     await talk.button("Interrupt").click()
     await talk.answered("interrupted")
+
+
+async def test_the_mouth_has_the_shape_of_the_viseme_that_is_due(talk: Talking) -> None:
+    """Wide open for an "a", closed for an "m", narrow for a "u", flat and broad for an "i"."""
+    await talk.open()
+    a, m, u, i = await talk.page.evaluate(_SHOWN_AT, [200, 600, 1_200, 1_600])
+    for shape, width, height in ((a, 65, 49), (m, 59, 0), (u, 40, 13), (i, 83, 16)):
+        assert shape == pytest.approx([width, height], abs=4)
+
+
+@pytest.mark.parametrize("audio_format", ["mp3", "wav"])
+async def test_silence_inside_an_answer_is_noticed(
+    talk: Talking, teller, telling, put, audio_format: str
+) -> None:
+    await put("speech", "voice", VOICE | {"audio_format": audio_format})
+    first, second = "A bell rang.", "Then another."
+    await talk.open(await telling(speech="voice"))
+    await talk.say("Tell me a story")
+    teller.tell(first + "\n\n")
+    await heard(talk, 300)
+    await talk.page.evaluate(_STATE, "waiting")
+    at_ms = await talk.page.evaluate("() => window.parley.player.playedMs")
+    teller.tell(second)
+    teller.finish()
+    await talk.answered()
+    [gap] = await talk.page.evaluate(_GAPS)
+    assert gap["ms"] > LONGEST_GAP_MS
+    assert gap["at_ms"] == pytest.approx(at_ms, abs=100)
+
+
+async def test_what_was_heard_before_is_known_however_often_the_page_is_loaded_again(talk: Talking, say) -> None:
+    await talk.open(await say(LONG_STORY, speech="local"))
+    await talk.say("Tell me a story")
+    await heard(talk)
+    for _ in range(2):
+        await talk.page.reload()
+        await talk.ready()
+        await talk.page.evaluate(_STATE, "blocked")
+    async with talk.page.expect_request(lambda request: request.method == "DELETE") as asked:
+        await talk.button("Interrupt").evaluate("(button) => button.click()")
+        heard_ms = int(URL((await asked.value).url).query["heard_ms"])
+    assert HEARD_MS <= heard_ms < 2 * HEARD_MS
+    left = await talk.answered("interrupted")
+    assert left == await talk.kept("assistant")
+    assert LONG_STORY.startswith("\n\n".join(left))
+    assert "\n\n".join(left) != LONG_STORY

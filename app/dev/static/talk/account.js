@@ -24,17 +24,22 @@ export class Refused extends Error {
   }
 }
 
+/** The session had expired, and another one was begun; what was asked was not, since it cannot be sent twice. */
+export class Renewed extends Error {}
+
 /** No answer at all. */
 export class Unreachable extends Error {}
 
 export class Account {
+  #store;
   #entering = null;
 
-  /** `onRenewed` is told when a session had expired and another one was begun. */
-  constructor(app = DEFAULT_APP, { onRenewed = () => {} } = {}) {
+  /** `store` keeps the session and the device. `onRenewed` is told when a session had expired and another one was begun. */
+  constructor(store, app = DEFAULT_APP, { onRenewed = () => {} } = {}) {
+    this.#store = store;
     this.app = app;
     this.onRenewed = onRenewed;
-    this.token = localStorage.getItem(this.#key("session"));
+    this.token = store.getItem(this.#key("session"));
   }
 
   /** Log in, unless a session is known already. */
@@ -51,7 +56,7 @@ export class Account {
    * Call the server; an answer over 299 is thrown as `Refused`, and none as `Unreachable`.
    *
    * Where the session has expired, one is begun for the same device and the call is made again, once. A `body`
-   * that is a stream cannot be sent twice: then the refusal is thrown after the login.
+   * that is a stream cannot be sent twice: then `Renewed` is thrown after the login.
    */
   async call(path, { method = "GET", query = {}, headers = {}, body, signal, ...options } = {}) {
     const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
@@ -64,7 +69,7 @@ export class Account {
     const refused = await Refused.of(response);
     if (refused.errorType !== "account.invalid_session") throw refused;
     await this.#renew(used);
-    if (body instanceof ReadableStream) throw refused;
+    if (body instanceof ReadableStream) throw new Renewed("the session had expired", { cause: refused });
     response = await ask();
     if (response.ok) return response;
     throw await Refused.of(response);
@@ -94,15 +99,15 @@ export class Account {
     if (!response.ok) throw await Refused.of(response);
     const { user } = await response.json();
     this.token = user.session.session_token;
-    localStorage.setItem(this.#key("session"), this.token);
+    this.#store.setItem(this.#key("session"), this.token);
   }
 
   #device() {
-    let id = localStorage.getItem(this.#key("device"));
+    let id = this.#store.getItem(this.#key("device"));
     if (!id) {
       const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is there on secure addresses alone
       id = `browser-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-      localStorage.setItem(this.#key("device"), id);
+      this.#store.setItem(this.#key("device"), id);
     }
     return id;
   }

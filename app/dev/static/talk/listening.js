@@ -49,7 +49,7 @@ export class Listening {
     this.#onChange();
   }
 
-  /** What was said, in base64; empty where the microphone was not open yet, null where it has been sent by now. */
+  /** What was said, in base64, whether or not it was sent while it was said; empty: the microphone was not open yet. */
   async letGo() {
     const heard = this.open;
     [this.held, this.open] = [false, false];
@@ -61,6 +61,6 @@ export class Listening {
     if (!heard) return "";
     if (seconds < SHORTEST_S) throw new MicrophoneFault("short");
     live?.end();
-    return live ? null : base64;
+    return base64;
   }
 }

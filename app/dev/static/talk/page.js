@@ -5,7 +5,7 @@ import { Account } from "./account.js";
 import { Choices, settled } from "./choices.js";
 import { Controls } from "./controls.js";
 import { Inside } from "./inside.js";
-import { Memory } from "./memory.js";
+import { Memory, Store } from "./memory.js";
 import { Microphone } from "./microphone.js";
 import { Mouth } from "./mouth.js";
 import { Player } from "./player.js";
@@ -17,12 +17,16 @@ import { Alert } from "./words.js";
 
 const DRAW_MS = 30; // events may come by hundreds a second
 const RENEWED = "Your session had expired: you are logged in again.";
+const FORGETS =
+  "This browser lets the page keep nothing: all works, but when you reload or leave the page you begin as somebody new. " +
+  "To be known again, allow this site to store data.";
 
 const app = new URLSearchParams(location.search).get("app") ?? undefined;
-const account = new Account(app);
+const kept = new Store(() => localStorage);
+const account = new Account(kept, app);
 const player = new Player({ onState: () => talk.played() });
-const talk = new Talk(account, player, new Memory(sessionStorage, account.app, "talk"), () => redraw());
-const chosen = new Memory(localStorage, account.app, "choices");
+const talk = new Talk(account, player, new Memory(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
+const chosen = new Memory(kept, account.app, "choices");
 
 let redraw = () => {};
 
@@ -45,6 +49,7 @@ function App() {
   useEffect(() => {
     redraw = rarely(draw);
     account.onRenewed = () => setNotice(RENEWED);
+    if (!kept.lasts) setNotice(FORGETS);
     begin().then(setOffers, setFault);
   }, []);
   useEffect(() => {

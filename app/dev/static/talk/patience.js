@@ -9,4 +9,5 @@ export function backoffMs(tries) {
   return ms * (0.5 + Math.random() / 2);
 }
 
-export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Done after so long, with `value`. */
+export const pause = (ms, value) => new Promise((resolve) => setTimeout(resolve, ms, value));

@@ -1,8 +1,9 @@
 // A conversation as it goes on: turns that are asked, heard, interrupted, lost and picked up again.
 
 import { Refused } from "./account.js";
-import { cancelStream, newestRecords, recordOf } from "./calls.js";
+import { cancelStream, newestRecords, recordBehind, recordOf } from "./calls.js";
 import { Listening } from "./listening.js";
+import { MicrophoneFault } from "./microphone.js";
 import { pause } from "./patience.js";
 import { EventStream, Left } from "./stream.js";
 import { Turn } from "./turn.js";
@@ -10,6 +11,7 @@ import { mayHelp } from "./words.js";
 
 const CONVERSE = "/bp/ai/conversation";
 const SETTLE_MS = 5_000; // for a cancelled stream to say what became of it
+const NOT_YET = Symbol("not yet");
 const SHOWN_AUDIO = 60; // characters of a spoken request, where it is shown
 
 export class Talk {
@@ -24,6 +26,7 @@ export class Talk {
   #player;
   #memory;
   #onChange;
+  #live = null; // the turn that is sent while it is said
   #hushed = Promise.resolve(); // done when the turn that was interrupted is over for the server
 
   /** `player` plays answers; `memory` outlives a reload; `onChange` is told when there is something else to show. */
@@ -54,7 +57,7 @@ export class Talk {
   get status() {
     const turn = this.current;
     if (this.ear.held) return this.ear.open ? "Listening" : "Opening the microphone";
-    if (turn?.line === "lost") return "Reconnecting";
+    if (turn?.line === "lost" || turn?.unended) return "Reconnecting";
     if (!this.interruptible) return "Ready";
     if (turn.sounded && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
     if (turn.sounded && this.#player.playing) return "Speaking";
@@ -90,15 +93,18 @@ export class Talk {
   /** What was said since then is sent. */
   async letGo() {
     if (!this.ear.held) return;
-    const live = this.ear.open ? this.current : null;
+    const live = this.#live;
+    this.#live = null;
     let said = "";
     try {
       said = await this.ear.letGo();
     } catch (error) {
-      if (live?.live) this.#drop(live);
+      if (live?.answer.state === "failed") return; // why is told
+      if (live) this.#drop(live);
       this.#complain(error);
     }
-    if (said) await this.#send({ type: "audio", input: said });
+    if (live) live.said = said;
+    else if (said) await this.#send({ type: "audio", input: said });
   }
 
   /** Silence now; the server keeps of the answer what was heard, and the next turn may begin when this is done. */
@@ -139,7 +145,7 @@ export class Talk {
       id: turn.stream.id,
       before: turn.before,
       speaks: turn.speaks,
-      heard_ms: this.#player.playedMs,
+      heard_ms: this.#heardOf(turn),
     };
     this.#memory.write({ conversationId: this.conversationId, ...(stream && { stream }) });
   }
@@ -166,9 +172,17 @@ export class Talk {
   }
 
   async #sendLive(body) {
-    const turn = this.#newTurn({ live: true });
+    const turn = this.#newTurn({});
+    this.#live = turn;
     await this.#hushed;
-    await this.#ask(turn, body, `${this.#parameters("audio")}…`, null);
+    await this.#ask(turn, body, `${this.#parameters("audio")}…`, () => this.#sendSaid(turn));
+  }
+
+  /** Send what was said in a turn whose own sending failed. */
+  async #sendSaid(turn) {
+    await this.letGo();
+    if (turn.said) await this.#send({ type: "audio", input: turn.said });
+    else this.#complain(new MicrophoneFault("short"));
   }
 
   #newTurn(told) {
@@ -245,26 +259,46 @@ export class Talk {
   /** Silence. How much of the answer was heard; null where nothing is known of that. */
   #hush(turn) {
     turn.silenced = true;
-    const unheard = ["blocked", "failed"].includes(this.#player.state); // the user reads
-    const heard_ms = this.#player.stop();
+    const { state } = this.#player;
+    const reads = state === "failed" || (state === "blocked" && turn.heardBefore === 0);
+    this.#player.stop();
     this.#onChange();
-    if (!turn.speaks || unheard) return null;
-    return turn.sounded ? Math.max(heard_ms, turn.heardBefore) : 0;
+    return turn.speaks && !reads ? this.#heardOf(turn) : null;
+  }
+
+  /** How far the user has heard it: after a reload it is played from its beginning. */
+  #heardOf(turn) {
+    return Math.max(turn.sounded ? this.#player.playedMs : 0, turn.heardBefore);
   }
 
   async #interrupted(turn, heard_ms) {
     if (!(await turn.opened)) return; // it has failed meanwhile
-    await this.#trying(() => cancelStream(this.#account, turn.stream.id, heard_ms));
+    const onLost = () => {
+      turn.unended = true;
+      this.#onChange();
+    };
+    await this.#trying(() => cancelStream(this.#account, turn.stream.id, heard_ms, onLost));
+    turn.unended = false;
     this.#trying(() => this.#settle(turn)); // the next turn need not wait for that
   }
 
   /** Show of an interrupted turn what the history keeps of it. */
   async #settle(turn) {
-    await Promise.race([turn.over, pause(SETTLE_MS)]);
-    if (turn.recordId === null) turn.nothingKept();
-    else turn.asRecorded(await recordOf(this.#account, turn.stream.conversationId, turn.recordId));
-    this.remember();
-    this.#onChange();
+    const last = await Promise.race([turn.over, pause(SETTLE_MS, NOT_YET)]);
+    try {
+      const { conversationId } = turn.stream;
+      let record = null;
+      if (turn.recordId !== null) record = await recordOf(this.#account, conversationId, turn.recordId);
+      else if (last !== null) record = await recordBehind(this.#account, conversationId, turn.before);
+      if (record) turn.asRecorded(record);
+      else turn.nothingKept();
+    } catch (error) {
+      if (turn.running) turn.failed();
+      throw error;
+    } finally {
+      this.remember();
+      this.#onChange();
+    }
   }
 
   async #readHistory() {

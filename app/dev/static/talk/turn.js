@@ -27,6 +27,10 @@ export class Turn {
   dropped = false;
   /** "open", "lost" or "none". */
   line = "none";
+  /** Whether the server does not answer that it has ended it. */
+  unended = false;
+  /** What the user said, in base64, where it was sent while it was said. */
+  said = "";
   /** What happened, to look at: `{request, streamId, events, resumed, digest}`. */
   run = null;
   /** How it is read: its stream, and a promise of the fault that ended that, or null. */
@@ -36,14 +40,13 @@ export class Turn {
 
   /**
    * `before`: the record before this turn's. `speaks`: whether an answer to hear is expected. `heardBefore`: how
-   * much was heard before a reload. `live`: whether it is sent while it is said. `languages`: of the user and of
-   * the answer, where they are known.
+   * much was heard before a reload. `languages`: of the user and of the answer, where they are known.
    */
-  constructor({ text = UNHEARD, before = 0, speaks = false, heardBefore = 0, live = false, languages = [] }) {
+  constructor({ text = UNHEARD, before = 0, speaks = false, heardBefore = 0, languages = [] }) {
     made += 1;
     this.key = `${Date.now()}-${made}`;
     this.user = { paragraphs: [text], state: "running" };
-    Object.assign(this, { before, speaks, heardBefore, live, languages });
+    Object.assign(this, { before, speaks, heardBefore, languages });
     /** Whether there is a stream of it, once that is known. */
     this.opened = new Promise((resolve) => (this.opens = resolve));
   }

@@ -25,16 +25,21 @@ export class LiveBody {
   #controller = null;
   #text = new TextEncoder();
 
+  /** `head` stands before all that is pushed. Whoever reads the body may cancel it: what comes then is left out. */
   constructor(head) {
-    this.stream = new ReadableStream({ start: (controller) => (this.#controller = controller) });
+    this.stream = new ReadableStream({
+      start: (controller) => (this.#controller = controller),
+      cancel: () => (this.#controller = null),
+    });
     this.push(head);
   }
 
   push(text) {
-    this.#controller.enqueue(this.#text.encode(text));
+    this.#controller?.enqueue(this.#text.encode(text));
   }
 
   end() {
-    this.#controller.close();
+    this.#controller?.close();
+    this.#controller = null;
   }
 }

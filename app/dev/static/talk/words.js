@@ -1,7 +1,7 @@
 // Every way in which a turn may fail, in words: what happened, and what to do.
 
-import { html } from "../vendor/preact.js";
-import { Refused, Unreachable } from "./account.js";
+import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
+import { Refused, Renewed, Unreachable } from "./account.js";
 import { MicrophoneFault } from "./microphone.js";
 import { Lost } from "./stream.js";
 
@@ -24,6 +24,11 @@ const REFUSALS = [
   [/audio is silent/, "The recording is silent.", "Check which microphone is chosen, and that it is not muted."],
   [/audio is clipped/, "The recording is far too loud.", "Turn the microphone down, or step back from it."],
   [/audio is too short/, "The recording is too short.", "Read the whole text aloud before you let go."],
+  [
+    /require_sign/,
+    "This app asks for signed requests, which a page cannot make.",
+    "Turn require_sign off in the app's config of kind auth, or name another app by ?app=… in the address.",
+  ],
   [/is draining/, "The server is being stopped or restarted.", "Try again in a moment."],
   [/the server is full/, "The server has as many conversations as it can take.", "Try again in a moment."],
   [/process that had the stream/, "The server process that was answering is gone.", "Ask again."],
@@ -51,7 +56,7 @@ const TYPES = {
   app_not_found: ["There is no such app on this server.", "Check ?app=… in the address."],
   not_found: ["This app has no playground.", "Turn playground on in the app's config of kind apps."],
   api_rate_limit: ["That was more than the server allows at once.", "Try again in a moment."],
-  config_invalid: ["The strategy is not set up rightly.", "Choose another, or mend its config."],
+  config_invalid: ["A config of this app is not right.", "Mend it, as is told here; if it is a strategy's, another may do."],
   all_strategies_failed: ["No strategy could answer.", "Look inside to see why each of them failed; try again, or choose another."],
   backend_unavailable: ["The answer broke off.", "Try again, or choose another strategy."],
   database: ["The server's database does not answer.", "Try again in a moment."],
@@ -70,6 +75,9 @@ export function inWords(fault) {
   if (fault instanceof MicrophoneFault) return worded(MICROPHONE[fault.kind]);
   if (fault instanceof Lost) {
     return worded(["The connection is lost, and could not be made again.", "See whether the server runs, then reload the page."]);
+  }
+  if (fault instanceof Renewed) {
+    return worded(["Your session had expired: you are logged in again.", "What you said was not sent: try again, or say it anew."]);
   }
   if (fault instanceof Unreachable) {
     return worded(["The server cannot be reached.", "See whether it runs and you are online, then try again."]);
@@ -97,7 +105,9 @@ const inTime = (advice, seconds) => {
 /** What went wrong, said at once to those who listen too. */
 export function Alert({ fault, onRetry, onClose }) {
   const { text, advice, detail } = inWords(fault);
-  return html`<div class="alert" role="alert">
+  const shown = useRef(null);
+  useLayoutEffect(() => shown.current.scrollIntoView({ block: "nearest" }), [fault]);
+  return html`<div class="alert" role="alert" ref=${shown}>
     <p><strong>${text}</strong> ${advice}</p>
     ${detail && html`<small>${detail}</small>`}
     <div class="row">
