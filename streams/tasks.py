@@ -45,11 +45,11 @@ async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -
     """What `coro` gives; it is cut as soon as `task` fails, whose fault is raised then."""
     owner = asyncio.current_task()
     assert owner is not None, "a coroutine of a task"
-    cut = False
+    cut = over = False
 
     def ended(task: asyncio.Task[Any]) -> None:
         nonlocal cut
-        if not task.cancelled() and task.exception() is not None:
+        if not over and not task.cancelled() and task.exception() is not None:
             cut = True
             owner.cancel()
 
@@ -60,6 +60,7 @@ async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -
         if not cut or owner.cancelling() > 1:  # it is told to end by others
             raise
     finally:
+        over = True  # the callback may be under way
         task.remove_done_callback(ended)
         if cut:
             owner.uncancel()

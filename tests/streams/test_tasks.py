@@ -213,3 +213,25 @@ async def test_coroutine_that_goes_on_after_it_was_cut_leaves_no_cancellation_be
 
     with pytest.raises(Fault):
         await both()
+
+
+async def test_fault_that_comes_together_with_the_end_cuts_nothing_later():
+    failing = asyncio.Event()
+    story = []
+
+    async def both() -> None:
+        async with background(fails(failing)) as task:
+            failing.set()
+            await asyncio.wait([task])
+
+            async def quick() -> str:
+                return "result"
+
+            story.append(await unless_failed(task, quick()))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            story.append("went on")
+
+    with pytest.raises(Fault):
+        await both()
+    assert story == ["result", "went on"]
