@@ -118,6 +118,8 @@ async def test_gauges_follow_what_lives(talk: Talk, strategy, server: Server, ve
 async def test_reader_that_does_not_read_lags(talk: Talk, strategy, server: Server, listener) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # else the system takes megabytes
     await strategy("long", "many:100000")
+    limits = {"lag_bytes": 65_536}  # its play waits for it, so that there is time to look
+    await server.services.configs.put("default", "limits", "default", limits, author="test")
     async with ClientSession(connector=TCPConnector(socket_factory=_narrow)) as http:
         slow = Talk(replace(server, http=http), talk.uid, talk.token)
         async with slow.say("Hello", "long") as response:
