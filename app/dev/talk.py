@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -43,7 +44,9 @@ async def talk_page(call: Call, query: TalkQuery) -> web.Response:
     It is shown in development, or where the config of the app (kind `apps`) has `playground` on.
     """
     if not playground_shown(call.services, query.app):
-        raise _nothing()
+        if "text/html" not in call.request.headers.get("Accept", ""):
+            raise _nothing()
+        return await _nothing_to_read(call.request)
     return await static_page("talk/index.html").answer(call.request, policy=_POLICY)
 
 
@@ -59,6 +62,15 @@ async def talk_part(call: Call) -> web.Response:
 def _nothing() -> ServiceError:
     """As if there were no such row."""
     return ServiceError("there is no such path", error_type="not_found")
+
+
+async def _nothing_to_read(request: web.Request) -> web.Response:
+    """The same in words for a browser, whether there is such an app or not."""
+    page = static_page("talk/nothing.html")
+    response = await page.answer(request, policy=_POLICY)
+    if response.status == HTTPStatus.OK:  # else the browser has it already
+        response.set_status(HTTPStatus.NOT_FOUND)
+    return response
 
 
 def _row(path: str, handler: Handler, media_type: str, query: type[Model] | None = None) -> Endpoint:

@@ -197,6 +197,30 @@ async def test_strategies_of_missing_engines_are_told_as_broken(server: Server) 
         assert local["fault"].startswith("config_invalid: vendor_accounts local-"), kind
 
 
+async def test_a_browser_is_told_in_words_that_an_app_has_no_page(server: Server) -> None:
+    await put(server, "apps", "default", {"title": "Hidden", "playground": False})
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    hidden, unknown = [await get(server, path, **browser) for path in ("/", "/?app=nosuch")]
+    assert hidden == unknown
+    assert hidden[0] == 404
+    assert b"<h1>There is no page here</h1>" in hidden[1]
+
+
+@IN_PRODUCTION
+async def test_a_page_needs_an_app_that_wants_no_signatures(server: Server) -> None:
+    """As README says."""
+    await put(server, "apps", "default", {"playground": True}, app_id="own")
+    device = {"device": {"id": "browser-1"}}
+    statuses = []
+    for _ in range(2):
+        headers = {"X-Service-App-Id": "own"}
+        async with server.http.post(f"{server.url}/bp/user/login", json=device, headers=headers) as response:
+            statuses.append(response.status)
+        await put(server, "auth", "default", {"require_sign": False}, app_id="own")
+    assert statuses[0] >= 400
+    assert statuses[1] == 200
+
+
 @IN_PRODUCTION
 async def test_an_app_server_may_always_ask_what_its_app_offers(server: Server) -> None:
     uid, _ = await server.login()

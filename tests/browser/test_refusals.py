@@ -19,13 +19,14 @@ ANSWERED = "the server responded with a status of {}"
 REFUSES_LIVE = """(answer) => {
     const [page] = performance.getEntriesByType("navigation");
     const ask = window.fetch.bind(window);
-    performance.getEntriesByType = (type) => (type === "navigation" ? [{ ...page.toJSON(), nextHopProtocol: "h2" }] : []);
+    performance.getEntriesByType = () => [{ ...page.toJSON(), nextHopProtocol: "h2" }];
     window.fetch = async (url, options = {}) => {
         if (!(options.body instanceof ReadableStream)) return ask(url, options);
         const reader = options.body.getReader();
         for (let pieces = 0; pieces < 3; pieces += 1) await reader.read();
         await reader.cancel("refused");
-        const headers = { "Content-Type": "application/json", ...(answer.wait_s && { "Retry-After": answer.wait_s }) };
+        const headers = { "Content-Type": "application/json" };
+        if (answer.wait_s) headers["Retry-After"] = String(answer.wait_s);
         return new Response(JSON.stringify({ error: answer.error }), { status: answer.status, headers });
     };
 }"""

@@ -227,9 +227,7 @@ async def test_the_mouth_has_the_shape_of_the_viseme_that_is_due(talk: Talking) 
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_silence_inside_an_answer_is_noticed(
-    talk: Talking, teller, telling, put, audio_format: str
-) -> None:
+async def test_silence_inside_an_answer_is_noticed(talk: Talking, teller, telling, put, audio_format: str) -> None:
     await put("speech", "voice", VOICE | {"audio_format": audio_format})
     first, second = "A bell rang.", "Then another."
     await talk.open(await telling(speech="voice"))
