@@ -93,15 +93,15 @@ QUICK = Suite(
 )
 FULL = Suite(
     rows=(
-        _paced(50, deltas=250, rounds=3),
-        _paced(200, deltas=250, rounds=3),
-        _paced(1000, deltas=250, rounds=3),
+        _paced(50, deltas=250, rounds=2),
+        _paced(200, deltas=250, rounds=2),
+        _paced(1000, deltas=250, rounds=2),
         _paced(2000, deltas=250, rounds=1),
         _first(deltas=20, seconds=12, rounds=5),
-        _unpaced(100, streams=3000, rounds=3),
-        _unpaced(500, streams=3000, rounds=3),
-        _unpaced(1000, streams=4000, rounds=3),
-        _short(streams=6000, rounds=3),
+        _unpaced(100, streams=3000, rounds=2),
+        _unpaced(500, streams=3000, rounds=2),
+        _unpaced(1000, streams=4000, rounds=2),
+        _short(streams=6000, rounds=2),
     ),
     waiting=9000,
     users=1000,
