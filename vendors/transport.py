@@ -262,10 +262,8 @@ class Incoming:
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """The body as it comes. A body that is cut is `Garbled` or `Unreachable`, never an end."""
-        read = self._answer.read
-        with map_errors(self.vendor):
-            while piece := await read():
-                yield piece
+        while piece := await self.read():
+            yield piece
 
     async def read(self) -> bytes:
         """A piece of the body, at least a byte; nothing at its end."""
