@@ -7,7 +7,7 @@ from typing import Any, Literal
 import structlog
 
 from actors.context import Stop, StreamContext
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Played, Spill
+from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Spill
 from actors.report import report_crash, report_end
 from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
@@ -25,13 +25,14 @@ Cancelled for `Stop.CANCELED` it may return as well: then the stream ends with `
 State = Literal["hearing", "answering", "stopping", "settling"]
 """Its input comes; its play goes on; it was told to stop; all is said and is being kept."""
 
-
 _LAST_SPILL_S = 5
 _LOOK_AGAIN_S = 1
+_DEADLINE = Expire(deadline=True)
+_GRACE_OVER = Expire(deadline=False)
 
 
 class Actor:
-    """Owns one stream: its input, its log, its play. `run()` never raises.
+    """Owns one stream: its input, its log, its play. `run()` never raises; its task is the play's.
 
     `release` gives back what the stream holds (its turn, its place); it is awaited before the last event.
     `spiller` makes what keeps the log in Valkey, once that is called for.
@@ -47,8 +48,8 @@ class Actor:
         "_spill",
         "_spiller",
         "_spiller_of",
-        "_spilling",
         "_stream_s",
+        "_task",
         "conversation_id",
         "ctx",
         "kind",
@@ -86,9 +87,9 @@ class Actor:
         self._spiller_of = spiller
         self._spiller: Spiller | None = None
         self._spill: background[None] | None = None
-        self._spilling: asyncio.Task[None] | None = None
         self._over = False
-        self._mailbox = Mailbox()
+        self._mailbox = Mailbox(self._attend)
+        self._task: asyncio.Task[Any] | None = None
         self.readers = 0
         self._grace: asyncio.TimerHandle | None = None
 
@@ -107,8 +108,7 @@ class Actor:
     def tell(self, message: Message) -> None:
         if isinstance(message, Attach | Detach):
             self.readers += 1 if isinstance(message, Attach) else -1
-        if not self._over:
-            self._mailbox.tell(message)
+        self._mailbox.tell(message)
 
     async def spilled(self) -> None:
         """Have what was said so far kept where other processes find it, and what follows."""
@@ -120,40 +120,31 @@ class Actor:
             await spiller.run()
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.call_later(self._stream_s, self._mailbox.tell, Expire(deadline=True))
-        try:
-            async with background(self._played()) as play:
-                self.ctx.say(Start())
-                await self._attend(play)
-            if self._spilling is not None:
-                await asyncio.wait([self._spilling], timeout=_LAST_SPILL_S)
-        finally:
-            if self._spill is not None:
-                await self._spill.stop()
-            self._forget()
-            deadline.cancel()
-            if self._grace is not None:
-                self._grace.cancel()
-
-    async def _played(self) -> None:
+        self._task = asyncio.current_task()
+        deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.tell, _DEADLINE)
+        self.ctx.say(Start())
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
-            outcome = await self._outcome()
+            outcome = await self._played()
             self.ctx.settled = True
-            assert self._release is not None, "the play is over, not the stream"
-            await self._release()
-        except Exception:
-            log.exception("stream.kept_its_place", stream_id=self.stream_id, kind=self.kind)
+            await self._let_go()
         finally:
+            deadline.cancel()
             self.ctx.receipt.mark("total")
             self.log.finish(encode(self._last_event(outcome), self.log.last_id + 1, now_ms()))
             self.outcome.set_result(outcome)
-            self._mailbox.tell(Played())
+            self._mailbox.close()
+            if self._grace is not None:
+                self._grace.cancel()
+            try:
+                if self._spill is not None:
+                    await self._spill.end_within(_LAST_SPILL_S)
+            finally:
+                self._forget()
 
-    async def _outcome(self) -> dict[str, Any] | ServiceError:
+    async def _played(self) -> dict[str, Any] | ServiceError:
+        assert self._play is not None, "it is played once"
         try:
-            assert self._play is not None, "it is played once"
             return await self._play(self.ctx)
         except ServiceError as error:
             return error
@@ -162,6 +153,13 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends as it should
             report_crash(self.stream_id, self.kind, error)
             return ServiceError("the server failed", extra={"retryable": True})
+
+    async def _let_go(self) -> None:
+        assert self._release is not None, "the play is over, not the stream"
+        try:
+            await self._release()
+        except Exception:
+            log.exception("stream.kept_its_place", stream_id=self.stream_id, kind=self.kind)
 
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
         if isinstance(outcome, ServiceError):
@@ -178,31 +176,27 @@ class Actor:
     def _report(self, outcome: str, **fields: Any) -> None:
         report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)
 
-    async def _attend(self, play: asyncio.Task[None]) -> None:
-        while not isinstance(message := await self._mailbox.next(), Played):
-            match message:
-                case Attach():
-                    self._end_grace()
-                case Detach() if not self.readers and not self.log.closed:
-                    self._begin_grace(self._resume_grace_s)
-                    self._begin_to_spill()
-                case Spill():
-                    self._begin_to_spill()
-                case Drain():
-                    self._begin_to_spill()
-                    self._stop(play, Stop.DRAINED)
-                case Cancel():
-                    self._cancel(play, message)
-                case Expire():
-                    self._expire(play, message)
+    def _attend(self, message: Message) -> None:
+        match message:
+            case Attach():
+                self._end_grace()
+            case Detach() if not self.readers and not self.log.closed:
+                self._begin_grace(self._resume_grace_s)
+                self._begin_to_spill()
+            case Spill():
+                self._begin_to_spill()
+            case Drain():
+                self._begin_to_spill()
+                self._stop(Stop.DRAINED)
+            case Cancel():
+                if self._stop(Stop.ABORTED if message.aborted else Stop.CANCELED):
+                    self.ctx.heard_ms = message.heard_ms
+            case Expire():
+                self._expire(message)
 
-    def _cancel(self, play: asyncio.Task[None], message: Cancel) -> None:
-        if self._stop(play, Stop.ABORTED if message.aborted else Stop.CANCELED):
-            self.ctx.heard_ms = message.heard_ms
-
-    def _expire(self, play: asyncio.Task[None], message: Expire) -> None:
+    def _expire(self, message: Expire) -> None:
         if message.deadline:
-            self._stop(play, Stop.DEADLINE)
+            self._stop(Stop.DEADLINE)
             return
         self._grace = None
         if self.readers:
@@ -210,31 +204,32 @@ class Actor:
         if self.ctx.plays_on:  # until one answers whose strategy does not
             self._begin_grace(_LOOK_AGAIN_S)
         else:
-            self._stop(play, Stop.ABANDONED)
+            self._stop(Stop.ABANDONED)
 
-    def _stop(self, play: asyncio.Task[None], why: Stop) -> bool:
+    def _stop(self, why: Stop) -> bool:
         if self.ctx.stop is not None or self.ctx.settled:  # a play that is cleaning up is not disturbed
             return False
+        assert self._task is not None, "it is told nothing before it runs"
         self.ctx.stop = why
-        play.cancel()
+        self._task.cancel()
         return True
 
     def _begin_to_spill(self) -> None:
-        if self._spilling is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
+        if self._spill is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
             self._spiller = self._spiller or self._spiller_of()
             self._spill = background(self._spiller.run())
-            self._spilling = self._spill.start()
+            self._spill.start()
 
     def _forget(self) -> None:
         """Let go of what only a running stream needs: its readers may be given what it said for a while yet."""
         self._over = True
-        self._play = self._release = None
+        self._play = self._release = self._task = None
         self.ctx.forget()
 
     def _begin_grace(self, seconds: float) -> None:
         if self._grace is None:
             loop = asyncio.get_running_loop()
-            self._grace = loop.call_later(seconds, self._mailbox.tell, Expire(deadline=False))
+            self._grace = loop.call_later(seconds, self._mailbox.tell, _GRACE_OVER)
 
     def _end_grace(self) -> None:
         if self._grace is not None:

@@ -7,8 +7,8 @@ from actors.context import StreamContext
 from actors.records import audio_item, source, text_item
 from actors.speaker import Speaker
 from actors.strategies import Strategy
-from streams.events import AssistantOutputChunk, AssistantOutputContentSegment, AssistantOutputRestart
-from streams.paragraphs import Close, Paragraphs, Piece
+from streams.events import AssistantOutputContentSegment, AssistantOutputRestart
+from streams.paragraphs import Paragraphs, Part
 from streams.pouring import poured
 from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
 
@@ -38,7 +38,7 @@ class Answer:
         self._received: list[str] = []
         self._began = False
         self._ctx = ctx
-        self._segments: list[Close] = []
+        self._segments: list[AssistantOutputContentSegment] = []
         self._paragraphs = Paragraphs("\n\n")
 
     @property
@@ -66,45 +66,40 @@ class Answer:
         """Take a whole reply as it comes, each piece in the read that brings it."""
         while await poured(items, self._take) and not self._cut:
             await self._ctx.room()
-        for piece in self._paragraphs.finish():
-            self._give(piece)
+        for part in self._paragraphs.finish():
+            self._give(part)
         await self._ctx.room()
 
     def _take(self, item: ChatItem) -> bool:
-        """Whether more may come now."""
-        room = True
-        if isinstance(item, TextDelta):
-            for piece in self._paragraphs.feed(self._bounded(item.text)):
-                room = self._give(piece)
-        elif isinstance(item, Finish):
-            self.finish_reason = item.reason
-        return room and not self._cut
-
-    def _bounded(self, text: str) -> str:
-        """What is kept of `text`: an answer that is too long is cut."""
-        text = text.replace("\0", "")
+        """Whether more may come now. An answer that is too long is cut."""
+        if not isinstance(item, TextDelta):
+            if isinstance(item, Finish):
+                self.finish_reason = item.reason
+            return True
+        text = item.text.replace("\0", "")
         self._size += len(text) if text.isascii() else len(text.encode())
         if (over := self._size - self._ctx.answer_bytes) > 0:
             raw = text.encode()
             text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
             self._cut, self.finish_reason = True, "length"
         self._received.append(text)
-        return text
+        room = True
+        for part in self._paragraphs.feed(text):
+            room = self._give(part)
+        return room and not self._cut
 
-    def _give(self, piece: Piece | Close) -> bool:
+    def _give(self, part: Part) -> bool:
         if not self._began:
             self._began = True
             self._ctx.receipt.first_output()
             self._ctx.receipt.mark("first_text")
-        if isinstance(piece, Piece):
-            room = self._ctx.say(AssistantOutputChunk(piece.index, piece.text))
+        room = self._ctx.say(part)
+        if isinstance(part, AssistantOutputContentSegment):
+            self._segments.append(part)
             if self.speaker is not None:
-                self.speaker.feed(piece.index, piece.text)
-        else:
-            self._segments.append(piece)
-            room = self._ctx.say(AssistantOutputContentSegment(piece.index, piece.text))
-            if self.speaker is not None:
-                self.speaker.close(piece.index)
+                self.speaker.close(part.index)
+        elif self.speaker is not None:
+            self.speaker.feed(part.index, part.text)
         return room
 
     def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:

@@ -13,7 +13,7 @@ from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.speech_cache import SpeechCache
-from streams.events import AssistantOutputChunk, Event, encode
+from streams.events import Event, encode
 from streams.log import EventLog
 from streams.tape import Tape
 from streams.wire.codec import now_ms
@@ -122,9 +122,9 @@ class StreamContext:
     def say(self, event: Event) -> bool:
         """Say `event`: encoded once, kept for readers. Whether they take more: else wait for `room`."""
         if said := event.said():
-            chars = len(event.text) if isinstance(event, AssistantOutputChunk) else 0
-            self.receipt.said(said, chars=chars)
-        return self.log.put(encode(event, self.log.last_id + 1, now_ms()))
+            self.receipt.said(said)
+        log = self.log
+        return log.put(encode(event, log.last_id + 1, now_ms()))
 
     async def room(self) -> None:
         """Wait while a reader lags too far."""

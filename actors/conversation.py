@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,27 +46,19 @@ class TurnPlan:
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn; returns what `end` tells."""
     ctx.plays_on = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
-    if plan.new:
-        return await _converse(ctx, plan, None)
-    async with background(_history(ctx, plan)) as history:
-        return await _converse(ctx, plan, history)
-
-
-async def _converse(
-    ctx: StreamContext, plan: TurnPlan, history: asyncio.Task[list[Record]] | None
-) -> dict[str, Any]:
-    try:
-        heard = await _hear(ctx, plan)
-    except asyncio.CancelledError:
-        await keep_attempts(ctx)
-        if ctx.stop is Stop.CANCELED:
-            return _unsaid(plan)
-        raise
-    except BaseException:
-        await keep_attempts(ctx)
-        raise
-    await ctx.emit(UserInput(heard.text))
-    return await Turn(ctx, plan, heard, await history if history else []).play()
+    async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
+        try:
+            heard = await _hear(ctx, plan)
+        except asyncio.CancelledError:
+            await keep_attempts(ctx)
+            if ctx.stop is Stop.CANCELED:
+                return _unsaid(plan)
+            raise
+        except BaseException:
+            await keep_attempts(ctx)
+            raise
+        await ctx.emit(UserInput(heard.text))
+        return await Turn(ctx, plan, heard, await history if history is not None else []).play()
 
 
 def _unsaid(plan: TurnPlan) -> dict[str, Any]:
@@ -167,7 +160,8 @@ class Turn:
         try:
             while True:
                 try:
-                    await unless_failed(opening, self._written(left, prefill, opening))
+                    with unless_failed(opening):
+                        await self._written(left, prefill, opening)
                     break
                 except AllStrategiesFailed:
                     if broke is None:

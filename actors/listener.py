@@ -57,7 +57,8 @@ async def hear(
         ears = [_ear(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies]
         attempts = [_attempt(ctx, name, ear, audio_format, length) for name, ear in ears]
         async with background(_completed(ctx)) as completed:
-            platform, text = await unless_failed(completed, _recognised(ctx, attempts))
+            with unless_failed(completed):
+                platform, text = await _recognised(ctx, attempts)
             await completed
     ctx.receipt.mark("stt")
     if not text.strip():

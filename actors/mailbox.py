@@ -1,6 +1,7 @@
 """What an actor can be told, and the bounded box that it is told by."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -42,35 +43,39 @@ class Expire:
     deadline: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """The play is over."""
-
-
-Message = Attach | Detach | Cancel | Spill | Drain | Expire | Played
+Message = Attach | Detach | Cancel | Spill | Drain | Expire
 
 
 class Mailbox:
-    """One reader; `tell` never blocks: a full box refuses."""
+    """One reader, a function that is called with each message, in order and never from within `tell`.
 
-    __slots__ = ("_messages", "_waiter")
+    `tell` never blocks: a full box refuses, and one that is closed.
+    """
+
+    __slots__ = ("_loop", "_messages", "_take")
     LIMIT = 256
 
-    def __init__(self) -> None:
+    def __init__(self, take: Callable[[Message], None]) -> None:
+        self._take: Callable[[Message], None] | None = take
         self._messages: list[Message] = []
-        self._waiter: asyncio.Future[None] | None = None
+        self._loop = asyncio.get_running_loop()
 
     def tell(self, message: Message) -> bool:
-        """Whether the message was taken; `Played` always is."""
-        if len(self._messages) >= self.LIMIT and not isinstance(message, Played):
+        """Whether the message was taken."""
+        if self._take is None or len(self._messages) >= self.LIMIT:
             return False
+        if not self._messages:
+            self._loop.call_soon(self._deliver)
         self._messages.append(message)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
         return True
 
-    async def next(self) -> Message:
-        while not self._messages:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        return self._messages.pop(0)
+    def close(self) -> None:
+        """Give out what was told, and take no more."""
+        self._deliver()
+        self._take = None
+
+    def _deliver(self) -> None:
+        messages, self._messages = self._messages, []
+        if (take := self._take) is not None:
+            for message in messages:
+                take(message)

@@ -50,7 +50,8 @@ async def assess(ctx: StreamContext, plan: AssessmentPlan) -> dict[str, Any]:
         with ctx.receipt.waiting():
             await _sound_has_come(ctx.input, plan.pcm)
             async with background(_completed(ctx)) as completed:
-                result, price = await unless_failed(completed, _assessed(ctx, plan))
+                with unless_failed(completed):
+                    result, price = await _assessed(ctx, plan)
                 await completed
     except AllStrategiesFailed as error:
         raise AllAccountsFailed(error.extra["attempts"], retryable=error.retryable) from None

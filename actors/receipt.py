@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
 
+_TEXTS_AT_ONCE = 256
+
 
 class Receipt:
     """Times are whole milliseconds from the arrival of the request's head (`time.monotonic()` of it)."""
@@ -16,6 +18,7 @@ class Receipt:
         "_marks",
         "_overhead_ms",
         "_sha",
+        "_unread",
         "_waited_s",
         "_waiting",
         "_waiting_since",
@@ -26,6 +29,8 @@ class Receipt:
         self._marks: dict[str, int] = {}
         self._sha = hashlib.sha256()
         self._chars = 0
+        self._unread: list[str] = []
+        """Texts that are not yet in the digest: many at once are cheaper than one by one."""
         self._waiting = 0
         self._waiting_since = 0.0
         self._waited_s = waited_s
@@ -65,13 +70,25 @@ class Receipt:
             waited = self._waited_s + (now - self._waiting_since if self._waiting else 0)
             self._overhead_ms = max(0, round((now - self._arrived - waited) * 1000))
 
-    def said(self, said: bytes, *, chars: int = 0) -> None:
-        """Take answer bytes into the digest, in the order of event ids."""
+    def said(self, said: str | bytes) -> None:
+        """Take what was answered into the digest, in the order of event ids; of text its characters are counted."""
+        if isinstance(said, str):
+            self._unread.append(said)
+            if len(self._unread) < _TEXTS_AT_ONCE:
+                return
+            said = b""
+        self._read_texts()
         self._sha.update(said)
-        self._chars += chars
+
+    def _read_texts(self) -> None:
+        text = "".join(self._unread)
+        self._unread.clear()
+        self._chars += len(text)
+        self._sha.update(text.encode())
 
     @property
     def digest(self) -> dict[str, Any]:
+        self._read_texts()
         return {"chars": self._chars, "sha256": self._sha.hexdigest()}
 
     @property

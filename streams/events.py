@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, Literal
 
 from streams.wire.codec import dumps
@@ -21,12 +20,17 @@ class Event(ABC):
     """
 
     name: ClassVar[str]
+    head: ClassVar[bytes]
+    """Of its frames, behind the id."""
+
+    def __init_subclass__(cls) -> None:
+        cls.head = b"event: %b\ndata: " % cls.name.encode()
 
     @abstractmethod
     def content(self) -> Any: ...
 
-    def said(self) -> bytes:
-        """The bytes of answer that this event delivers: what the stream's digest covers."""
+    def said(self) -> str | bytes:
+        """The answer that this event delivers: what the stream's digest covers."""
         return b""
 
 
@@ -62,8 +66,8 @@ class AssistantOutputChunk(Event):
     def content(self) -> dict[str, Any]:
         return {"index": self.index, "text": self.text}
 
-    def said(self) -> bytes:
-        return self.text.encode()
+    def said(self) -> str:
+        return self.text
 
 
 @dataclass(slots=True)
@@ -220,12 +224,7 @@ PING = b"event: ping\ndata: %b\n\n"
 def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
     """The frame of one event: made once, whoever reads it."""
     told = dumps({"content": event.content(), "timestamp": timestamp_ms})
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event_id, _name(event.name), told)
-
-
-@cache
-def _name(name: str) -> bytes:
-    return name.encode()
+    return b"id: %d\n%b%b\n\n" % (event_id, event.head, told)
 
 
 def encode_unnumbered(event: Event, timestamp_ms: int) -> bytes:

@@ -144,12 +144,21 @@ class EventLog:
 
     def put(self, frame: bytes) -> bool:
         """Append, waiting for nobody; whether there is room for more."""
-        self._put(frame)
-        return not self._full()
+        self.last_id += 1
+        end = self.size_bytes = self.size_bytes + len(frame)
+        self._frames.append(frame)
+        self._ends.append(end)
+        if end - self._dropped_end > self._keep_bytes:
+            self._drop()
+        for reader in self._readers:
+            reader.wake(frame)
+        for reader in self._patient:
+            reader.wake(frame)
+        return end - self._lag_bytes <= self._dropped_end or not self._full()
 
     async def append(self, frame: bytes) -> None:
-        self._put(frame)
-        await self.room()
+        if not self.put(frame):
+            await self.room()
 
     async def room(self) -> None:
         """Wait until no attached reader is too far behind."""
@@ -161,7 +170,7 @@ class EventLog:
     def finish(self, frame: bytes) -> None:
         """Append the last frame, waiting for nobody."""
         self.closed = True
-        self._put(frame)
+        self.put(frame)
 
     async def follow(
         self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
@@ -215,18 +224,6 @@ class EventLog:
                 if self._end_of(reader.position) < limit:
                     return True
         return False
-
-    def _put(self, frame: bytes) -> None:
-        self.last_id += 1
-        end = self.size_bytes = self.size_bytes + len(frame)
-        self._frames.append(frame)
-        self._ends.append(end)
-        if end - self._dropped_end > self._keep_bytes:
-            self._drop()
-        for reader in self._readers:
-            reader.wake(frame)
-        for reader in self._patient:
-            reader.wake(frame)
 
     def _drop(self) -> None:
         # an eighth at a time: taking from a list's front costs as much as what stays

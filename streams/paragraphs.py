@@ -1,26 +1,13 @@
 """Splits a reply that comes in deltas at its paragraph delimiter. Pure."""
 
-from dataclasses import dataclass
+from streams.events import AssistantOutputChunk, AssistantOutputContentSegment
 
-
-@dataclass(slots=True)
-class Piece:
-    """A piece of paragraph `index`."""
-
-    index: int
-    text: str
-
-
-@dataclass(slots=True)
-class Close:
-    """Paragraph `index` is whole: `text` is all of it, without the delimiter."""
-
-    index: int
-    text: str
+Part = AssistantOutputChunk | AssistantOutputContentSegment
+"""A piece of a paragraph; the whole of one, without the delimiter, behind its pieces."""
 
 
 class Paragraphs:
-    """Deltas in, pieces and closed paragraphs out. Delimiters are not given out, blank paragraphs not counted.
+    """Deltas in, pieces and whole paragraphs out, as events. Delimiters and blank paragraphs are not given out.
 
     What could be the beginning of a delimiter, or of a blank paragraph, is held until it is known.
     """
@@ -42,12 +29,12 @@ class Paragraphs:
     def open_index(self) -> int:
         return self._index
 
-    def feed(self, delta: str) -> list[Piece | Close]:
+    def feed(self, delta: str) -> list[Part]:
         if self._said and delta and not self._held and self._delimiter[0] not in delta:
             self._said.append(delta)
-            return [Piece(self._index, delta)]  # as most deltas are
+            return [AssistantOutputChunk(self._index, delta)]  # as most deltas are
         *whole, tail = (self._held + delta).split(self._delimiter)
-        out: list[Piece | Close] = []
+        out: list[Part] = []
         for text in whole:
             self._say(text, out)
             self._close(out)
@@ -58,9 +45,9 @@ class Paragraphs:
         self._say(tail[:sure], out)
         return out
 
-    def finish(self) -> list[Piece | Close]:
+    def finish(self) -> list[Part]:
         """End of the reply: what was held is text, the last paragraph is whole."""
-        out: list[Piece | Close] = []
+        out: list[Part] = []
         held, self._held = self._held, ""
         self._say(held.rstrip(), out)
         self._close(out)
@@ -72,13 +59,13 @@ class Paragraphs:
                 return size
         return 0
 
-    def _say(self, text: str, out: list[Piece | Close]) -> None:
+    def _say(self, text: str, out: list[Part]) -> None:
         if text.strip() or (text and self._said):
             self._said.append(text)
-            out.append(Piece(self._index, text))
+            out.append(AssistantOutputChunk(self._index, text))
 
-    def _close(self, out: list[Piece | Close]) -> None:
+    def _close(self, out: list[Part]) -> None:
         if self._said:
-            out.append(Close(self._index, "".join(self._said)))
+            out.append(AssistantOutputContentSegment(self._index, "".join(self._said)))
             self._said = []
             self._index += 1

@@ -40,31 +40,45 @@ class background(Generic[T]):  # noqa: N801 - used as a function is
         elif not self._task.cancelled():
             self._task.exception()  # seen
 
+    async def end_within(self, wait_s: float) -> None:
+        """Wait for it so long, then end it as `stop` does."""
+        try:
+            await asyncio.wait([self._task], timeout=wait_s)
+        finally:
+            await self.stop()
 
-async def unless_failed(task: asyncio.Task[Any], coro: Coroutine[Any, Any, T]) -> T:
-    """What `coro` gives; it is cut as soon as `task` fails, whose fault is raised then."""
-    owner = asyncio.current_task()
-    assert owner is not None, "a coroutine of a task"
-    cut = over = False
 
-    def ended(task: asyncio.Task[Any]) -> None:
-        nonlocal cut
-        if not over and not task.cancelled() and task.exception() is not None:
-            cut = True
-            owner.cancel()
+class unless_failed:  # noqa: N801 - used as a function is
+    """Cut the block as soon as a task or future beside it fails, whose fault is raised then.
 
-    task.add_done_callback(ended)
-    try:
-        return await coro
-    except asyncio.CancelledError:
-        if not cut or owner.cancelling() > 1:  # it is told to end by others
-            raise
-    finally:
-        over = True  # the callback may be under way
-        task.remove_done_callback(ended)
-        if cut:
-            owner.uncancel()
-    raise task.exception() or AssertionError("a task without a fault cuts nothing")
+    A block that ends well all the same has not been cut.
+    """
+
+    __slots__ = ("_beside", "_cut", "_over", "_owner")
+
+    def __init__(self, beside: asyncio.Future[Any]) -> None:
+        self._beside = beside
+        self._cut = self._over = False
+
+    def __enter__(self) -> None:
+        owner = asyncio.current_task()
+        assert owner is not None, "a block of a task"
+        self._owner = owner
+        self._beside.add_done_callback(self._ended)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._over = True  # the callback may be under way
+        self._beside.remove_done_callback(self._ended)
+        if not self._cut:
+            return
+        self._owner.uncancel()
+        if kind is asyncio.CancelledError and not self._owner.cancelling():  # else it is told to end by others
+            raise self._beside.exception() or AssertionError("what has no fault cuts nothing") from None
+
+    def _ended(self, beside: asyncio.Future[Any]) -> None:
+        if not self._over and not beside.cancelled() and beside.exception() is not None:
+            self._cut = True
+            self._owner.cancel()
 
 
 def stopping() -> bool:

@@ -2,64 +2,59 @@
 
 import asyncio
 
-import pytest
-
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Played
-from streams.tasks import background
+from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message
 
 
-async def test_messages_come_in_the_order_of_telling():
-    mailbox = Mailbox()
-    told = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True), Played()]
+async def test_messages_come_in_the_order_of_telling_and_never_from_within_it():
+    taken: list[Message] = []
+    mailbox = Mailbox(taken.append)
+    told = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True)]
 
     assert all(mailbox.tell(message) for message in told)
+    assert taken == []
 
-    assert [await mailbox.next() for _ in told] == told
-
-
-async def test_who_waits_is_woken_by_the_next_message():
-    mailbox = Mailbox()
-    async with background(mailbox.next()) as waiting:
-        await asyncio.sleep(0)
-        assert not waiting.done()
-
-        mailbox.tell(Attach())
-        mailbox.tell(Detach())
-
-        assert await waiting == Attach()
-    assert await mailbox.next() == Detach()
+    await asyncio.sleep(0)
+    assert taken == told
 
 
-async def test_wait_that_was_cancelled_loses_no_message():
-    mailbox = Mailbox()
-    async with background(mailbox.next()):
-        await asyncio.sleep(0)
-    mailbox.tell(Drain())
+async def test_what_is_told_while_a_message_is_taken_comes_next():
+    taken: list[Message] = []
 
-    async with asyncio.timeout(1):
-        assert await mailbox.next() == Drain()
+    def take(message: Message) -> None:
+        taken.append(message)
+        if message == Attach():
+            mailbox.tell(Drain())
 
+    mailbox = Mailbox(take)
+    mailbox.tell(Attach())
+    mailbox.tell(Detach())
 
-async def test_message_that_comes_as_the_wait_is_cancelled_stays():
-    mailbox = Mailbox()
-    async with background(mailbox.next()) as waiting:
-        await asyncio.sleep(0)
-        mailbox.tell(Drain())
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-
-    assert await mailbox.next() == Drain()
+    await asyncio.sleep(0)
+    assert taken == [Attach(), Detach()]
+    await asyncio.sleep(0)
+    assert taken == [Attach(), Detach(), Drain()]
 
 
-async def test_full_box_refuses_all_but_the_end_of_the_play():
-    mailbox = Mailbox()
+async def test_full_box_refuses_until_its_reader_has_come():
+    taken: list[Message] = []
+    mailbox = Mailbox(taken.append)
     assert all(mailbox.tell(Attach()) for _ in range(Mailbox.LIMIT))
 
     assert not mailbox.tell(Detach())
-    assert mailbox.tell(Played())
-    assert not mailbox.tell(Detach())
 
-    seen = [await mailbox.next() for _ in range(Mailbox.LIMIT + 1)]
-    assert seen[-1] == Played()
+    await asyncio.sleep(0)
+    assert taken == [Attach()] * Mailbox.LIMIT
     assert mailbox.tell(Detach())
+
+
+async def test_box_that_closes_gives_out_what_it_has_and_takes_no_more():
+    taken: list[Message] = []
+    mailbox = Mailbox(taken.append)
+    mailbox.tell(Attach())
+
+    mailbox.close()
+
+    assert taken == [Attach()]
+    assert not mailbox.tell(Detach())
+    await asyncio.sleep(0)
+    assert taken == [Attach()]

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.paragraphs import Close, Paragraphs, Piece
+from streams.events import AssistantOutputChunk as Piece
+from streams.events import AssistantOutputContentSegment as Whole
+from streams.paragraphs import Paragraphs, Part
 from tests.streams.pieces import split
 
 DELIMITERS = ["\n\n", "\n", "---", "\n---\n", " | ", "##", "aba", "é😀", "  "]
 
 
-def played(deltas: Iterable[str], delimiter: str) -> list[Piece | Close]:
+def played(deltas: Iterable[str], delimiter: str) -> list[Part]:
     paragraphs = Paragraphs(delimiter)
     return [item for delta in deltas for item in paragraphs.feed(delta)] + paragraphs.finish()
 
@@ -36,7 +38,7 @@ def test_every_cutting_gives_the_same_paragraphs(data: st.DataObject, delimiter:
 
     for deltas in ([text], list(text), split(text, at)):
         items = played(deltas, delimiter)
-        closes = [item for item in items if isinstance(item, Close)]
+        closes = [item for item in items if isinstance(item, Whole)]
 
         assert [close.text for close in closes] == expected(text, delimiter)
         assert [close.index for close in closes] == list(range(len(closes)))
@@ -82,9 +84,9 @@ def test_pieces_of_a_paragraph_are_its_text_and_come_before_its_close(data: st.D
     ],
 )
 def test_blank_line_is_the_default_and_blank_paragraphs_get_no_index(text: str, paragraphs: list[str]):
-    closes = [item for item in played(text, "\n\n") if isinstance(item, Close)]
+    closes = [item for item in played(text, "\n\n") if isinstance(item, Whole)]
 
-    assert closes == [Close(index, paragraph) for index, paragraph in enumerate(paragraphs)]
+    assert closes == [Whole(index, paragraph) for index, paragraph in enumerate(paragraphs)]
 
 
 def test_pieces_are_given_out_at_once_but_for_what_may_be_a_delimiter():
@@ -94,16 +96,16 @@ def test_pieces_are_given_out_at_once_but_for_what_may_be_a_delimiter():
     assert paragraphs.feed("b\n") == [Piece(0, "b")]
     assert paragraphs.feed("c") == [Piece(0, "\nc")]
     assert paragraphs.feed("\n") == []
-    assert paragraphs.feed("\nd") == [Close(0, "\n ab\nc"), Piece(1, "d")]
+    assert paragraphs.feed("\nd") == [Whole(0, "\n ab\nc"), Piece(1, "d")]
     assert paragraphs.feed("") == []
-    assert paragraphs.finish() == [Close(1, "d")]
+    assert paragraphs.finish() == [Whole(1, "d")]
 
 
 def test_beginning_of_a_delimiter_at_the_end_is_text():
-    assert played(["a", "--"], "---") == [Piece(0, "a"), Piece(0, "--"), Close(0, "a--")]
-    assert played(["--"], "---") == [Piece(0, "--"), Close(0, "--")]
+    assert played(["a", "--"], "---") == [Piece(0, "a"), Piece(0, "--"), Whole(0, "a--")]
+    assert played(["--"], "---") == [Piece(0, "--"), Whole(0, "--")]
 
 
 def test_blanks_before_what_may_be_a_delimiter_are_kept_for_what_it_turns_out_to_be():
-    assert played(["  --", "x"], "---") == [Piece(0, "  --x"), Close(0, "  --x")]
-    assert played(["  --", "-x"], "---") == [Piece(0, "x"), Close(0, "x")]
+    assert played(["  --", "x"], "---") == [Piece(0, "  --x"), Whole(0, "  --x")]
+    assert played(["  --", "-x"], "---") == [Piece(0, "x"), Whole(0, "x")]

@@ -150,7 +150,8 @@ async def test_what_runs_is_cut_as_soon_as_the_task_beside_it_fails():
 
     async def both() -> None:
         async with background(fails(failing)) as task:
-            await unless_failed(task, witness.run())
+            with unless_failed(task):
+                await witness.run()
 
     with pytest.raises(Fault):
         await both()
@@ -167,7 +168,8 @@ async def test_what_ends_before_a_fault_is_given_and_a_later_one_cuts_nothing():
 
     async def both() -> None:
         async with background(fails(failing)) as task:
-            results.append(await unless_failed(task, witness.run()))
+            with unless_failed(task):
+                results.append(await witness.run())
             failing.set()
             await asyncio.wait([task])
             await asyncio.sleep(0)
@@ -183,7 +185,8 @@ async def test_who_is_cancelled_from_outside_is_cancelled_though_the_task_fails_
 
     async def both() -> None:
         async with background(fails(failing)) as task:
-            await unless_failed(task, witness.run())
+            with unless_failed(task):
+                await witness.run()
 
     async with background(both()) as running:
         await witness.begun.wait()
@@ -208,7 +211,8 @@ async def test_coroutine_that_goes_on_after_it_was_cut_leaves_no_cancellation_be
 
     async def both() -> None:
         async with background(fails(failing)) as task:
-            assert await unless_failed(task, stubborn()) == "done"
+            with unless_failed(task):
+                assert await stubborn() == "done"
             await asyncio.sleep(0)  # a cancellation left behind would end it here
 
     with pytest.raises(Fault):
@@ -224,10 +228,8 @@ async def test_fault_that_comes_together_with_the_end_cuts_nothing_later():
             failing.set()
             await asyncio.wait([task])
 
-            async def quick() -> str:
-                return "result"
-
-            story.append(await unless_failed(task, quick()))
+            with unless_failed(task):
+                story.append("result")
             for _ in range(3):
                 await asyncio.sleep(0)
             story.append("went on")
