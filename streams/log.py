@@ -1,7 +1,7 @@
 """The events of one stream, encoded: one writer, many readers, bounded, with backpressure."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from streams.wire.errors import ItemNotFound
@@ -25,20 +25,29 @@ Push = Callable[[bytes], bool]
 """Takes frames at once, or not at all."""
 
 
+class Following(Protocol):
+    """Who follows a stream: gives what is ready to who asks, and is closed when nobody asks any more."""
+
+    def __aiter__(self) -> AsyncIterator[Ready]: ...
+
+    def aclose(self) -> Awaitable[None]: ...
+
+
 class Followable(Protocol):
     """A stream's events, wherever its actor lives."""
 
-    def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]: ...
+    def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> Following: ...
 
 
-class _Reader:
+class _Reader(AsyncIterator[Ready]):
     """A position in the log, and the timer that ends a wait without events."""
 
-    __slots__ = ("_idle_s", "_log", "_loop", "_push", "_timer", "_waiting_since", "position", "waiter")
+    __slots__ = ("_given", "_idle_s", "_log", "_loop", "_push", "_timer", "_waiter", "_waiting_since", "position")
 
     def __init__(self, log: "EventLog", position: int, idle_s: float, push: Push | None) -> None:
         self.position = position
-        self.waiter: asyncio.Future[bool] | None = None
+        self._given = position
+        self._waiter: asyncio.Future[bool] | None = None
         self._log = log
         self._push = push
         self._idle_s = idle_s
@@ -46,44 +55,60 @@ class _Reader:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_since = 0.0
 
-    async def wait(self) -> bool:
-        """Whether there is something new (else: silence for `idle_s`)."""
-        self.waiter = self._loop.create_future()
-        self._waiting_since = self._loop.time()
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._idle_s, self._check)
-        try:
-            return await self.waiter
-        finally:
-            self.waiter = None
+    async def __anext__(self) -> Ready:
+        log = self._log
+        if self._given > self.position:
+            log.taken(self, self._given)
+        while True:
+            if self.position < log.dropped:
+                raise Gone(f"events after {self.position} are no longer kept")
+            if self.position < log.last_id:
+                ready = log.ready(self.position)
+                self._given = ready.last_id
+                return ready
+            if log.closed:
+                await self.aclose()
+                raise StopAsyncIteration
+            self._waiter = self._loop.create_future()
+            self._waiting_since = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._idle_s, self._check)
+            try:
+                if not await self._waiter:
+                    return Ready(self.position, b"", whole=False)
+            finally:
+                self._waiter = None
+
+    async def aclose(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._log.left(self)
 
     def wake(self, frame: bytes) -> None:
         """There is a new frame: it is pushed where it is all that is missing, or given to who waits."""
-        waiter = self.waiter
+        waiter = self._waiter
         if waiter is None or waiter.done():
             return
         log = self._log
         last_id = log.last_id
         if self._push is not None and self.position == last_id - 1 and not log.closed and self._push(frame):
             self._waiting_since = self._loop.time()
+            self._given = last_id
             log.taken(self, last_id)
             return
         waiter.set_result(True)
 
-    def leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
     def _check(self) -> None:
         # one timer a reader, moved on when it finds that there were events: none is set per event
         self._timer = None
-        if self.waiter is None or self.waiter.done():
+        if self._waiter is None or self._waiter.done():
             return
         left = self._waiting_since + self._idle_s - self._loop.time()
         if left > 0.001:
             self._timer = self._loop.call_later(left, self._check)
         else:
-            self.waiter.set_result(False)
+            self._waiter.set_result(False)
 
 
 class EventLog:
@@ -172,9 +197,9 @@ class EventLog:
         self.closed = True
         self.put(frame)
 
-    async def follow(
+    def follow(
         self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
-    ) -> AsyncGenerator[Ready]:
+    ) -> Following:
         """All frames after id `after`, joined as they are ready, to the end of the stream.
 
         A silence of `idle_s` gives no bytes, once per silence of that length. The writer does not wait for one who
@@ -182,24 +207,8 @@ class EventLog:
         when that refuses, or with the end.
         """
         reader = _Reader(self, after, idle_s, push)
-        readers = self._patient if patiently else self._readers
-        readers.append(reader)
-        try:
-            while True:
-                if reader.position < self._dropped:
-                    raise Gone(f"events after {reader.position} are no longer kept")
-                if reader.position < self.last_id:
-                    ready = self.ready(reader.position)
-                    yield ready
-                    self.taken(reader, ready.last_id)
-                elif self.closed:
-                    return
-                elif not await reader.wait():
-                    yield Ready(reader.position, b"", whole=False)
-        finally:
-            reader.leave()
-            readers.remove(reader)
-            self._wake_writers()
+        (self._patient if patiently else self._readers).append(reader)
+        return reader
 
     def ready(self, after: int) -> Ready:
         """All frames after id `after` that are there."""
@@ -210,6 +219,13 @@ class EventLog:
         reader.position = last_id
         if self._writers:
             self._wake_writers()
+
+    def left(self, reader: _Reader) -> None:
+        """`reader` follows no more."""
+        for readers in (self._readers, self._patient):
+            if reader in readers:
+                readers.remove(reader)
+        self._wake_writers()
 
     def _wake_writers(self) -> None:
         writers, self._writers = self._writers, []
