@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.receipt import Receipt
 from actors.speech_flight import Flights
@@ -20,8 +20,7 @@ from streams.wire.codec import now_ms
 from vendors.fallback import Account
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """Whose stream it is."""
 
     app_id: str

@@ -83,6 +83,19 @@ async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
 class Turn:
     """One turn: who is asked for the answer, and how it is kept however it ends."""
 
+    __slots__ = (
+        "_answer",
+        "_canceled",
+        "_ctx",
+        "_heard",
+        "_history",
+        "_meter",
+        "_plan",
+        "_record_id",
+        "_speaking",
+        "_speech",
+    )
+
     def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: Heard, history: Sequence[Record]) -> None:
         self._ctx = ctx
         self._plan = plan
@@ -91,6 +104,8 @@ class Turn:
         self._answer = Answer(ctx)
         self._record_id: int | None = None
         self._canceled = False
+        self._meter = Meter()
+        """Of the attempt whose words the user got; nothing was used where there is none."""
         self._speech: background[None] | None = None
         self._speaking: asyncio.Task[None] | None = None
 
@@ -281,28 +296,26 @@ class Turn:
 
     async def _keep(self, status: RecordStatus, opening: asyncio.Task[int]) -> None:
         """Store the answer as far as it was given; nothing where the record itself could not be."""
+        winner = self._answer.strategy.name if self._answer.strategy else ""
+        for account in self._ctx.attempts:
+            if account.stage == "llm" and account.strategy == winner:
+                self._meter = account.meter
         try:
             self._record_id = await opening
         except ServiceError:
             await keep_attempts(self._ctx)
             return
         self._ctx.about["record_id"] = self._record_id
-        meter = self._meter()
+        meter = self._meter
         answered = Answered(
             status=status,
-            strategy=self._answer.strategy.name if self._answer.strategy else "",
+            strategy=winner,
             message=self._answer.message(self._answer.heard(self._ctx.heard_ms)),
             input_token=meter.usage.input_token,
             output_token=meter.usage.output_token,
             tokens_estimated=meter.source == "estimated",
         )
         await close_turn(self._ctx, self._plan.conversation_id, self._record_id, answered)
-
-    def _meter(self) -> Meter:
-        """Of the attempt whose words the user got; nothing was used where there is none."""
-        winner = self._answer.strategy.name if self._answer.strategy else None
-        asked = [account for account in self._ctx.attempts if account.stage == "llm"]
-        return next((account.meter for account in reversed(asked) if account.strategy == winner), Meter())
 
     def _end(self) -> dict[str, Any]:
         strategy, speaker = self._answer.strategy, self._answer.speaker
@@ -311,7 +324,7 @@ class Turn:
             "record_id": self._record_id,
             "strategy": strategy.name if strategy else None,
             "finish_reason": "canceled" if self._canceled else self._answer.finish_reason,
-            "unit_price": unit_price(strategy.config.chat.price, self._meter().usage) if strategy else None,
+            "unit_price": unit_price(strategy.config.chat.price, self._meter.usage) if strategy else None,
         }
         if speaker is not None and speaker.failure is not None:
             told["speech"] = speaker.failure

@@ -19,9 +19,9 @@ class Receipt:
         "_overhead_ms",
         "_sha",
         "_unread",
-        "_waited_s",
-        "_waiting",
-        "_waiting_since",
+        "waited_s",
+        "waiting_since",
+        "waits",
     )
 
     def __init__(self, arrived: float, *, waited_s: float = 0) -> None:
@@ -31,9 +31,9 @@ class Receipt:
         self._chars = 0
         self._unread: list[str] = []
         """Texts that are not yet in the digest: many at once are cheaper than one by one."""
-        self._waiting = 0
-        self._waiting_since = 0.0
-        self._waited_s = waited_s
+        self.waits = 0
+        self.waiting_since = 0.0
+        self.waited_s = waited_s
         self._overhead_ms: int | None = None
 
     @property
@@ -53,21 +53,11 @@ class Receipt:
         """A wait, for a block, for the client or a vendor; waits that overlap count once."""
         return _Waiting(self)
 
-    def begin_to_wait(self) -> None:
-        if self._waiting == 0:
-            self._waiting_since = time.monotonic()
-        self._waiting += 1
-
-    def end_to_wait(self) -> None:
-        self._waiting -= 1
-        if self._waiting == 0:
-            self._waited_s += time.monotonic() - self._waiting_since
-
     def first_output(self) -> None:
         """Fix `overhead`: our own time before the first output, all that was not waiting for others."""
         if self._overhead_ms is None:
             now = time.monotonic()
-            waited = self._waited_s + (now - self._waiting_since if self._waiting else 0)
+            waited = self.waited_s + (now - self.waiting_since if self.waits else 0)
             self._overhead_ms = max(0, round((now - self._arrived - waited) * 1000))
 
     def said(self, said: str | bytes) -> None:
@@ -99,21 +89,28 @@ class Receipt:
 
 
 class _Waiting:
+    """One wait of a receipt."""
+
     __slots__ = ("_receipt",)
 
     def __init__(self, receipt: Receipt) -> None:
         self._receipt: Receipt | None = receipt
 
     def __enter__(self) -> Self:
-        if self._receipt is not None:
-            self._receipt.begin_to_wait()
+        receipt = self._receipt
+        assert receipt is not None, "it is entered once"
+        if receipt.waits == 0:
+            receipt.waiting_since = time.monotonic()
+        receipt.waits += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         self.over()
 
     def over(self) -> None:
-        """It ended before its block."""
-        if self._receipt is not None:
-            self._receipt.end_to_wait()
+        """It ended, may be before its block."""
+        if (receipt := self._receipt) is not None:
             self._receipt = None
+            receipt.waits -= 1
+            if receipt.waits == 0:
+                receipt.waited_s += time.monotonic() - receipt.waiting_since
