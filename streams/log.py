@@ -94,8 +94,7 @@ class _Reader(AsyncIterator[Ready]):
         last_id = log.last_id
         if self._push is not None and self.position == last_id - 1 and not log.closed and self._push(frame):
             self._waiting_since = self._loop.time()
-            self._given = last_id
-            log.taken(self, last_id)
+            self.position = last_id
             return
         waiter.set_result(True)
 
@@ -179,6 +178,8 @@ class EventLog:
             reader.wake(frame)
         for reader in self._patient:
             reader.wake(frame)
+        if self._writers:
+            self._wake_writers()
         return end - self._lag_bytes <= self._dropped_end or not self._full()
 
     async def append(self, frame: bytes) -> None:
