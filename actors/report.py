@@ -2,21 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Protocol
 
 import structlog
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Gauge
 
 from actors.context import StreamContext
 from streams.log import EventLog
+from streams.metrics import Counts, Times
 from vendors.tally import BUCKETS_S
 
 log = structlog.get_logger()
 
-ENDED = Counter("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
-CRASHES = Counter("parley_stream_crashes", "Streams that a fault of ours ended", ["kind"])
-SECONDS = Histogram(
+ENDED = Counts("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
+CRASHES = Counts("parley_stream_crashes", "Streams that a fault of ours ended", ["kind"])
+SECONDS = Times(
     "parley_stream_seconds",
     "Time from a request's head to a stage of its stream; overhead: our own time before the first output",
     ["kind", "stage"],
@@ -30,9 +30,6 @@ _STAGES = ("stt", "first_text", "first_audio", "total", "overhead")
 _AT_ONCE = 500
 """Streams that are looked at before the loop may do something else."""
 
-_ended = cache(ENDED.labels)
-_seconds = cache(SECONDS.labels)
-
 
 class Living(Protocol):
     """A stream of this process."""
@@ -44,10 +41,10 @@ class Living(Protocol):
 def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fields: Any) -> None:
     """Log, count and time the end of a stream, and tell whoever else wants to know. Called once."""
     latency_ms = ctx.receipt.latency_ms
-    _ended(kind, outcome).inc()
+    ENDED.add(1, kind, outcome)
     for stage in _STAGES:
         if stage in latency_ms:
-            _seconds(kind, stage).observe(latency_ms[stage] / 1000)
+            SECONDS.add(latency_ms[stage] / 1000, kind, stage)
     log.info(
         "stream.ended",
         stream_id=ctx.stream_id,
@@ -66,7 +63,7 @@ def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fi
 
 def report_crash(stream_id: str, kind: str, error: BaseException) -> None:
     """Log a fault of ours with its stack, and count it."""
-    CRASHES.labels(kind).inc()
+    CRASHES.add(1, kind)
     log.error("stream.crashed", stream_id=stream_id, kind=kind, exc_info=error)
 
 

@@ -5,20 +5,18 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 
 import structlog
-from prometheus_client import Gauge
 
 from actors.actor import Actor
 from actors.context import Owner, Stop
 from actors.mailbox import Drain
 from actors.report import report_crash
+from streams.metrics import Levels
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
-LIVE = Gauge("parley_streams_live", "Streams whose actor is running", ["kind"])
-_live = cache(LIVE.labels)
+LIVE = Levels("parley_streams_live", "Streams whose actor is running", ["kind"])
 
 _DRAIN_SAVE_S = 10
 _SPILL_S = 10
@@ -69,7 +67,7 @@ class Supervisor:
         self._idle.clear()
         self._by_owner[actor.ctx.owner] += 1
         self._by_app[actor.ctx.owner.app_id] += 1
-        _live(actor.kind).inc()
+        LIVE.add(1, actor.kind)
         task.add_done_callback(lambda done: self._ended(actor, done))
 
     def find(self, stream_id: str, owner: Owner) -> Actor | None:
@@ -92,7 +90,7 @@ class Supervisor:
         if not self._by_owner[owner]:
             del self._by_owner[owner]
         self._by_app[owner.app_id] -= 1
-        _live(actor.kind).dec()
+        LIVE.add(-1, actor.kind)
         if not self._tasks:
             self._idle.set()
         if actor.ctx.stop is not Stop.ABORTED and actor.readable_s:

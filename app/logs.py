@@ -4,13 +4,15 @@ import asyncio
 import atexit
 import logging
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
 
 import structlog
 from structlog.typing import EventDict
 
-from streams.wire.codec import dumps
+from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
 
 log = structlog.get_logger()
@@ -23,18 +25,43 @@ def configure(*, level: str) -> None:
     """Lines from `level` on; of libraries those from WARNING on."""
     threshold = _LEVELS.get(level.lower(), 20)
     structlog.configure(
-        processors=[
-            _named,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=lambda line, **_: dumps(line, default=str)),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        processors=[_rendered],
+        wrapper_class=_logger(threshold),
         logger_factory=lambda *_: _Lines(sys.stdout.buffer),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
+
+
+def _logger(threshold: int) -> type[structlog.typing.FilteringBoundLogger]:
+    """A logger of structlog's, where all between a method's call and the processors is one step."""
+    methods = {name: _method(name) for name, number in _LEVELS.items() if number >= threshold}
+    return type("Logger", (structlog.make_filtering_bound_logger(threshold),), methods)
+
+
+def _method(level: str) -> Callable[..., None]:
+    def tell(self: Any, event: str, **fields: Any) -> None:
+        line: Any = self._context | fields
+        line["event"] = event
+        try:
+            for processor in self._processors:
+                line = processor(self._logger, level, line)
+        except structlog.DropEvent:
+            return
+        self._logger.msg(line)
+
+    return tell
+
+
+def _rendered(_logger: object, level: str, line: EventDict) -> bytes:
+    """The line as it is written: with the request's id, the level, the time, and the stack where one is given."""
+    if "request_id" not in line and (request_id := REQUEST_ID.get()):
+        line["request_id"] = request_id
+    line["level"] = level
+    line["timestamp"] = datetime.now(UTC)
+    if "exc_info" in line:
+        line = structlog.processors.format_exc_info(_logger, level, line)
+    return dumps(line, default=str, option=LOG_LINE)
 
 
 class _Lines:
@@ -46,7 +73,7 @@ class _Lines:
         atexit.register(self._write)  # where the loop ended before its next turn
 
     def msg(self, line: bytes) -> None:
-        self._unwritten.append(line + b"\n")
+        self._unwritten.append(line)
         if len(self._unwritten) > 1:
             return
         try:
@@ -54,7 +81,7 @@ class _Lines:
         except RuntimeError:  # there is none
             self._write()
 
-    debug = info = warning = error = critical = exception = msg
+    critical = error = warning = info = debug = msg
 
     def _write(self) -> None:
         lines, self._unwritten = self._unwritten, []
@@ -63,13 +90,6 @@ class _Lines:
         with suppress(OSError, ValueError):  # nobody reads them, or the disk is full: who could be told
             self._file.write(b"".join(lines))
             self._file.flush()
-
-
-def _named(_logger: object, _method: str, line: EventDict) -> EventDict:
-    """Put the id of the request into its lines."""
-    if (request_id := REQUEST_ID.get()) and "request_id" not in line:
-        line["request_id"] = request_id
-    return line
 
 
 class _OneLine(logging.Handler):

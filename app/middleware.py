@@ -3,19 +3,18 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from functools import cache
 from itertools import chain
 from typing import Any
 
 import structlog
 from aiohttp import ClientPayloadError, web
-from prometheus_client import Counter, Histogram
 
 from app.endpoint import ENDPOINT
 from app.errors import error_response
 from app.services import SERVICES
 from app.state import APP_ID, ARRIVED, REQUEST_ID, USER_ID
 from storage.kinds.apps import APPS
+from streams.metrics import Counts, Times
 from streams.wire.errors import InvalidParameter, ServiceError
 from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS
 from streams.wire.ids import request_id
@@ -23,14 +22,13 @@ from streams.wire.ids import request_id
 log = structlog.get_logger()
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-REQUESTS = Counter("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
-SECONDS = Histogram(
+REQUESTS = Counts("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
+SECONDS = Times(
     "parley_request_seconds",
     "Time to the end of an answer that is no stream",
     ["method", "endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-_requests = cache(REQUESTS.labels)
 _HEADERS_BYTES = 16 * 1024
 _CLIENT_GONE = 499
 """In the access line alone: nobody is there to see it."""
@@ -77,7 +75,7 @@ def _tell(request: web.Request, response: web.StreamResponse) -> None:
     seconds = time.monotonic() - request[ARRIVED]
     count(request.method, path, status=response.status)
     if row is not None and not row.stream:
-        SECONDS.labels(request.method, path).observe(seconds)
+        SECONDS.add(seconds, request.method, path)
     if not (row and row.quiet):
         log.info(
             "request",
@@ -92,7 +90,7 @@ def _tell(request: web.Request, response: web.StreamResponse) -> None:
 
 def count(method: str, path: str, *, status: int) -> None:
     """Count a request; `path` is that of its row in the route table."""
-    _requests(method, path, status).inc()
+    REQUESTS.add(1, method, path, str(status))
 
 
 async def _enveloped(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -31,7 +31,10 @@ _PLACES = (
     ("write to the client", ("streams/sse.py", "aiohttp/http_writer.py", "aiohttp/web_response.py")),
     ("aiohttp's server", ("aiohttp/",)),
     ("stores", ("storage/", "asyncpg/", "redis/")),
-    ("log lines and metrics", ("structlog/", "prometheus_client/", "logging/", "app/logs.py")),
+    (
+        "log lines and metrics",
+        ("structlog/", "prometheus_client/", "logging/", "streams/metrics.py", "app/logs.py"),
+    ),
     ("the request: routes, rights, parameters", ("app/", "pydantic/", "streams/body.py", "streams/tape.py")),
     ("asyncio", ("asyncio/",)),
 )

@@ -1,17 +1,17 @@
 """Places of streams: how many a user has at once, whose turn it is, and where a stream is found."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import structlog
 
 from storage.heartbeats import Heartbeat
-from storage.redis import Valkey, map_errors
+from storage.redis import FAULTS, Valkey, fault, map_errors
 from streams.tasks import background, stopping
-from streams.wire.errors import InvalidOperation, RateLimited, StoreError
+from streams.wire.errors import InvalidOperation, RateLimited
 
 log = structlog.get_logger()
 
@@ -26,8 +26,7 @@ class Asked:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """What a stream holds while it runs; `conversation_id` where it is a turn."""
 
     app_id: str
@@ -37,12 +36,12 @@ class Place:
     asked: Asked | None = None
 
     def keys(self, valkey: Valkey) -> list[str]:
-        tag = f"{self.app_id}:{self.user_id}"
-        keys = [valkey.key(tag, "streams"), valkey.key(tag, "stream", self.stream_id)]
+        begin = valkey.key(f"{self.app_id}:{self.user_id}")
+        keys = [f"{begin}:streams", f"{begin}:stream:{self.stream_id}"]
         if self.conversation_id is not None:
-            keys.append(valkey.key(tag, "turn", self.conversation_id))
+            keys.append(f"{begin}:turn:{self.conversation_id}")
         if self.asked is not None:
-            keys.append(valkey.key(tag, "asked", self.asked.key))
+            keys.append(f"{begin}:asked:{self.asked.key}")
         return keys
 
 
@@ -76,11 +75,15 @@ class Places:
         `RateLimited` over `limit`; `StoreError` while Valkey is away: then the place may be held or not. What
         processes hold that are dead is void.
         """
-        answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=())
-        if answer[0] in {b"turn", b"limit", b"again", b"other"}:
+        try:
+            answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=())
+            if answer[0] == b"ok":
+                return None
             holders = [Found.of(id_.decode(), value) for id_, value in zip(answer[1::2], answer[2::2], strict=True)]
             if dead := await self._heartbeat.dead([holder.process for holder in holders]):
                 answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=dead)
+        except FAULTS as error:
+            raise fault(error) from error
         match answer[0]:
             case b"again":
                 return Found.of(answer[1].decode(), answer[2])
@@ -96,7 +99,7 @@ class Places:
         """Free `place`; the stream can be found for `readable_s` yet. Without effect when it is void already."""
         try:
             await self._release(place, readable_s)
-        except StoreError:
+        except FAULTS:
             self._owed[place.stream_id] = (place, readable_s)
             self._more.set()
 
@@ -109,7 +112,7 @@ class Places:
                     await self._release(place, readable_s)
                     self._owed.pop(stream_id, None)
                 self._more.clear()
-            except StoreError:
+            except FAULTS:
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> Found | None:
@@ -125,34 +128,33 @@ class Places:
         with map_errors():
             return bool(await self._valkey.client.exists(key))
 
-    async def _admit(self, place: Place, *, limit: int, lifetime_s: float, dead: Collection[str]) -> list[bytes]:
+    def _admit(
+        self, place: Place, *, limit: int, lifetime_s: float, dead: Collection[str]
+    ) -> Coroutine[Any, Any, list[bytes]]:
         keys = place.keys(self._valkey)
-        with map_errors():
-            answer: list[bytes] = await self._valkey.run(
-                "admit",
-                keys=keys,
-                args=[
-                    place.stream_id,
-                    self._heartbeat.process,
-                    place.conversation_id or "",
-                    limit,
-                    round(lifetime_s * 1000),
-                    place.asked.fingerprint if place.asked else "",
-                    int(place.conversation_id is not None),
-                    keys[1].removesuffix(place.stream_id),
-                    *dead,
-                ],
-            )
-        return answer
+        return self._valkey.run(
+            "admit",
+            keys=keys,
+            args=[
+                place.stream_id,
+                self._heartbeat.process,
+                place.conversation_id or "",
+                limit,
+                round(lifetime_s * 1000),
+                place.asked.fingerprint if place.asked else "",
+                int(place.conversation_id is not None),
+                keys[1].removesuffix(place.stream_id),
+                *dead,
+            ],
+        )
 
-    async def _release(self, place: Place, readable_s: float) -> None:
+    def _release(self, place: Place, readable_s: float) -> Coroutine[Any, Any, int]:
         turn, asked = int(place.conversation_id is not None), int(place.asked is not None)
-        with map_errors():
-            await self._valkey.run(
-                "release",
-                keys=place.keys(self._valkey),
-                args=[place.stream_id, round(readable_s * 1000), turn, asked],
-            )
+        return self._valkey.run(
+            "release",
+            keys=place.keys(self._valkey),
+            args=[place.stream_id, round(readable_s * 1000), turn, asked],
+        )
 
 
 @asynccontextmanager

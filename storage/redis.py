@@ -26,16 +26,25 @@ _LONGEST_WAIT_S = 10.0
 _LUA = Path(__file__).parent / "lua"
 
 
+FAULTS = (RedisError, OSError)
+"""What `call`, `run` and the clients raise."""
+
+
+def fault(error: Exception) -> StoreError:
+    """One of `FAULTS` as `redis_service`: 503 when Valkey is away, 500 when it refused."""
+    if isinstance(error, (RedisConnectionError, RedisTimeoutError, OSError)):
+        return StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1)
+    return StoreError("the cache refused a command", error_type="redis_service")
+
+
 class map_errors:  # noqa: N801 - used as a function is
-    """Turn a fault of Valkey into `redis_service`: 503 when it is away, 500 when it refused."""
+    """Turn a fault of Valkey into ours."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (RedisConnectionError, RedisTimeoutError, OSError)):
-            raise StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1) from error
-        if isinstance(error, RedisError):
-            raise StoreError("the cache refused a command", error_type="redis_service") from error
+        if isinstance(error, FAULTS):
+            raise fault(error) from error
 
 
 @cache

@@ -5,12 +5,12 @@ the moment that it is barred; a copy in each process would have to be hunted dow
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from storage.identities import Identity
 from storage.postgres import Connection, Database
-from storage.redis import Valkey, map_errors
+from storage.redis import FAULTS, Valkey, fault, map_errors
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
 
@@ -21,20 +21,21 @@ _TOUCH_S = 3600.0
 _OWED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
+    """Times are seconds of the Unix clock."""
+
     app_id: str
     digest: str
     uid: str
     frozen: bool
     """Whether the user waits for its deactivation."""
-    last_seen: datetime
+    last_seen_s: float
     """Renewed at most hourly: the sliding lifetime counts from here."""
-    expire_time: datetime
+    expire_s: float
     """End of the absolute lifetime."""
 
-    def alive(self, now: datetime, *, sliding_s: float) -> bool:
-        return now < min(self.expire_time, self.last_seen + timedelta(seconds=sliding_s))
+    def alive(self, now_s: float, *, sliding_s: float) -> bool:
+        return now_s < self.expire_s and now_s < self.last_seen_s + sliding_s
 
 
 _OPEN = """
@@ -90,7 +91,8 @@ async def delete_dead(conn: Connection, uid: str, *, app_id: str, before: dateti
 
 
 _FIND = """
-select s.app_id, s.digest, s.uid, u.status = 'frozen' as frozen, s.last_seen, s.expire_time
+select s.app_id, s.digest, s.uid, u.status = 'frozen',
+       extract(epoch from s.last_seen)::float8, extract(epoch from s.expire_time)::float8
 from sessions s join users u using (app_id, uid)
 where s.app_id = $1 and s.digest = $2 and s.revoke_time is null and u.status <> 'deactivated'
 """
@@ -99,7 +101,7 @@ where s.app_id = $1 and s.digest = $2 and s.revoke_time is null and u.status <> 
 async def find(conn: Connection, digest: str, *, app_id: str) -> Session | None:
     """The session, unless it is revoked; whether it is still alive is the caller's question."""
     row = await conn.fetchrow(_FIND, app_id, digest)
-    return None if row is None else Session(**row)
+    return None if row is None else Session(*row)
 
 
 _TOUCH = "update sessions set last_seen = greatest(last_seen, $3) where app_id = $1 and digest = $2"
@@ -125,21 +127,15 @@ class SessionCopies:
         """The copy, if there is one; `StoreError` without Valkey."""
         if self._owed:
             await self._send(list(self._owed))
-        with map_errors():
+        try:
             raw = await self._valkey.call("GET", self._key(app_id, digest))
-        if not raw:
-            return None
-        uid, frozen, last_seen, expire_time = loads(raw)
-        return Session(app_id, digest, uid, frozen, _moment(last_seen), _moment(expire_time))
+        except FAULTS as error:
+            raise fault(error) from error
+        return Session(app_id, digest, *loads(raw)) if raw else None
 
     async def put(self, session: Session, *, for_s: float) -> None:
         """Copy a row just read, unless a copy or a bar is there."""
-        value = [
-            session.uid,
-            session.frozen,
-            session.last_seen.timestamp(),
-            session.expire_time.timestamp(),
-        ]
+        value = [session.uid, session.frozen, session.last_seen_s, session.expire_s]
         with map_errors():
             await self._valkey.client.set(
                 self._key(session.app_id, session.digest),
@@ -177,19 +173,20 @@ async def current(
     database: Database, copies: SessionCopies, *, app_id: str, digest: str, now: datetime, sliding_s: float
 ) -> Session | None:
     """The session while it lives: its copy, else its row, which is touched when that is due."""
+    now_s = now.timestamp()
     try:
         session = await copies.get(app_id, digest)
         valkey_is_there = True
     except StoreError:
         session, valkey_is_there = None, False
     if session is not None:
-        return session if session.alive(now, sliding_s=sliding_s) else None
+        return session if session.alive(now_s, sliding_s=sliding_s) else None
     touch_s = min(_TOUCH_S, sliding_s / 4)
     async with database.connection() as conn:
         session = await find(conn, digest, app_id=app_id)
-        if session is None or not session.alive(now, sliding_s=sliding_s):
+        if session is None or not session.alive(now_s, sliding_s=sliding_s):
             return None
-        until_touch_s = touch_s - (now - session.last_seen).total_seconds()
+        until_touch_s = touch_s - (now_s - session.last_seen_s)
         if until_touch_s <= 0:
             await touch(conn, digest, app_id=app_id, now=now)
             return session
@@ -203,7 +200,3 @@ async def _copy(copies: SessionCopies, session: Session, *, for_s: float) -> Non
         await copies.put(session, for_s=for_s)
     except StoreError:
         return  # the next reader finds the row again
-
-
-def _moment(timestamp: float) -> datetime:
-    return datetime.fromtimestamp(timestamp, UTC)

@@ -6,6 +6,7 @@ hiredis: a command of a stream costs no connection taken, no task and no timer.
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import Any, cast
 
 import hiredis
@@ -37,20 +38,20 @@ class ValkeyLane:
         self._failure: Exception | None = None
         """Of the last attempt to connect, unless it went well."""
 
-    async def call(self, *command: Word) -> Any:
-        """The answer. `RedisError` of redis-py's kinds, `OSError`."""
+    def call(self, *command: Word) -> Awaitable[Any]:
+        """The answer, to be awaited at once. `RedisError` of redis-py's kinds, `OSError`."""
         wire = self._wire
         if wire is None or wire.lost:
-            wire = await self._connected()
-        answer = await wire.send(command)
-        if isinstance(answer, hiredis.ReplyError):
-            raise _refusal(answer)
-        return answer
+            return self._call_anew(command)
+        return wire.send(command)
 
     async def close(self) -> None:
         if self._wire is not None:
             self._wire.cut()
         await self._connection.disconnect(nowait=True)
+
+    async def _call_anew(self, command: tuple[Word, ...]) -> Any:
+        return await (await self._connected()).send(command)
 
     async def _connected(self) -> "_Wire":
         seen = self._attempts
@@ -118,7 +119,11 @@ class _Wire(asyncio.Protocol):
                 if isinstance(answer, hiredis.PushNotification):
                     continue
                 _, waiting = self._under_way.popleft()
-                if not waiting.done():  # else its caller was cancelled
+                if waiting.done():  # its caller was cancelled
+                    continue
+                if isinstance(answer, hiredis.ReplyError):
+                    waiting.set_exception(_refusal(answer))
+                else:
                     waiting.set_result(answer)
         except (hiredis.ProtocolError, IndexError):
             self.cut()

@@ -12,7 +12,8 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 MAX_DEPTH = 32
 
 dumps = orjson.dumps
-
+LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
+"""`option` of `dumps` for a line of its own, with times as `rfc3339` tells them."""
 
 loads = orjson.loads
 """Of trusted JSON (our own rows, a vendor's frame); `ValueError` when it is none."""

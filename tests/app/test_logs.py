@@ -1,0 +1,64 @@
+"""Our lines: one JSON object each, with the request's id, the level, the time, and the stack where one is given."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from streams.wire.codec import loads
+
+SAID = """
+import asyncio
+import structlog
+from structlog.testing import capture_logs
+from app import logs
+from streams.wire.ids import REQUEST_ID
+
+async def main():
+    logs.configure(level="info")
+    log = structlog.get_logger()
+    log.debug("not heard")
+    log.info("first", number=1, odd=main)
+    REQUEST_ID.set("of the task")
+    log.warning("second")
+    log.bind(bound=True).info("third", request_id="own")
+    with capture_logs() as lines:
+        log.info("kept back", number=2)
+    try:
+        raise ValueError("a bug")
+    except ValueError as error:
+        log.exception("fourth")
+        caught = error
+    log.error("fifth", exc_info=caught, after=0)
+    log.error("sixth", exc_info=None)
+    log.info("captured", lines=lines)
+
+asyncio.run(main())
+"""
+
+
+async def lines() -> list[dict[str, Any]]:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", SAID, stdout=-1, stderr=-1)
+    out, complaints = await process.communicate()
+    assert (process.returncode, complaints) == (0, b"")
+    assert out.endswith(b"}\n")
+    return [loads(line) for line in out.splitlines()]
+
+
+async def test_lines_hold_what_was_said_then_who_asked_the_level_and_the_time() -> None:
+    said = await lines()
+    for line in said:
+        time = line.pop("timestamp")
+        assert time.endswith("Z")
+        assert datetime.now(UTC) - datetime.fromisoformat(time) < timedelta(minutes=1)
+    first, second, third, fourth, fifth, sixth, captured = said
+    assert first.pop("odd").startswith("<function main")
+    assert list(first) == ["number", "event", "level"]
+    assert list(second.items()) == [("event", "second"), ("request_id", "of the task"), ("level", "warning")]
+    assert third == {"bound": True, "request_id": "own", "event": "third", "level": "info"}
+    for line in (fourth, fifth):
+        assert line.pop("exception").startswith("Traceback (most recent call last):\n")
+    assert fourth == {"event": "fourth", "request_id": "of the task", "level": "error"}
+    assert fifth == {"after": 0, "event": "fifth", "request_id": "of the task", "level": "error"}
+    assert sixth == {"event": "sixth", "request_id": "of the task", "level": "error"}
+    assert captured["lines"] == [{"number": 2, "event": "kept back", "log_level": "info"}]
