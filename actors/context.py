@@ -13,6 +13,7 @@ from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.speech_cache import SpeechCache
+from storage.turns import Turns
 from streams.events import Event, encode
 from streams.log import EventLog
 from streams.tape import Tape
@@ -38,6 +39,7 @@ class Resources:
     speech_cache: SpeechCache
     flights: Flights
     heartbeat: Heartbeat
+    turns: Turns
 
 
 class Stop(Enum):

@@ -1,19 +1,21 @@
 """How turns are kept: the user's words before the answer, the answer when it ends."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from actors.context import StreamContext
-from storage import attempts, conversations
+from storage import attempts
 from storage.attempts import AttemptRow
-from storage.conversations import Answered, ClosedTurn
+from storage.conversations import Answered, ClosedTurn, NewTurn
 from storage.kinds.strategies import Price
 from storage.parked import park
-from streams.wire.errors import InvalidOperation, StoreAway, StoreError
+from storage.turns import Turns
+from streams.wire.codec import dumps
+from streams.wire.errors import StoreAway, StoreError
 from vendors.fallback import Account
 from vendors.protocols import Usage
 
@@ -38,27 +40,20 @@ def audio_item(key: str, origin: Mapping[str, Any], *, viseme_key: str | None = 
     return {**item, "viseme_url": {"key": viseme_key}} if viseme_key else item
 
 
-async def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> int:
+def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> asyncio.Future[int]:
     """Store the user's message; the id of its record. A turn that a dead process left is over."""
-    heartbeat = ctx.resources.heartbeat
-    async with ctx.resources.database.connection() as conn:
-        opening = partial(
-            conversations.open_turn,
-            conn,
-            ctx.owner.app_id,
-            ctx.owner.user_id,
-            conversation_id,
+    owner, resources = ctx.owner, ctx.resources
+    return resources.turns.open(
+        NewTurn(
+            app_id=owner.app_id,
+            conversation_id=conversation_id,
+            uid=owner.user_id,
+            content=dumps([message]).decode(),
             stream_id=ctx.stream_id,
-            process=heartbeat.process,
-            message=message,
             longest_s=ctx.longest_s,
+            process=resources.heartbeat.process,
         )
-        try:
-            return await opening()
-        except InvalidOperation:
-            if not await conversations.end_dead_turn(conn, heartbeat, ctx.owner.app_id, conversation_id):
-                raise
-            return await opening()
+    )
 
 
 async def keep_attempts(ctx: StreamContext) -> None:
@@ -74,20 +69,20 @@ async def keep_attempts(ctx: StreamContext) -> None:
 
 def _rows(accounts: Sequence[Account]) -> list[AttemptRow]:
     return [
-        AttemptRow(
-            number=number,
-            stage=account.stage,
-            strategy=account.strategy,
-            vendor=account.vendor,
-            outcome=account.outcome,
-            message=str(account.error or ""),
-            first_output_ms=account.first_output_ms,
-            elapsed_ms=account.elapsed_ms,
-            input_unit=account.usage.input_token,
-            output_unit=account.usage.output_token,
-            price=account.cost,
-            usage_source=account.meter.source,
-        )
+        {
+            "number": number,
+            "stage": account.stage,
+            "strategy": account.strategy,
+            "vendor": account.vendor,
+            "outcome": account.outcome,
+            "message": str(account.error or ""),
+            "first_output_ms": account.first_output_ms,
+            "elapsed_ms": account.elapsed_ms,
+            "input_unit": (usage := account.usage).input_token,
+            "output_unit": usage.output_token,
+            "price": str(account.cost),
+            "usage_source": account.meter.source,
+        }
         for number, account in enumerate(accounts, 1)
     ]
 
@@ -101,10 +96,14 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         record_id,
         ctx.stream_id,
         answered,
-        attempts.told(_rows(ctx.attempts)),
+        _rows(ctx.attempts),
     )
+    turns = ctx.resources.turns
     try:
-        written = await _tried_for_a_while(ctx, turn)
+        try:
+            written = await turns.close(turn)
+        except StoreAway:
+            written = await _tried_for_a_while(turns, turn)
     except StoreAway:
         await park(ctx.resources.valkey, turn)
         log.warning("turn.parked", stream_id=ctx.stream_id)
@@ -113,24 +112,19 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
 
 
-async def _tried_for_a_while(ctx: StreamContext, turn: ClosedTurn) -> bool:
-    try:
-        return await _written(ctx, turn)
-    except StoreAway:
-        pass
+async def _tried_for_a_while(turns: Turns, turn: ClosedTurn) -> bool:
     tries = AsyncRetrying(
         retry=retry_if_exception_type(StoreAway),
         stop=stop_after_delay(_CLOSE_WITHIN_S),
         wait=wait_exponential_jitter(multiplier=0.1, max=1),
         reraise=True,
     )
-    written: bool = await tries(_written, ctx, turn)
+    written: bool = await tries(_closed, turns, turn)
     return written
 
 
-async def _written(ctx: StreamContext, turn: ClosedTurn) -> bool:
-    async with ctx.resources.database.connection() as conn:
-        return await conversations.close_turn(conn, turn)
+async def _closed(turns: Turns, turn: ClosedTurn) -> bool:
+    return await turns.close(turn)
 
 
 def unit_price(price: Price, usage: Usage) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from storage.secrets import Keyring
 from storage.sessions import SessionCopies
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
+from storage.turns import Turns, open_turns
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -51,6 +52,7 @@ class Services:
     sessions: SessionCopies
     places: Places
     heartbeat: Heartbeat
+    turns: Turns
     relay: Relay
     speech_cache: SpeechCache
     flights: Flights
@@ -67,6 +69,7 @@ class Services:
             self.speech_cache,
             self.flights,
             self.heartbeat,
+            self.turns,
         )
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -119,6 +122,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))
+        turns = await stack.enter_async_context(open_turns(database, heartbeat))
         places = await stack.enter_async_context(open_places(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         await stack.enter_async_context(ending(supervisor))
@@ -136,6 +140,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             sessions=SessionCopies(valkey),
             places=places,
             heartbeat=heartbeat,
+            turns=turns,
             relay=relay,
             speech_cache=speech_cache,
             flights=Flights(speech_cache),

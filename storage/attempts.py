@@ -1,17 +1,17 @@
 """What was asked of vendors, one row per attempt: what became of it, what it used and cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from decimal import Decimal
-from typing import Any
+from typing import TypedDict
 
 from storage.postgres import Connection
 from streams.wire.codec import dumps
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
-    """Units are those of the stage: tokens, code points, seconds. `price` is in the app's currency."""
+class AttemptRow(TypedDict):
+    """As JSON has it.
+
+    Units are those of the stage: tokens, code points, seconds. `price` is in the app's currency.
+    """
 
     number: int
     stage: str
@@ -23,11 +23,10 @@ class AttemptRow:
     elapsed_ms: int
     input_unit: int
     output_unit: int
-    price: Decimal
+    price: str
     usage_source: str
 
 
-_FIELDS = tuple(field.name for field in fields(AttemptRow))
 _COLUMNS = (
     "number, stage, strategy, vendor, outcome, message, first_output_ms, elapsed_ms, input_unit, output_unit,"
     " price, usage_source"
@@ -53,9 +52,4 @@ _ADD = adding("$1", "$2", "$3", "$4")
 
 async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
     """Store the attempts of a stream; once, so that it may be called again."""
-    await conn.execute(_ADD, app_id, stream_id, uid, dumps(told(rows)).decode())
-
-
-def told(rows: Sequence[AttemptRow]) -> list[dict[str, Any]]:
-    """Rows as JSON has them."""
-    return [{name: str(row.price) if name == "price" else getattr(row, name) for name in _FIELDS} for row in rows]
+    await conn.execute(_ADD, app_id, stream_id, uid, dumps(rows).decode())

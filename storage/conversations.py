@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, Self
 
 import asyncpg
 
-from storage.attempts import adding
+from storage.attempts import AttemptRow, adding
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
@@ -51,6 +52,19 @@ class Answered:
     tokens_estimated: bool
 
 
+class NewTurn(NamedTuple):
+    """The beginning of a turn: the values of the statement that writes it, in their order."""
+
+    app_id: str
+    conversation_id: str
+    uid: str
+    content: str
+    """The messages, in JSON."""
+    stream_id: str
+    longest_s: float
+    process: str
+
+
 @dataclass(frozen=True, slots=True)
 class ClosedTurn:
     """The end of a turn, ready to be written: now, or later from where it is parked."""
@@ -61,7 +75,7 @@ class ClosedTurn:
     record_id: int
     stream_id: str
     answered: Answered
-    attempts: list[dict[str, Any]]
+    attempts: list[AttemptRow]
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
@@ -160,36 +174,34 @@ with turn as (
 insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id, process)
 select $1, $2, turn.last_record_id, 'running', $4, $5, $7
 from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is gone
-returning record_id
+returning stream_id, record_id
 """
 
 
-async def open_turn(
-    conn: Connection,
-    app_id: str,
-    uid: str,
-    conversation_id: str,
-    *,
-    stream_id: str,
-    process: str,
-    message: dict[str, Any],
-    longest_s: float,
-) -> int:
-    """Store the user's message as the next record, `running`, and make a new conversation: one statement.
+async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, int]:
+    """Store each user's message as the next record, `running`, and make new conversations: all of it, or nothing.
 
-    A record that has been `running` for longer than any stream can is a dead one's and becomes `incomplete`; a
-    younger one keeps its turn.
+    The ids of the records by stream; none where the conversation is another user's. A record that has been
+    `running` for longer than any stream can is a dead one's and becomes `incomplete`; a younger one keeps its turn
+    (`UniqueViolationError`). Rows are locked in the order of conversations: groups wait for one another in one
+    direction only.
     """
-    content = dumps([message]).decode()
+    return dict(await conn.fetchmany(_OPEN, sorted(turns)))
+
+
+async def open_turn(conn: Connection, turn: NewTurn) -> int:
+    """Open one."""
     try:
-        record_id: int | None = await conn.fetchval(
-            _OPEN, app_id, conversation_id, uid, content, stream_id, longest_s, process
-        )
+        opened = await open_turns(conn, [turn])
     except asyncpg.UniqueViolationError:
         raise turn_under_way() from None
-    if record_id is None:
-        raise ItemNotFound("conversation_id names no conversation of this user")
-    return record_id
+    if not opened:
+        raise no_conversation()
+    return opened[turn.stream_id]
+
+
+def no_conversation() -> ItemNotFound:
+    return ItemNotFound("conversation_id names no conversation of this user")
 
 
 def turn_under_way() -> InvalidOperation:
@@ -238,33 +250,39 @@ with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
     returning input_token + output_token as tokens
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = now()
-from closed where app_id = $1 and conversation_id = $2 returning true
+from closed where app_id = $1 and conversation_id = $2 returning $4
 """  # noqa: S608 - a statement of ours
 
 
-async def close_turn(conn: Connection, turn: ClosedTurn) -> bool:
-    """Add the answer to the record that `open_turn` made, and what vendors were asked; again without effect.
+async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> set[str]:
+    """Add the answers to the records that were opened, and what vendors were asked: all of it, or nothing.
 
-    Whether the record was still open.
+    Again without effect. The streams whose record was still open; rows are locked in the order of conversations.
     """
-    answered = turn.answered
-    messages: Sequence[dict[str, Any]] = [answered.message] if answered.message else []
-    closed = await conn.fetchval(
-        _CLOSE,
-        turn.app_id,
-        turn.conversation_id,
-        turn.record_id,
-        turn.stream_id,
-        answered.status,
-        answered.strategy,
-        dumps(messages).decode(),
-        answered.input_token,
-        answered.output_token,
-        answered.tokens_estimated,
-        turn.uid,
-        dumps(turn.attempts).decode(),
-    )
-    return closed is not None
+    values = [
+        (
+            turn.app_id,
+            turn.conversation_id,
+            turn.record_id,
+            turn.stream_id,
+            turn.answered.status,
+            turn.answered.strategy,
+            dumps([turn.answered.message] if turn.answered.message else []).decode(),
+            turn.answered.input_token,
+            turn.answered.output_token,
+            turn.answered.tokens_estimated,
+            turn.uid,
+            dumps(turn.attempts).decode(),
+        )
+        for turn in turns
+    ]
+    values.sort(key=itemgetter(0, 1))
+    return {stream_id for (stream_id,) in await conn.fetchmany(_CLOSE, values)}
+
+
+async def close_turn(conn: Connection, turn: ClosedTurn) -> bool:
+    """Close one; whether its record was still open."""
+    return bool(await close_turns(conn, [turn]))
 
 
 _INTERRUPT = """

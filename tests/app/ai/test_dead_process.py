@@ -4,7 +4,9 @@ from typing import Any
 
 from storage import conversations
 from storage.admission import Place, Places
+from storage.conversations import NewTurn
 from storage.heartbeats import Heartbeat
+from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -18,16 +20,16 @@ async def left_running(talk: Talk, server: Server) -> str:
     assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=600) is None
     message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello?", "source": {}}]}
     async with services.database.connection() as conn:
-        await conversations.open_turn(
-            conn,
-            "default",
-            talk.uid,
-            conversation_id,
+        turn = NewTurn(
+            app_id="default",
+            conversation_id=conversation_id,
+            uid=talk.uid,
+            content=dumps([message]).decode(),
             stream_id=place.stream_id,
-            process="gone",
-            message=message,
             longest_s=600,
+            process="gone",
         )
+        await conversations.open_turn(conn, turn)
     return conversation_id
 
 

@@ -1,0 +1,294 @@
+"""Turns of one moment are written together, and each as if it were alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from app.services import Services
+from storage.attempts import AttemptRow
+from storage.conversations import Answered, ClosedTurn, NewTurn, find
+from storage.heartbeats import Heartbeat
+from storage.turns import MOST_GROUPS, MOST_TOGETHER, Turns, open_turns
+from streams.wire.codec import dumps
+from streams.wire.errors import InvalidOperation, ItemNotFound, StoreAway, StoreError
+from streams.wire.ids import new_id
+
+MANY = 60
+ATTEMPT = AttemptRow(
+    number=1,
+    stage="llm",
+    strategy="one",
+    vendor="openai",
+    outcome="won",
+    message="",
+    first_output_ms=7,
+    elapsed_ms=9,
+    input_unit=3,
+    output_unit=4,
+    price="0.25",
+    usage_source="vendor",
+)
+
+
+@pytest.fixture
+def turns(services: Services) -> Turns:
+    return services.turns
+
+
+def new_turn(
+    conversation_id: str = "", *, uid: str = "u", words: str = "Hello?", process: str = "", longest_s: float = 600
+) -> NewTurn:
+    return NewTurn(
+        app_id="default",
+        conversation_id=conversation_id or new_id(),
+        uid=uid,
+        content=dumps([{"role": "user", "content": [{"type": "text", "text": words}]}]).decode(),
+        stream_id=new_id(),
+        longest_s=longest_s,
+        process=process,
+    )
+
+
+def end_of(turn: NewTurn, record_id: int = 1, *, words: str = "Fine.") -> ClosedTurn:
+    message = {"role": "assistant", "content": [{"type": "text", "text": words}]}
+    answered = Answered("complete", "one", message, 3, 4, tokens_estimated=False)
+    return ClosedTurn("default", turn.uid, turn.conversation_id, record_id, turn.stream_id, answered, [ATTEMPT])
+
+
+async def opened(turns: Turns, asked: Sequence[NewTurn]) -> list[Any]:
+    return await asyncio.gather(*[turns.open(turn) for turn in asked], return_exceptions=True)
+
+
+async def closed(turns: Turns, asked: Sequence[ClosedTurn]) -> list[Any]:
+    return await asyncio.gather(*[turns.close(turn) for turn in asked], return_exceptions=True)
+
+
+async def value(services: Services, statement: str, *args: Any) -> Any:
+    async with services.database.connection() as conn:
+        return await conn.fetchval(statement, *args)
+
+
+async def transactions(services: Services) -> int:
+    """How many wrote the records that there are."""
+    count: int = await value(services, "select count(distinct xmin::text) from conversation_records")
+    return count
+
+
+async def told(services: Services, turn: NewTurn) -> tuple[int, int, int, list[str]]:
+    """The counters of a conversation, and how its records stand."""
+    async with services.database.connection() as conn:
+        found = await find(conn, turn.app_id, turn.uid, turn.conversation_id)
+        assert found is not None
+        rows = await conn.fetch(
+            "select status from conversation_records where conversation_id = $1 order by record_id",
+            turn.conversation_id,
+        )
+    return found.last_record_id, found.record_count, found.record_token, [status for (status,) in rows]
+
+
+@asynccontextmanager
+async def held(services: Services, turn: NewTurn) -> AsyncIterator[None]:
+    """Whoever writes to the conversation of `turn` waits as long as the block lasts."""
+    async with services.database.transaction() as conn:
+        await conn.execute("select from conversations where conversation_id = $1 for update", turn.conversation_id)
+        yield
+
+
+WAIT = "from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(10):
+        while not await true():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+
+
+async def until_waiting(services: Services) -> None:
+    async def waiting() -> bool:
+        return bool(await value(services, f"select count(*) {WAIT}"))
+
+    await until(waiting)
+
+
+async def test_one_that_comes_alone_is_written_at_once(services: Services, turns: Turns) -> None:
+    async with asyncio.timeout(5):
+        for number in range(1, 6):
+            assert await turns.open(new_turn()) == 1
+            assert await transactions(services) == number
+
+
+async def test_those_of_one_moment_are_written_together(services: Services, turns: Turns) -> None:
+    asked = [new_turn() for _ in range(MANY)]
+    assert await opened(turns, asked) == [1] * MANY
+    assert await transactions(services) == 1
+    assert await closed(turns, [end_of(turn) for turn in asked]) == [True] * MANY
+    assert await transactions(services) == 1
+    assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
+    assert await value(services, "select count(*) from attempts") == MANY
+    assert await opened(turns, [new_turn(turn.conversation_id) for turn in asked]) == [2] * MANY
+
+
+async def test_more_than_a_group_takes_are_all_written(services: Services, turns: Turns) -> None:
+    asked = [new_turn() for _ in range(3 * MOST_TOGETHER + 1)]
+    assert await opened(turns, asked) == [1] * len(asked)
+    assert await transactions(services) == 4
+
+
+async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(services: Services, turns: Turns) -> None:
+    theirs, running = new_turn(uid="somebody else"), new_turn(process="lives")
+    await opened(turns, [theirs, running])
+    assert await turns.close(end_of(theirs))
+    await Heartbeat(services.valkey, "lives", dict).beat()
+    good = [new_turn() for _ in range(MANY)]
+    *firsts, stolen, second = await opened(
+        turns, [*good, new_turn(theirs.conversation_id), new_turn(running.conversation_id)]
+    )
+    assert firsts == [1] * MANY
+    assert isinstance(stolen, ItemNotFound)
+    assert isinstance(second, InvalidOperation)
+    assert [await told(services, turn) for turn in good] == [(1, 1, 0, ["running"])] * MANY
+    assert await told(services, theirs) == (1, 1, 7, ["complete"])
+    assert await told(services, running) == (1, 1, 0, ["running"])
+
+
+async def test_what_the_database_does_not_take_fails_alone(services: Services, turns: Turns) -> None:
+    good = [new_turn() for _ in range(MANY)]
+    *firsts, bad = await opened(turns, [*good, new_turn(words="\0")])
+    assert firsts == [1] * MANY
+    assert isinstance(bad, StoreError)
+    assert not isinstance(bad, StoreAway)
+    *ends, bad = await closed(turns, [*map(end_of, good[1:]), end_of(good[0], words="\0")])
+    assert ends == [True] * (MANY - 1)
+    assert isinstance(bad, StoreError)
+    assert await told(services, good[0]) == (1, 1, 0, ["running"])
+    assert await value(services, "select count(*) from attempts") == MANY - 1
+
+
+async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, turns: Turns) -> None:
+    left = [new_turn(process="dead") for _ in range(3)]
+    long_ago = new_turn(process="lives")
+    await opened(turns, [*left, long_ago])
+    await Heartbeat(services.valkey, "lives", dict).beat()
+    services.heartbeat._void_after_s = 0
+    await asyncio.sleep(0.01)
+    asked = [new_turn(turn.conversation_id) for turn in left] + [
+        new_turn(long_ago.conversation_id, longest_s=0.001),
+        new_turn(),
+    ]
+    assert await opened(turns, asked) == [2, 2, 2, 2, 1]
+    assert await told(services, left[0]) == (2, 2, 0, ["incomplete", "running"])
+    assert await told(services, long_ago) == (2, 2, 0, ["incomplete", "running"])
+
+
+async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Services, turns: Turns) -> None:
+    first = new_turn()
+    outcomes = await opened(turns, [first, new_turn(first.conversation_id)])
+    assert 1 in outcomes
+    assert {type(outcome) for outcome in outcomes} == {int, InvalidOperation}
+    assert await told(services, first) == (1, 1, 0, ["running"])
+
+
+async def test_an_end_that_is_sent_again_is_written_once(services: Services, turns: Turns) -> None:
+    asked = [new_turn() for _ in range(MANY)]
+    await opened(turns, asked)
+    ends = [end_of(turn) for turn in asked]
+    twice = await closed(turns, [*ends, *ends])
+    assert [{first, second} for first, second in zip(twice[:MANY], twice[MANY:], strict=True)] == [
+        {True, False}
+    ] * MANY
+    assert await closed(turns, ends) == [False] * MANY
+    assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
+    assert await value(services, "select sum(jsonb_array_length(content)) from conversation_records") == 2 * MANY
+    assert await value(services, "select count(*) from attempts") == MANY
+
+
+async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Services, turns: Turns) -> None:
+    gone, stays = new_turn(), new_turn()
+    giving_up, opening = turns.open(gone), turns.open(stays)
+    giving_up.cancel()
+    assert await opening == 1
+    assert await value(services, "select count(*) from conversations") == 1
+    turns.close(end_of(stays)).cancel()
+
+    async def written() -> bool:
+        return await told(services, stays) == (1, 1, 7, ["complete"])
+
+    await until(written)
+
+
+async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Services, turns: Turns) -> None:
+    first, *others = asked = [new_turn() for _ in range(5)]
+    await opened(turns, asked)
+    await closed(turns, [end_of(turn) for turn in asked])
+    async with held(services, first):
+        opening = [turns.open(new_turn(turn.conversation_id)) for turn in asked]
+        await until_waiting(services)
+        opening[0].cancel()
+    assert await asyncio.gather(*opening[1:]) == [2] * len(others)
+
+
+async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_other(
+    services: Services, turns: Turns
+) -> None:
+    asked = [new_turn() for _ in range(5)]
+    await opened(turns, asked)
+    async with held(services, asked[0]):
+        closing = [turns.close(end_of(turn)) for turn in asked]
+        await until_waiting(services)
+        later = new_turn()
+        assert await turns.open(later) == 1
+        assert await turns.close(end_of(later))
+        assert await value(services, f"select pg_terminate_backend(pid) {WAIT}")
+        lost = await asyncio.gather(*closing, return_exceptions=True)
+    assert [type(error) for error in lost] == [StoreAway] * 5
+    assert len(set(map(id, lost))) == 5
+    assert [await told(services, turn) for turn in asked] == [(1, 1, 0, ["running"])] * 5
+    assert await value(services, "select count(*) from attempts") == 1
+    assert await closed(turns, [end_of(turn) for turn in asked]) == [True] * 5
+
+
+async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> None:
+    first = new_turn()
+    async with open_turns(services.database, services.heartbeat, within_s=0.3) as turns:
+        assert await turns.open(first) == 1
+        async with held(services, first), asyncio.timeout(10):
+            closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
+            assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {StoreAway}
+        assert await turns.close(end_of(first))
+
+
+async def test_what_was_asked_for_when_the_block_ends_is_written(services: Services) -> None:
+    asked = [new_turn() for _ in range(MANY)]
+    async with open_turns(services.database, services.heartbeat) as turns:
+        await opened(turns, asked)
+        closing = [turns.close(end_of(turn)) for turn in asked]
+    assert [future.result() for future in closing] == [True] * MANY
+    with pytest.raises(StoreAway):
+        await turns.open(new_turn())
+
+
+async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) -> None:
+    first = new_turn()
+    await services.turns.open(first)
+    async with held(services, first):
+        async with open_turns(services.database, services.heartbeat, leave_s=0.2) as turns:
+            closing = [turns.close(end_of(first)) for _ in range(4)]
+            await until_waiting(services)
+        assert {type(future.exception()) for future in closing} == {StoreAway}
+
+
+async def test_more_than_there_is_room_for_are_refused_at_once(services: Services, turns: Turns) -> None:
+    waiting = [turns.open(new_turn()) for _ in range(MOST_GROUPS * MOST_TOGETHER)]
+    refused = turns.open(new_turn())
+    assert isinstance(refused.exception(), StoreAway)
+    for one in waiting:
+        one.cancel()
+
+    async def taken() -> bool:
+        return await opened(turns, [new_turn()]) == [1]
+
+    await until(taken)
+    assert await value(services, "select count(*) from conversations") == 1
