@@ -68,6 +68,7 @@ class AiohttpClient:
         body: bytes | AsyncIterable[bytes] | None,
         connect_s: float,
         repeatable: bool,
+        request_id: str = "",
     ) -> AiohttpAnswer:
         """As `HttpLane.send`; it never sends a request twice by itself, whatever is `repeatable`."""
         try:
@@ -75,7 +76,7 @@ class AiohttpClient:
                 method,
                 url,
                 data=_sendable(body),
-                headers=headers,
+                headers={**headers, "X-Request-Id": request_id} if request_id else headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s, connect=connect_s),
             )

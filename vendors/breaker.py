@@ -82,28 +82,47 @@ class LaneFull(Exception):
 
 
 class Lane:
-    """At most `at_once` calls side by side, and a bounded number of others waiting."""
+    """At most `at_once` calls side by side, and a bounded number of others waiting, first come first served."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
-        self._free = asyncio.Semaphore(at_once)
+        self._at_once = at_once
         self._waiting_limit = waiting
-        self.waiting = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
         self.busy = 0
 
-    async def enter(self) -> None:
-        """Take a place, which `leave` gives back; `LaneFull` where too many wait for one."""
-        if self._free.locked():
-            if self.waiting >= self._waiting_limit:
-                raise LaneFull
-            self.waiting += 1
-            try:
-                await self._free.acquire()
-            finally:
-                self.waiting -= 1
-        else:
-            await self._free.acquire()
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    def take(self) -> bool:
+        """Take a place, which `leave` gives back; whether there is one that nobody waits for."""
+        if self.busy >= self._at_once or self._queue:
+            return False
         self.busy += 1
+        return True
+
+    async def enter(self) -> None:
+        """Take a place as soon as there is one; `LaneFull` where too many wait for one."""
+        if self.take():
+            return
+        if len(self._queue) >= self._waiting_limit:
+            raise LaneFull
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place in self._queue:
+                self._queue.remove(place)
+            elif not place.cancelled():  # it was given, and is not wanted any more
+                self.leave()
+            raise
 
     def leave(self) -> None:
+        """Give a place back: to who has waited longest, if anybody waits."""
+        while self._queue:
+            place = self._queue.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
         self.busy -= 1
-        self._free.release()

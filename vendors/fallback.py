@@ -1,11 +1,12 @@
 """Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, Literal, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import structlog
 
@@ -18,6 +19,7 @@ from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.meter import FREE, Meter, UnitPrice
 from vendors.patience import Patience
 from vendors.protocols import Transcript, Usage
+from vendors.racing import Clock, race
 
 log = structlog.get_logger()
 
@@ -25,14 +27,10 @@ Stage = Literal["stt", "llm", "tts", "assess"]
 Outcome = Literal["won", "failed", "hedged", "canceled"]
 Item = TypeVar("Item")
 T = TypeVar("T")
-Clock = Callable[[], Coroutine[Any, Any, float]]
-_Read = Callable[[], "AsyncGenerator[Item] | _Items[Item]"]
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
 _HELD_ITEMS = 4096
 _HELD_CHARACTERS = 4 * 1024 * 1024
-_AHEAD = 16
-"""Items that a raced winner may read before they are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,8 @@ class Account:
 
     @property
     def cost(self) -> Decimal:
-        return self.price.input * self.usage.input_token + self.price.output * self.usage.output_token
+        usage = self.usage
+        return self.price.input * usage.input_token + self.price.output * usage.output_token
 
     def told(self) -> dict[str, Any]:
         """As `attempts` of an error tell it."""
@@ -121,92 +120,158 @@ class AllStrategiesFailed(ServiceError):
         self.retryable = any(failure.error is not None and failure.error.retryable for failure in failures)
 
 
-@asynccontextmanager
-async def first_success(
-    attempts: Sequence[Attempt[Item]], accounts: list[Account] | None = None
-) -> AsyncIterator[tuple[Attempt[Item], AsyncIterator[Item]]]:
-    """The first attempt that has output, and all its items from the first.
+class first_success(Generic[Item]):  # noqa: N801 - used as a function is
+    """The first attempt that has output, and all its items from the first, for a block.
 
     Before its first output any failure means the next attempt; after it the failure is raised to the reader.
     Losers are closed before the block runs, the winner when it ends. Each attempt that was begun is added to
     `accounts`, which are complete once the block has ended.
     """
-    begun: list[Account] = [] if accounts is None else accounts
-    already = len(begun)
-    left = list(attempts)
-    while left:
-        async with AsyncExitStack() as stack:
-            asked = left.pop(0)
-            attempt = _Try(asked, begun)
+
+    __slots__ = ("_accounts", "_attempts", "_winner")
+
+    def __init__(self, attempts: Sequence[Attempt[Item]], accounts: list[Account] | None = None) -> None:
+        self._attempts = attempts
+        self._accounts: list[Account] = [] if accounts is None else accounts
+
+    async def __aenter__(self) -> tuple[Attempt[Item], AsyncIterator[Item]]:
+        already = len(self._accounts)
+        left = list(self._attempts)
+        while left:
+            attempt = _Try(left.pop(0), self._accounts)
+            asked = attempt.attempt
             hedge_after_s = asked.gate.hedge_after_s(asked.hedge) if left else None
-            if hedge_after_s is None:
-                won = attempt if await attempt.has_output(stack) else None
-                read: _Read[Item] = attempt.items
-            else:
-                won, read = await _race(attempt, left, hedge_after_s, stack)
-            if won is not None:
-                async with aclosing(read()) as items:
-                    yield won.attempt, items
-                return
-    raise AllStrategiesFailed([account for account in begun[already:] if account.outcome == "failed"])
+            if hedge_after_s is not None:
+                if (won := await self._raced(attempt, left, hedge_after_s)) is not None:
+                    return won
+                continue
+            self._winner: _Try[Item] | AsyncExitStack = attempt
+            try:
+                if await attempt.has_output():
+                    return asked, attempt
+            except BaseException as error:
+                await attempt.__aexit__(type(error), error, error.__traceback__)
+                raise
+        failed = [account for account in self._accounts[already:] if account.outcome == "failed"]
+        raise AllStrategiesFailed(failed)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._winner.__aexit__(kind, error, trace)
+
+    async def _raced(
+        self, leader: "_Try[Item]", left: list[Attempt[Item]], hedge_after_s: float
+    ) -> tuple[Attempt[Item], AsyncIterator[Item]] | None:
+        def company() -> _Try[Item] | None:
+            return _Try(left.pop(0), leader.accounts) if left[0].gate.take_hedge() else None
+
+        async with AsyncExitStack() as stack:
+            won = await race(leader, company, stack, late_after_s=hedge_after_s, clock=leader.attempt.clock)
+            if won is None:
+                return None
+            attempt, items = won
+            self._winner = stack.pop_all()
+            return attempt.attempt, items
 
 
-class _Try(Generic[Item]):
-    """One attempt under way."""
+class _Try(Pouring[Item]):
+    """One attempt under way, for a block; once it `has_output`, all its items from the first.
+
+    The wait for the next item runs only while somebody waits for it.
+    """
+
+    __slots__ = (
+        "_account",
+        "_begun",
+        "_due_from",
+        "_held",
+        "_held_size",
+        "_leave",
+        "_loop",
+        "_opened",
+        "_over",
+        "_patience",
+        "_rest",
+        "accounts",
+        "attempt",
+        "meter",
+    )
 
     def __init__(self, attempt: Attempt[Item], accounts: list[Account]) -> None:
         self.attempt = attempt
-        self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.time()
-        self._due_from = self._begun
         self.meter = attempt.meter()
+        self.accounts = accounts
+        self._loop = asyncio.get_running_loop()
+        self._begun = self._due_from = self._loop.time()
         self._account = Account(
             attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, begun=self._begun
         )
-        self.accounts = accounts
         self._over = False
+        self._patience = Patience(self._loop)
+        self._leave: Callable[[], None] | None = None
+        """Gives the place back that the gate gave."""
+        self._opened: AbstractAsyncContextManager[AsyncIterator[Item]] | None = None
         self._held: list[Item] = []
         self._held_size = 0
-        self._rest: AsyncIterator[Item] | None = None
         accounts.append(self._account)
 
-    async def has_output(self, stack: AsyncExitStack) -> bool:
-        """Whether there was output; what is to be closed is `stack`'s. A failure is accounted for."""
-        stack.callback(self._ended)
-        if self.attempt.clock is not None and not self.attempt.early:
-            await self.attempt.clock()  # a fault of the input is not this attempt's
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        self._patience.stop()
+        opened, self._opened = self._opened, None
+        leave, self._leave = self._leave, None
         try:
-            self._rest = await self._first_output(stack)
+            if opened is not None:
+                await opened.__aexit__(kind, error, trace)
+        finally:
+            if leave is not None:
+                leave()
+            self._ended()
+
+    async def has_output(self) -> bool:
+        """Whether there was output. A failure is accounted for, and closed."""
+        attempt, clock = self.attempt, self.attempt.clock
+        if clock is not None and not attempt.early:
+            await clock()  # a fault of the input is not this attempt's
+        try:
+            if clock is None:
+                self._patience.begin(attempt.first_output_s)
+                self._rest = await self._asked()
+            else:
+                self._patience.begin(None)
+                async with background(self._at_the_end_of_input(clock)):
+                    self._rest = await self._asked()
         except ServiceError as error:
             self.failed(error)
-            await stack.aclose()
-            return False
-        after_s = self._loop.time() - self._due_from
-        self.attempt.gate.answered(after_s)
-        tally.had_output(self.attempt.stage, self.attempt.vendor, after_s=after_s)
-        self._account.first_output_ms = self._elapsed_ms()
-        return True
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and not self._patience.over():
+                raise
+            self.failed(TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True))
+        else:
+            now = self._loop.time()
+            attempt.gate.answered(now - self._due_from)
+            tally.had_output(attempt.stage, attempt.vendor, after_s=now - self._due_from)
+            self._account.first_output_ms = round((now - self._begun) * 1000)
+            return True
+        finally:
+            self._patience.done()
+        await self.__aexit__()
+        return False
 
-    async def _first_output(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
+    async def _asked(self) -> AsyncIterator[Item]:
         attempt = self.attempt
-        try:
-            if attempt.clock is None:
-                async with asyncio.timeout(attempt.first_output_s):
-                    return await self._asked(stack)
-            async with (
-                asyncio.timeout(None) as limit,
-                background(self._at_the_end_of_input(attempt.clock, limit)),
-            ):
-                return await self._asked(stack)
-        except TimeoutError:
-            raise TimedOut(
-                attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True
-            ) from None
-
-    async def _asked(self, stack: AsyncExitStack) -> AsyncIterator[Item]:
-        attempt = self.attempt
-        stack.callback(await attempt.gate.enter(attempt.vendor))
-        items = await stack.enter_async_context(attempt.open())
+        self._leave = attempt.gate.take() or await attempt.gate.enter(attempt.vendor)
+        opening = attempt.open()
+        items = await opening.__aenter__()
+        self._opened = opening
         self._account.accepted = True
         async for item in items:
             self.meter.saw(item)
@@ -224,59 +289,10 @@ class _Try(Generic[Item]):
         if len(self._held) > _HELD_ITEMS or self._held_size > _HELD_CHARACTERS:
             raise Garbled(self.attempt.vendor, "sent too much that is no output", retryable=True)
 
-    async def _at_the_end_of_input(self, clock: Clock, limit: asyncio.Timeout) -> None:
+    async def _at_the_end_of_input(self, clock: Clock) -> None:
         longer_s = await clock()
-        self._due_from = self._loop.time()
-        limit.reschedule(self._due_from + self.attempt.first_output_s + longer_s)
-
-    def items(self) -> "_Items[Item]":
-        """All items from the first, once there is output."""
-        assert self._rest is not None, "there is none"
-        return _Items(self, self._held, self._rest)
-
-    def won(self) -> None:
-        """It was read to its end."""
-        self._account.outcome = "won"
-
-    def lost(self) -> None:
-        """Another attempt was faster."""
-        if not self._over:
-            self._account.outcome = "hedged"
-
-    def failed(self, error: ServiceError) -> None:
-        error.redact(self.attempt.gate.secret)
-        self._account.outcome, self._account.error = "failed", error
-        self.attempt.gate.failed(error)
-        self._ended()
-        log.warning(
-            "attempt.failed",
-            strategy=self.attempt.strategy,
-            stage=self.attempt.stage,
-            vendor=self.attempt.vendor,
-            error=str(error),
-            elapsed_ms=self._account.elapsed_ms,
-        )
-
-    def _ended(self) -> None:
-        if not self._over:
-            self._over = True
-            self._account.elapsed_ms = self._elapsed_ms()
-            attempt = self.attempt
-            elapsed_s = self._loop.time() - self._begun
-            tally.ended(attempt.stage, attempt.vendor, self._account.outcome, elapsed_s=elapsed_s)
-
-    def _elapsed_ms(self) -> int:
-        return round((self._loop.time() - self._begun) * 1000)
-
-
-class _Items(Pouring[Item]):
-    """The wait for the next item runs only while somebody waits for it."""
-
-    def __init__(self, attempt: _Try[Item], held: list[Item], rest: AsyncIterator[Item]) -> None:
-        self._try = attempt
-        self._held = held
-        self._rest = rest
-        self._patience = Patience(attempt.attempt.between_s)
+        self._patience.limit(self.attempt.first_output_s + longer_s)
+        self._due_from = self._patience.since
 
     async def __anext__(self) -> Item:
         if self._held:
@@ -284,117 +300,69 @@ class _Items(Pouring[Item]):
         try:
             item = await self._patiently(anext(self._rest))
         except StopAsyncIteration:
-            self._try.won()
+            self._account.outcome = "won"
             raise
-        self._try.meter.saw(item)
+        self.meter.saw(item)
         return item
 
     async def pour(self, take: Take[Item]) -> bool:
         while self._held:
             if not take(self._held.pop(0)):
                 return True
-        saw, renew = self._try.meter.saw, self._patience.renew
+        saw, patience, now = self.meter.saw, self._patience, self._loop.time
 
         def took(item: Item) -> bool:
-            renew()
+            patience.since = now()
             saw(item)
             return take(item)
 
         stopped = await self._patiently(poured(self._rest, took))
         if not stopped:
-            self._try.won()
+            self._account.outcome = "won"
         return stopped
 
-    async def aclose(self) -> None:
-        self._patience.stop()
-
     async def _patiently(self, waiting: Awaitable[T]) -> T:
-        self._patience.begin()
+        attempt = self.attempt
+        self._patience.begin(attempt.between_s)
         try:
             return await waiting
         except asyncio.CancelledError:
             if not self._patience.over():
                 raise
-            attempt = self._try.attempt
             silent = TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s", retryable=True)
-            self._try.failed(silent)
+            self.failed(silent)
             raise silent from None
         except ServiceError as error:
-            self._try.failed(error)
+            self.failed(error)
             raise
         finally:
             self._patience.done()
 
+    def lost(self) -> None:
+        """Another attempt was faster."""
+        if not self._over:
+            self._account.outcome = "hedged"
 
-async def _race(
-    leader: _Try[Item], left: list[Attempt[Item]], hedge_after_s: float, stack: AsyncExitStack
-) -> tuple[_Try[Item] | None, "_Read[Item]"]:
-    """Run `leader`, and beside it the next of `left` when it is late; the first with output wins.
+    def failed(self, error: ServiceError) -> None:
+        """It is over, for this reason."""
+        attempt = self.attempt
+        error.redact(attempt.gate.secret)
+        self._account.outcome, self._account.error = "failed", error
+        attempt.gate.failed(error)
+        self._ended()
+        log.warning(
+            "attempt.failed",
+            strategy=attempt.strategy,
+            stage=attempt.stage,
+            vendor=attempt.vendor,
+            error=str(error),
+            elapsed_ms=self._account.elapsed_ms,
+        )
 
-    A leader that fails in time leaves `left` as it is.
-    """
-    first = _Runner(leader)
-    await first.begin(stack)
-    if leader.attempt.clock is not None:
-        async with background(leader.attempt.clock()) as clock:
-            either: list[asyncio.Future[Any]] = [first.output, clock]
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    done, _ = await asyncio.wait([first.output], timeout=hedge_after_s)
-    if done or not left[0].gate.take_hedge():
-        return (leader if await first.output else None), first.items
-    second = _Runner(_Try(left.pop(0), leader.accounts))
-    await second.begin(stack)
-    running = {runner.output: runner for runner in (first, second)}
-    while running:
-        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        for output in sorted(done, key=lambda output: running[output] is second):
-            runner = running.pop(output)
-            if output.result():
-                for loser in running.values():
-                    await loser.lose()
-                return runner.attempt, runner.items
-    return None, first.items
-
-
-class _Runner(Generic[Item]):
-    """An attempt in a task of its own: opened, read and closed there."""
-
-    def __init__(self, attempt: _Try[Item]) -> None:
-        self.attempt = attempt
-        self.output: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._items: asyncio.Queue[Item | ServiceError | None] = asyncio.Queue(_AHEAD)
-        self._stack = AsyncExitStack()
-
-    async def begin(self, stack: AsyncExitStack) -> None:
-        await stack.enter_async_context(self._stack)
-        await self._stack.enter_async_context(background(self._run()))
-
-    async def lose(self) -> None:
-        self.attempt.lost()
-        await self._stack.aclose()
-
-    async def items(self) -> AsyncGenerator[Item]:
-        while (item := await self._items.get()) is not None:
-            if isinstance(item, ServiceError):
-                raise item
-            yield item
-
-    async def _run(self) -> None:
-        async with AsyncExitStack() as own:
-            try:
-                has_output = await self.attempt.has_output(own)
-            except BaseException as error:
-                if not self.output.done() and isinstance(error, Exception):
-                    self.output.set_exception(error)
-                raise
-            self.output.set_result(has_output)
-            if not has_output:
-                return
-            try:
-                async with aclosing(self.attempt.items()) as items:
-                    async for item in items:
-                        await self._items.put(item)
-            except ServiceError as error:
-                await self._items.put(error)
-            else:
-                await self._items.put(None)
+    def _ended(self) -> None:
+        if not self._over:
+            self._over = True
+            elapsed_s = self._loop.time() - self._begun
+            self._account.elapsed_ms = round(elapsed_s * 1000)
+            attempt = self.attempt
+            tally.ended(attempt.stage, attempt.vendor, self._account.outcome, elapsed_s=elapsed_s)

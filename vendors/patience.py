@@ -1,57 +1,76 @@
 """A limit on each of many waits of one task, without a timer for each: one timer, moved on when it is early."""
 
 import asyncio
+from math import inf
 
 
 class Patience:
-    """`begin`, wait, `done`. A wait that lasts over `limit_s` is cancelled, and `over` tells that it was so.
+    """`begin`, wait, `done`. A wait that lasts over its limit is cancelled, and `over` tells that it was so.
 
     A wait that ended leaves its timer behind, which finds that nothing is due or puts itself off.
     """
 
-    __slots__ = ("_cut", "_due", "_limit_s", "_loop", "_task", "_timer")
+    __slots__ = ("_before", "_cut", "_limit_s", "_loop", "_task", "_timer", "_timer_at", "since")
 
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.since = 0.0
+        """From when on the limit runs, by the loop's clock. Who sets it anew lets the wait go on."""
+        self._loop = loop
+        self._limit_s: float | None = None
         self._task: asyncio.Task[object] | None = None
+        self._before = 0
+        """How often the task was told to end before it waited."""
         self._timer: asyncio.TimerHandle | None = None
-        self._due: float | None = None
+        self._timer_at = inf
         self._cut = False
 
-    def begin(self) -> None:
-        self._task = asyncio.current_task()
-        self._due = self._loop.time() + self._limit_s
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._due, self._check)
+    def begin(self, limit_s: float | None) -> None:
+        """The running task waits; without a limit until `limit` sets one."""
+        self._task = task = asyncio.current_task()
+        assert task is not None, "a coroutine of a task"
+        self._before = task.cancelling()
+        if limit_s is not None:
+            self.limit(limit_s)
 
-    def renew(self) -> None:
-        """What was waited for came, and the wait goes on for the next."""
-        if self._due is not None:
-            self._due = self._loop.time() + self._limit_s
+    def limit(self, limit_s: float) -> None:
+        """The wait may last so long from now on."""
+        self._limit_s = limit_s
+        self.since = self._loop.time()
+        if self.since + limit_s < self._timer_at:
+            self._set_timer(self.since + limit_s)
 
     def done(self) -> None:
-        self._due = None
+        """The wait is over, however it ended."""
+        self._limit_s = None
+        if self._cut:
+            self.over()
 
     def over(self) -> bool:
         """Whether the cancellation that ended the wait was this one alone."""
         if not self._cut or self._task is None:
             return False
         self._cut = False
-        return self._task.uncancel() == 0
+        return self._task.uncancel() <= self._before
 
     def stop(self) -> None:
-        self._due = None
+        """There will be no wait any more."""
+        self._limit_s = None
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._timer_at = None, inf
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_at = self._loop.call_at(at, self._check), at
 
     def _check(self) -> None:
-        self._timer = None
-        if self._due is None or self._task is None:
+        self._timer, self._timer_at = None, inf
+        if self._limit_s is None or self._task is None:
             return
-        if self._loop.time() + 0.001 < self._due:
-            self._timer = self._loop.call_at(self._due, self._check)
+        due = self.since + self._limit_s
+        if self._loop.time() + 0.001 < due:
+            self._set_timer(due)
             return
         self._cut = True
         self._task.cancel()

@@ -30,19 +30,21 @@ class SseParser:
         self._between = True
         """All that has come was whole events."""
 
-    def feed(self, piece: bytes) -> list[ServerEvent]:
-        """Events that `piece` completes. `ValueError` when one is larger than the limit."""
+    def payloads(self, piece: bytes) -> list[bytes]:
+        """What `feed` gives, without the names."""
         if self._between and piece[-2:] == b"\n\n" and _CR not in piece and len(piece) <= LIMIT_BYTES:
-            events = []
+            payloads = []
             for block in piece[:-2].split(b"\n\n"):
                 if block[:6] != _DATA or _LF in block:
-                    return self._feed(piece)
-                events.append(ServerEvent("", block[6:]))
-            self._begun = True
-            return events  # what most vendors send in most reads: whole events of one line each
-        return self._feed(piece)
+                    break
+                payloads.append(block[6:])
+            else:
+                self._begun = True
+                return payloads  # what most vendors send in most reads: whole events of one line each
+        return [event.data for event in self.feed(piece)]
 
-    def _feed(self, piece: bytes) -> list[ServerEvent]:
+    def feed(self, piece: bytes) -> list[ServerEvent]:
+        """Events that `piece` completes. `ValueError` when one is larger than the limit."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False

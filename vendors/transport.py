@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import ssl
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -37,7 +36,8 @@ _ERROR_BODY_S = 2
 _REST_S = 0.25
 _CLOSE_S = 0.1
 _JITTER_S = (0.05, 0.25)
-_FAULTS = (TimeoutError, OSError, BrokenAnswer, aiohttp.ClientError)
+_FAULTS = (TimeoutError, OSError, BrokenAnswer, BadAddress, aiohttp.ClientError)
+"""Of the network, and of HTTP."""
 
 Opened = TypeVar("Opened")
 ClientName = Literal["lane", "aiohttp"]
@@ -75,7 +75,7 @@ class Answer(Protocol):
     def whole(self) -> bool:
         """All of it has come, and may be unread."""
 
-    async def read(self) -> bytes:
+    def read(self) -> Awaitable[bytes]:
         """At least a byte; nothing at the end."""
 
     async def pour(self, take: Take[bytes]) -> bool:
@@ -99,10 +99,6 @@ class VendorHttp:
         """
         return _Streamed(self, call)
 
-    async def opened(self, call: Outgoing) -> "Incoming":
-        """As `stream`, but it is the caller's to leave."""
-        return Incoming(call.vendor, await self._tried(call, self._send))
-
     @asynccontextmanager
     async def websocket(
         self, call: Outgoing, *, heartbeat_s: float | None = None, max_message_bytes: int = 1 << 20
@@ -113,35 +109,28 @@ class VendorHttp:
         from a silent one; not for what is read with pauses, for who does not read does not see the answer either.
         """
         dial = partial(self._dial, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
-        socket = Socket(call.vendor, await self._tried(call, dial))
+        socket = Socket(call.vendor, await _tried(call, dial))
         try:
             yield socket
         finally:
             await socket.close()
 
-    async def _tried(self, call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
+    async def answered(self, call: Outgoing) -> Answer:
+        """A 2xx answer, asked for once, which is the caller's to leave."""
         try:
-            return await once(call)
-        except VendorError as error:
-            if not (_repeatable(call) and _worth_a_retry(error)):
-                raise
-            wait_s = error.retry_after_s
-        await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
-        return await once(call)
-
-    async def _send(self, call: Outgoing) -> Answer:
-        try:
-            with map_errors(call.vendor):
-                answer = await self._client.send(
-                    call.url,
-                    method=call.method,
-                    headers=_headers(call),
-                    body=call.body,
-                    connect_s=call.connect_s,
-                    repeatable=_repeatable(call),
-                )
+            answer = await self._client.send(
+                call.url,
+                method=call.method,
+                headers=call.headers,
+                body=call.body,
+                connect_s=call.connect_s,
+                repeatable=_repeatable(call),
+                request_id=REQUEST_ID.get(),
+            )
         except BadHeader:  # a line feed behind a pasted key
             raise _unsendable(call.vendor) from None
+        except _FAULTS as error:
+            raise _fault(call.vendor, error) from error
         if answer.status < 300:
             return answer
         try:
@@ -153,18 +142,20 @@ class VendorHttp:
     async def _dial(
         self, call: Outgoing, *, heartbeat_s: float | None, max_message_bytes: int
     ) -> aiohttp.ClientWebSocketResponse:
+        request_id = REQUEST_ID.get()
         try:
-            with map_errors(call.vendor):
-                async with asyncio.timeout(call.connect_s):
-                    return await self._socket_session.ws_connect(
-                        call.url,
-                        headers=_headers(call),
-                        heartbeat=heartbeat_s,
-                        max_msg_size=max_message_bytes,
-                        timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
-                    )
+            async with asyncio.timeout(call.connect_s):
+                return await self._socket_session.ws_connect(
+                    call.url,
+                    headers={**call.headers, "X-Request-Id": request_id} if request_id else call.headers,
+                    heartbeat=heartbeat_s,
+                    max_msg_size=max_message_bytes,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
+                )
         except _NoSocketError as error:
             raise refusal(call.vendor, *error.args) from None
+        except _FAULTS as error:
+            raise _fault(call.vendor, error) from error
         except ValueError:
             raise _unsendable(call.vendor) from None
 
@@ -179,17 +170,23 @@ class _Streamed:
         self._call = call
 
     async def __aenter__(self) -> "Incoming":
-        self._answer = await self._http.opened(self._call)
+        call = self._call
+        self._answer = Incoming(call.vendor, await _tried(call, self._http.answered))
         return self._answer
 
     async def __aexit__(self, *_: object) -> None:
         await self._answer.leave()
 
 
-def _headers(call: Outgoing) -> dict[str, str]:
-    """Those of the call, and the id of the request that it is made for."""
-    request_id = REQUEST_ID.get()
-    return {**call.headers, "X-Request-Id": request_id} if request_id else dict(call.headers)
+async def _tried(call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
+    try:
+        return await once(call)
+    except VendorError as error:
+        if not (_repeatable(call) and _worth_a_retry(error)):
+            raise
+        wait_s = error.retry_after_s
+    await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
+    return await once(call)
 
 
 def _repeatable(call: Outgoing) -> bool:
@@ -213,15 +210,17 @@ class Socket:
         self._socket = socket
 
     async def send(self, message: str | bytes) -> None:
-        with map_errors(self.vendor):
+        try:
             if isinstance(message, str):
                 await self._socket.send_str(message)
             else:
                 await self._socket.send_bytes(message)
+        except _FAULTS as error:
+            raise _fault(self.vendor, error) from error
 
     async def messages(self) -> AsyncGenerator[str | bytes]:
         """What the vendor sends until the socket is closed, by whom and why ever."""
-        with map_errors(self.vendor):
+        try:
             while True:
                 message = await self._socket.receive()
                 if message.type in {aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY}:
@@ -235,6 +234,8 @@ class Socket:
                     raise Garbled(self.vendor, "sent a message that is too large or no WebSocket's") from None
                 else:
                     raise message.data
+        except _FAULTS as error:
+            raise _fault(self.vendor, error) from error
 
     async def close(self) -> None:
         """Tell the vendor and wait for its answer for a moment only; whoever reads `messages` meets their end."""
@@ -245,6 +246,8 @@ class Socket:
 
 class Incoming:
     """A vendor's answer."""
+
+    __slots__ = ("_answer", "left", "vendor")
 
     def __init__(self, vendor: str, answer: Answer) -> None:
         self.vendor = vendor
@@ -267,13 +270,17 @@ class Incoming:
 
     async def read(self) -> bytes:
         """A piece of the body, at least a byte; nothing at its end."""
-        with map_errors(self.vendor):
+        try:
             return await self._answer.read()
+        except _FAULTS as error:
+            raise _fault(self.vendor, error) from error
 
     async def pour(self, take: Take[bytes]) -> bool:
         """Give `take` the body as it comes. Whether `take` wants no more; else that was its end."""
-        with map_errors(self.vendor):
+        try:
             return await self._answer.pour(take)
+        except _FAULTS as error:
+            raise _fault(self.vendor, error) from error
 
     async def leave(self) -> None:
         """Nobody reads on; unless it was read out its connection is closed."""
@@ -321,27 +328,16 @@ def _worth_a_retry(error: BaseException) -> bool:
     )
 
 
-class map_errors:  # noqa: N801 - used as a function is
-    """Turn a fault of the network or of HTTP into a `VendorError`."""
-
-    __slots__ = ("_vendor",)
-
-    def __init__(self, vendor: str) -> None:
-        self._vendor = vendor
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        vendor = self._vendor
-        match error:
-            case aiohttp.ConnectionTimeoutError() | aiohttp.ServerTimeoutError() | TimeoutError():
-                raise TimedOut(vendor, "did not answer in time", retryable=True) from error
-            case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
-                raise Garbled(vendor, "broke off its answer", retryable=True) from error
-            case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-                raise Unreachable(vendor, "has an address that is none") from error
-            case aiohttp.ClientError() | OSError() | ssl.SSLError():
-                raise Unreachable(vendor, "was not reached", retryable=True) from error
+def _fault(vendor: str, error: BaseException) -> VendorError:
+    """What one of `_FAULTS` is to us."""
+    match error:
+        case aiohttp.ConnectionTimeoutError() | aiohttp.ServerTimeoutError() | TimeoutError():
+            return TimedOut(vendor, "did not answer in time", retryable=True)
+        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            return Garbled(vendor, "broke off its answer", retryable=True)
+        case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return Unreachable(vendor, "has an address that is none")
+    return Unreachable(vendor, "was not reached", retryable=True)
 
 
 class _NoSocketError(Exception):

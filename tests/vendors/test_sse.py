@@ -15,6 +15,11 @@ def parsed(pieces: list[bytes]) -> list[ServerEvent]:
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
+def payloads(pieces: list[bytes]) -> list[bytes]:
+    parser = SseParser()
+    return [payload for piece in pieces for payload in parser.payloads(piece)]
+
+
 def expected(stream: bytes) -> list[ServerEvent]:
     """The events of a whole stream, line after line as the standard says it."""
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -68,6 +73,17 @@ def test_every_split_gives_the_events_of_the_standard(stream: bytes, at: list[in
     assert parsed(by_byte(stream)) == expected(stream)
 
 
+@given(st.lists(st.sampled_from(TOKENS), max_size=30).map(b"".join), CUTS)
+@example(b"data: a\n\ndata: b\n\nevent: c\ndata: c\n\ndata: d\n\n", [9, 18, 28])
+@example(b"data: a\n\ndata: b\ndata: c\n\n", [9])
+@example(b"data: a\n\ndata: b\r\n\r\n\ndata: c\n\n", [9, 18, 19, 21])
+def test_payloads_are_those_of_the_events_whatever_the_split(stream: bytes, at: list[int]):
+    data = [event.data for event in expected(stream)]
+    assert payloads([stream]) == data
+    assert payloads(split(stream, at)) == data
+    assert payloads(by_byte(stream)) == data
+
+
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
@@ -102,8 +118,10 @@ def test_large_event_is_read_and_one_beyond_the_limit_refused():
     fitting = b"x" * (LIMIT_BYTES - 100)
 
     assert parsed([b"data: ", fitting, b"\n\n"]) == [ServerEvent("", fitting)]
-    with pytest.raises(ValueError, match="too large"):
-        parsed([b"data: ", fitting, b"x" * 200])
+    assert payloads([b"data: " + fitting + b"\n\n"]) == [fitting]
+    for read in (parsed, payloads):
+        with pytest.raises(ValueError, match="too large"):
+            read([b"data: ", fitting, b"x" * 200])
 
 
 @pytest.mark.parametrize("line", [b"data: " + b"x" * 90_000 + b"\n", b"data:\n" * 90_000])

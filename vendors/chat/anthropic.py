@@ -1,8 +1,7 @@
 """The Messages protocol of Anthropic, streamed; also spoken by other hosts under a base URL of their own."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -14,7 +13,7 @@ from vendors.account import Account, ChatSpec
 from vendors.chat.reply import replying
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.protocols import ChatItem, ChatMessage, Finish, FinishReason, Usage
+from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 from vendors.sse import SseParser
 from vendors.transport import Outgoing, VendorHttp
 
@@ -74,8 +73,7 @@ class AnthropicChat:
         }
         self._url = account.url("/v1/messages")
 
-    @asynccontextmanager
-    async def reply(self, messages: Sequence[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+    def reply(self, messages: Sequence[ChatMessage]) -> replying:
         """Stream the reply. Ends well only by `message_stop` or a stop reason; anything else is an error."""
         fields, space = _asked(messages)
         call = Outgoing(
@@ -85,9 +83,7 @@ class AnthropicChat:
             body=dumps({**self._fields, **fields}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            reply = AnthropicReply(answer.vendor, space_before=space)
-            yield replying(answer, reply)
+        return replying(self._http.stream(call), AnthropicReply(call.vendor, space_before=space))
 
 
 def _takes_prefill(model: str) -> bool:
@@ -125,8 +121,8 @@ class AnthropicReply:
         """The text of `piece`, up to a fault where it holds one."""
         text = ""
         try:
-            for event in self._parser.feed(piece):
-                text += self._read(loads(event.data))
+            for payload in self._parser.payloads(piece):
+                text += self._read(loads(payload))
                 if self.done:
                     break
         except VendorError as error:

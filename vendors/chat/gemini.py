@@ -1,7 +1,6 @@
 """Gemini's `streamGenerateContent` over Server-Sent Events: of the Gemini API, and of Vertex AI."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +13,7 @@ from vendors.chat.reply import replying
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_inside
-from vendors.protocols import ChatItem, ChatMessage, Finish, FinishReason, Usage
+from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 from vendors.sse import LIMIT_BYTES
 from vendors.transport import Outgoing, VendorHttp
 
@@ -68,8 +67,7 @@ class GeminiChat:
         model = spec.model if "/" in spec.model else f"models/{spec.model}"
         self._url = account.url(f"/{quote(model)}:streamGenerateContent?alt=sse")
 
-    @asynccontextmanager
-    async def reply(self, messages: Sequence[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+    def reply(self, messages: Sequence[ChatMessage]) -> replying:
         """Stream the reply. Ends well only by a finish reason; anything else is an error."""
         call = Outgoing(
             self._account.platform,
@@ -78,8 +76,7 @@ class GeminiChat:
             body=dumps({**self._fields, **_asked(messages)}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            yield replying(answer, GeminiReply(answer.vendor))
+        return replying(self._http.stream(call), GeminiReply(call.vendor))
 
 
 def _asked(messages: Sequence[ChatMessage]) -> dict[str, Any]:

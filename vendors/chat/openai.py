@@ -1,7 +1,6 @@
 """Chat completions of OpenAI's protocol: OpenAI, vLLM, Ollama, llama.cpp, the engines of this machine."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -12,7 +11,7 @@ from vendors.account import Account, ChatSpec
 from vendors.chat.reply import replying
 from vendors.errors import Garbled, VendorError, broke_off
 from vendors.meter import is_count
-from vendors.protocols import ChatItem, ChatMessage, Finish, Usage
+from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.sse import SseParser
 from vendors.transport import Outgoing, VendorHttp
 
@@ -59,15 +58,13 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    @asynccontextmanager
-    async def reply(self, messages: Sequence[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+    def reply(self, messages: Sequence[ChatMessage]) -> replying:
         """Stream the reply. Ends well only by `[DONE]` or a finish reason; anything else is an error."""
         body = self._request_head + dumps([_message(message) for message in messages]) + b"}"
         call = Outgoing(
             self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
         )
-        async with self._http.stream(call) as answer:
-            yield replying(answer, _Reply(answer.vendor))
+        return replying(self._http.stream(call), _Reply(call.vendor))
 
 
 def _message(message: ChatMessage) -> dict[str, str]:
@@ -95,15 +92,17 @@ class _Reply:
         """The text of `piece`, up to a fault where it holds one."""
         text = ""
         try:
-            for event in self._parser.feed(piece):
-                if event.data == b"[DONE]":
+            for payload in self._parser.payloads(piece):
+                if payload == b"[DONE]":
                     self.done = True
                     break
-                text += self._read(loads(event.data))
+                text += self._read(loads(payload))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+        except (AttributeError, TypeError):
+            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
         return text
 
     def _read(self, chunk: Any) -> str:
@@ -113,18 +112,16 @@ class _Reply:
         if error := chunk.get("error"):
             raise broke_off(self._vendor, error)
         text = ""
-        try:
-            for choice in chunk.get("choices") or ():
-                if choice.get("index", 0) != 0:
-                    continue  # nobody asked for a second answer
-                if choice.get("finish_reason") == "error" or choice.get("error"):
-                    raise broke_off(self._vendor, choice.get("error") or "error")
-                delta = choice.get("delta") or {}
-                text += delta.get("content") or delta.get("refusal") or ""
-                if reason := choice.get("finish_reason"):
-                    self._reason = str(reason)
-        except (AttributeError, TypeError):
-            raise Garbled(self._vendor, "sent an event of an unknown form") from None
+        for choice in chunk.get("choices") or ():
+            if choice.get("index", 0) != 0:
+                continue  # nobody asked for a second answer
+            reason = choice.get("finish_reason")
+            if reason == "error" or choice.get("error"):
+                raise broke_off(self._vendor, choice.get("error") or "error")
+            delta = choice.get("delta") or {}
+            text += delta.get("content") or delta.get("refusal") or ""
+            if reason:
+                self._reason = str(reason)
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
         return text

@@ -1,7 +1,8 @@
 """A streamed reply from its first byte to its end, whatever the protocol: what is an end, and what is a fault."""
 
-from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 from typing import Protocol
 
 from streams.pouring import Pouring, Take
@@ -32,20 +33,33 @@ class Reply(Protocol):
         """The text of `piece`, up to a fault where it holds one."""
 
 
-def replying(answer: Incoming, reply: Reply) -> AsyncIterator[ChatItem]:
-    """Text as it comes, then the usage and the finish. Anything else than an end is raised."""
-    if answer.content_type != "text/event-stream":
-        raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
-    return _Items(answer, reply)
+class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
+    """The reply that `asked` brings, for a block: text as it comes, then the usage and the finish.
 
+    Anything else than an end is raised.
+    """
 
-class _Items(Pouring[ChatItem]):
-    def __init__(self, answer: Incoming, reply: Reply) -> None:
-        self._answer = answer
+    __slots__ = ("_answer", "_asked", "_last", "_read_out", "_reply")
+
+    def __init__(self, asked: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
+        self._asked = asked
         self._reply = reply
         self._read_out = False
-        self._last: deque[ChatItem] | None = None
-        """What stands behind the text, once that is known."""
+        self._last: list[ChatItem] | None = None
+        """What stands behind the text, once that is known; the last comes first."""
+
+    async def __aenter__(self) -> AsyncIterator[ChatItem]:
+        self._answer = answer = await self._asked.__aenter__()
+        if answer.content_type != "text/event-stream":
+            fault = Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
+            await self._asked.__aexit__(None, None, None)
+            raise fault
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._asked.__aexit__(kind, error, trace)
 
     async def __anext__(self) -> ChatItem:
         if self._answer.left:
@@ -62,26 +76,25 @@ class _Items(Pouring[ChatItem]):
             if text:
                 return TextDelta(text)
         if self._last is None:
-            self._last = deque(await self._ending())
+            self._last = await self._ending()
         if not self._last:
             raise StopAsyncIteration
-        return self._last.popleft()
+        return self._last.pop()
 
     async def pour(self, take: Take[ChatItem]) -> bool:
-        wanted = True
+        reply, wanted = self._reply, True
 
         def took(piece: bytes) -> bool:
             nonlocal wanted
-            if text := self._reply.take(piece):
+            if text := reply.take(piece):
                 wanted = take(TextDelta(text))
-            self._look()
-            return wanted and not self._read_out
+            return wanted and not reply.done and reply.fault is None
 
         try:
-            if not (self._read_out or self._answer.left) and not await self._answer.pour(took):
-                self._look(ended=True)
+            if not (self._read_out or self._answer.left):
+                self._look(ended=not await self._answer.pour(took))
         except VendorError:
-            if self._reply.finish is None:
+            if reply.finish is None:
                 raise
             self._read_out = True
         if not wanted:
@@ -91,7 +104,7 @@ class _Items(Pouring[ChatItem]):
                 return True
         return False
 
-    def _look(self, *, ended: bool = False) -> None:
+    def _look(self, *, ended: bool) -> None:
         self._read_out = ended or self._reply.done or self._reply.fault is not None
 
     async def _ending(self) -> list[ChatItem]:
@@ -103,4 +116,4 @@ class _Items(Pouring[ChatItem]):
         elif reply.finish is None:
             raise Garbled(self._answer.vendor, "ended its stream without its end mark", retryable=True)
         finish = reply.finish or Finish("stop")
-        return [finish] if reply.usage is None else [reply.usage, finish]
+        return [finish] if reply.usage is None else [finish, reply.usage]

@@ -1,6 +1,7 @@
 """An answer of HTTP as it is read: its bytes in, its head and its body out, whatever the split."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -48,6 +49,8 @@ class Answer:
         "_unread_bytes",
         "_waiter",
         "begun",
+        "content_type",
+        "on_body",
         "reusable",
         "status",
         "whole",
@@ -61,12 +64,16 @@ class Answer:
         self.whole = False
         self.reusable = False
         """Once it is whole: whether another one may come over the same connection."""
+        self.content_type = ""
+        """Without its parameters."""
         self._link = link
-        self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        self._fields: list[tuple[bytes, bytes]] = []
+        self._fields: list[bytes] = []
+        """Names and values of headers in turn."""
         self._bounded = True
         self._inflating: Inflating | None = None
         self._pieces: list[bytes] = []
+        self.on_body: Callable[[bytes], None] = self._pieces.append
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._pour: Take[bytes] | None = None
         """Takes what comes, in the read that it comes with."""
         self._unread_bytes = 0
@@ -77,13 +84,8 @@ class Answer:
 
     @property
     def headers(self) -> CIMultiDict[str]:
-        return CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in self._fields)
-
-    @property
-    def content_type(self) -> str:
-        """Without its parameters."""
-        told = self._field(b"content-type").partition(";")[0].strip().lower()
-        return told if "/" in told else "application/octet-stream"
+        told = [field.decode("latin-1") for field in self._fields]
+        return CIMultiDict(zip(told[::2], told[1::2], strict=True))
 
     async def head(self) -> None:
         """Wait until status and headers are there."""
@@ -92,9 +94,9 @@ class Answer:
                 raise self._fault
             await self._change()
 
-    async def read(self) -> bytes:
+    def read(self) -> Awaitable[bytes]:
         """All of the body that has come, at least a byte; nothing at its end."""
-        return await (self._raw() if self._inflating is None else self._inflating.read(self._raw))
+        return self._raw() if self._inflating is None else self._inflating.read(self._raw)
 
     async def pour(self, take: Take[bytes]) -> bool:
         """Give `take` all of the body as it comes. Whether `take` wants no more; else that was its end."""
@@ -106,7 +108,8 @@ class Answer:
                 try:
                     await self._change()
                 finally:
-                    stopped, self._pour = self._pour is None, None
+                    stopped = self._pour is None
+                    self._pour = self._waiter = None
                 if stopped:
                     return True
         return False
@@ -137,40 +140,53 @@ class Answer:
             if self._fault is not None:
                 raise self._fault
             await self._change()
-        return self._taken()
-
-    def _taken(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
         if self._unread_bytes > MOST_UNREAD_BYTES and self._link is not None:
             self._link.resume()
         self._unread_bytes = 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        taken = b"".join(self._pieces)
+        self._pieces.clear()  # the parser goes on with this list
+        return taken
 
-    async def _change(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+    def _change(self) -> asyncio.Future[None]:
+        """Done as soon as the connection tells something new."""
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        return waiter
 
     # what the connection tells
 
     def feed(self, data: bytes) -> None:
         """What came. `BrokenAnswer`: it is no HTTP, and nothing more is to be expected."""
+        assert self._parser is not None, "what is over is fed no more"
         self.begun = True
-        while not self.status and data:
-            room = MOST_HEAD_BYTES - self._quiet_bytes
-            if room <= 0:
+        while data:
+            if self.status:
+                piece, data = data, b""
+            elif (room := MOST_HEAD_BYTES - self._quiet_bytes) > 0:
+                piece, data = data[:room], data[room:]
+            else:
                 raise BrokenAnswer("its head is too large")
-            head, data = data[:room], data[room:]
-            self._quiet_bytes += len(head)
-            self._parse(head)
-        if data:
-            self._quiet_bytes += len(data)
-            self._parse(data)
-            if self._quiet_bytes > MOST_HEAD_BYTES + MOST_UNREAD_BYTES:
-                raise BrokenAnswer("it goes on without a body")
-        if self._unread_bytes > MOST_UNREAD_BYTES and self._link is not None and not self.whole:
+            already = len(self._pieces)
+            try:
+                self._parser.feed_data(piece)
+            except HttpParserUpgrade:
+                raise BrokenAnswer("it changes to another protocol") from None
+            except HttpParserError as error:
+                self.reusable = False
+                if not self.whole:
+                    raise BrokenAnswer(str(error)) from error
+            if len(self._pieces) > already:
+                self._quiet_bytes = 0
+                self._unread_bytes += len(piece)
+            else:
+                self._quiet_bytes += len(piece)
+        if self._quiet_bytes > MOST_HEAD_BYTES + MOST_UNREAD_BYTES:
+            raise BrokenAnswer("it goes on without a body")
+        if (
+            self._unread_bytes > MOST_UNREAD_BYTES
+            and self._pour is None
+            and not self.whole
+            and self._link is not None
+        ):
             self._link.pause()
 
     def end(self, error: Exception | None = None) -> None:
@@ -199,64 +215,49 @@ class Answer:
 
     def wake(self) -> None:
         """All that has come at once was fed: let the reader have it."""
-        if self._waiter is None or self._waiter.done():
+        waiter, pieces = self._waiter, self._pieces
+        if waiter is None or waiter.done():
             return
-        if self._pour is not None and self._pieces:
+        if pieces and self._pour is not None:
+            self._unread_bytes = 0
+            taken = b"".join(pieces)
+            pieces.clear()
             try:
-                if not self._pour(self._taken()):
+                if not self._pour(taken):
                     self._pour = None
             except Exception as error:  # noqa: BLE001 - raised by who pours
-                self._waiter.set_exception(error)
+                waiter.set_exception(error)
                 return
         if self._pour is None or self.whole or self._fault is not None:
-            self._waiter.set_result(None)
-
-    def _parse(self, data: bytes) -> None:
-        assert self._parser is not None, "what is over is fed no more"
-        try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            raise BrokenAnswer("it changes to another protocol") from None
-        except HttpParserError as error:
-            self.reusable = False
-            if not self.whole:
-                raise BrokenAnswer(str(error)) from error
+            waiter.set_result(None)
 
     # what the parser tells
 
     def on_message_begin(self) -> None:
-        self.reusable = False  # behind a whole answer nothing was asked for
+        if self.whole:
+            raise BrokenAnswer("behind a whole answer nothing was asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.status:  # those behind a body tell nothing that we need
-            self._fields.append((name, value))
+            self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None, "the parser is at work"
         status: int = self._parser.get_status_code()
         if status < 200:
             self._fields.clear()
-        elif not self.whole:
-            self.status = status
-            self.reusable = self._parser.should_keep_alive()
-            codings = self._field(b"transfer-encoding").lower()
-            chunked = codings.endswith("chunked")
-            self._bounded = chunked or status in {204, 304} or (not codings and self._has(b"content-length"))
-            self._inflating = inflating(self._field(b"content-encoding"))
-
-    def on_body(self, body: bytes) -> None:
-        if self.status and not self.whole:
-            self._pieces.append(body)
-            self._unread_bytes += len(body)
-            self._quiet_bytes = 0
+            return
+        self.status = status
+        self.reusable = self._parser.should_keep_alive()
+        told = dict(zip(map(bytes.lower, self._fields[::2]), self._fields[1::2], strict=True))
+        codings = told.get(b"transfer-encoding", b"").lower()
+        self._bounded = (
+            codings.endswith(b"chunked") or status in {204, 304} or (not codings and b"content-length" in told)
+        )
+        self._inflating = inflating(told.get(b"content-encoding", b"").decode("latin-1"))
+        content_type = told.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        self.content_type = content_type.decode("latin-1") if b"/" in content_type else "application/octet-stream"
 
     def on_message_complete(self) -> None:
         if self.status:
             self.whole = True
-
-    def _has(self, name: bytes) -> bool:
-        return any(told.lower() == name for told, _ in self._fields)
-
-    def _field(self, name: bytes) -> str:
-        """The value of a header, of the last one where there are several."""
-        return next((value.decode("latin-1") for told, value in reversed(self._fields) if told.lower() == name), "")

@@ -41,6 +41,7 @@ class HttpLane:
         body: bytes | AsyncIterable[bytes] | None,
         connect_s: float,
         repeatable: bool,
+        request_id: str = "",
     ) -> Answer:
         """The answer, its head read; it is the caller's to leave.
 
@@ -51,10 +52,11 @@ class HttpLane:
         `BadAddress`, `BadHeader`; `OSError`: no connection; `TimeoutError`: none in `connect_s`; `BrokenAnswer`.
         What `body` raises is raised here or by the answer's `read`.
         """
-        address = address_of(url)
+        origin = address_of(url).origin
         whole = b"" if body is None else body if isinstance(body, bytes) else None
-        head = head_of(method, address, headers, body_bytes=None if whole is None else len(whole))
-        if whole is not None and repeatable and (kept := self._pool.take(address.origin)) is not None:
+        body_bytes = None if whole is None else len(whole)
+        head = head_of(method, url, headers, body_bytes=body_bytes, request_id=request_id)
+        if whole is not None and repeatable and (kept := self._pool.take(origin)) is not None:
             answer = kept.begin(head, whole)
             try:
                 await answer.head()
@@ -64,7 +66,7 @@ class HttpLane:
                     raise
             else:
                 return answer
-        connection = await self._connect(address.origin, connect_s)
+        connection = await self._connect(origin, connect_s)
         answer = connection.begin(head, whole)
         try:
             if body is not None and not isinstance(body, bytes):

@@ -54,24 +54,38 @@ def address_of(url: str) -> Address:
     return Address(origin, parts.raw_path_qs or "/", tuple(defaults))
 
 
-def head_of(method: str, address: Address, headers: Mapping[str, str], *, body_bytes: int | None) -> bytes:
+def head_of(
+    method: str, url: str, headers: Mapping[str, str], *, body_bytes: int | None, request_id: str = ""
+) -> bytes:
     """The head of a request. `body_bytes`: of a body that is not known yet, none: it is sent in chunks.
 
-    `BadHeader` where one holds what HTTP cannot send.
+    `BadAddress`; `BadHeader` where one holds what HTTP cannot send.
     """
-    own = {name.lower() for name in headers}
-    lines = [f"{method} {address.target} HTTP/1.1"]
-    lines += [f"{name}: {value}" for key, name, value in address.defaults if key not in own]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+    head = _beginning(method, url, tuple(headers.items()))
+    if request_id:
+        head += _line("X-Request-Id", request_id)
     if body_bytes is None:
-        lines.append("Transfer-Encoding: chunked")
-    elif body_bytes or method not in _BODILESS:
-        lines.append(f"Content-Length: {body_bytes}")
-    head = "\r\n".join(lines) + "\r\n\r\n"
-    ends = len(lines) + 1
-    if head.count("\r") != ends or head.count("\n") != ends or "\0" in head:
+        return head + b"Transfer-Encoding: chunked\r\n\r\n"
+    if body_bytes or method not in _BODILESS:
+        return b"%bContent-Length: %d\r\n\r\n" % (head, body_bytes)
+    return head + b"\r\n"
+
+
+@lru_cache(maxsize=256)
+def _beginning(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """What is the same for every call of one strategy."""
+    address = address_of(url)
+    own = {name.lower() for name, _ in headers}
+    defaults = [(name, value) for key, name, value in address.defaults if key not in own]
+    lines = [_line(name, value) for name, value in (*defaults, *headers)]
+    return b"".join((f"{method} {address.target} HTTP/1.1\r\n".encode(), *lines))
+
+
+def _line(name: str, value: str) -> bytes:
+    line = f"{name}: {value}"
+    if "\r" in line or "\n" in line or "\0" in line:
         raise BadHeader("it holds the end of a line")
     try:
-        return head.encode()
+        return line.encode() + b"\r\n"
     except UnicodeEncodeError:
         raise BadHeader("it holds half of a character") from None
