@@ -43,14 +43,14 @@ class _Server(web.Server):
 
 class _Connection(web.RequestHandler, StreamConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.watched = set()
+        self.on_lost = None
         self.send_timeout_s = None
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        for lost in tuple(self.watched):
-            lost()
+        if self.on_lost is not None:
+            self.on_lost()
 
     def handle_error(
         self,
