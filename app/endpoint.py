@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ from app import auth, limits
 from app.caller import Access, Caller
 from app.notes import NO_NOTES, Notes
 from app.services import SERVICES, Services
-from app.state import APP_ID, REQUEST_ID, USER_ID, WAITED
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS, Limits
 from streams.wire.codec import dumps, loads_request
@@ -23,7 +22,7 @@ API_VERSION = "1"
 DEFAULT_APP = "default"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """What a handler gets. `app_limits` are the app's, read once a call."""
 
@@ -43,10 +42,12 @@ class Call:
 
     @property
     def request_id(self) -> str:
-        return self.request[REQUEST_ID]
+        return self.request[KNOWN].request_id
 
 
-Handler = Callable[..., Awaitable[Model | web.StreamResponse | None]]
+Going = Coroutine[Any, Any, web.StreamResponse]
+"""What goes on answering, once the handler's own frames are gone: they need not wait with a stream."""
+Handler = Callable[..., Awaitable[Model | web.StreamResponse | Going | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Endpoint:
     """One operation of the interface.
 
     The handler is called with the call and, where the row names a `body` or `query` model, with its value.
-    It returns a model (200 with its JSON), nothing (200, zero bytes) or a response of its own.
+    It returns a model (200 with its JSON), nothing (200, zero bytes), a response of its own or what goes on to it.
     `stream`: the handler reads the body itself, and checks its signature. `raw_body`: it gets `bytes`.
     """
 
@@ -87,22 +88,41 @@ class Endpoint:
     notes: Notes = NO_NOTES
 
 
-ENDPOINT = web.RequestKey("endpoint", Endpoint)
+@dataclass(slots=True)
+class Known:
+    """What is known of a request while it is answered: for log lines, metrics and errors."""
+
+    request_id: str
+    arrived: float
+    """`time.monotonic()` when the head was there."""
+    endpoint: Endpoint | None = None
+    app_id: str | None = None
+    user_id: str | None = None
+    waited_s: float = 0.0
+    """Spent waiting for the client's body before the handler began."""
 
 
-def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """The aiohttp handler of a row. The order of checks is that of the interface: first failure answers."""
+KNOWN = web.RequestKey("known", Known)
 
-    async def handle(request: web.Request) -> web.StreamResponse:
-        request[ENDPOINT] = row
+
+def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
+    """The handler of a row: it gives a response or what goes on to it (`Going`).
+
+    The order of checks is that of the interface: first failure answers.
+    """
+
+    async def handle(request: web.Request) -> web.StreamResponse | Going:
+        known = request[KNOWN]
+        known.endpoint = row
         services = request.app[SERVICES]
-        _check_version(request)
-        call = await _identified(row, request, services)
+        if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
+            raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
+        call = await _identified(row, request, services, known)
         arguments: list[Any] = []
         if not row.stream:
             began = time.monotonic()
             raw = await read_body(call)
-            request[WAITED] = time.monotonic() - began
+            known.waited_s = time.monotonic() - began
             value = loads_request(raw) if row.body is not None and raw.strip() else {}
             await check_sign(call, raw)
             if row.body is not None:
@@ -117,13 +137,7 @@ def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamRes
     return handle
 
 
-def _check_version(request: web.Request) -> None:
-    version = request.headers.get("X-Service-Api-Version", API_VERSION)
-    if version != API_VERSION:
-        raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
-
-
-async def _identified(row: Endpoint, request: web.Request, services: Services) -> Call:
+async def _identified(row: Endpoint, request: web.Request, services: Services, known: Known) -> Call:
     app_id = request.headers.get("X-Service-App-Id", DEFAULT_APP)
     if row.access is Access.ADMIN:
         auth.identify_admin(request, services)
@@ -132,7 +146,7 @@ async def _identified(row: Endpoint, request: web.Request, services: Services) -
         return Call(request, services, row, Limits(), Caller(app_id=app_id))
     if not services.configs.exists(APPS, app_id):
         raise ServiceError("X-Service-App-Id names no app", error_type="app_not_found")
-    request[APP_ID] = app_id
+    known.app_id = app_id
     caller = await auth.identify(
         request,
         services,
@@ -143,8 +157,7 @@ async def _identified(row: Endpoint, request: web.Request, services: Services) -
         single_use=row.money,
         session_pair=row.session_pair,
     )
-    if caller.user_id is not None:
-        request[USER_ID] = caller.user_id
+    known.user_id = caller.user_id
     return Call(request, services, row, services.configs.singleton(LIMITS, app_id), caller)
 
 
@@ -183,7 +196,7 @@ async def check_user(call: Call) -> None:
     await auth.check_user(call.services, call.caller, frozen_allowed=row.frozen_allowed, missing=row.missing_user)
 
 
-def _response(reply: Model | web.StreamResponse | None) -> web.StreamResponse:
+def _response(reply: Model | web.StreamResponse | Going | None) -> web.StreamResponse | Going:
     if reply is None:
         return web.Response()
     if isinstance(reply, Model):

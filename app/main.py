@@ -11,7 +11,7 @@ from aiohttp import web
 
 from app import logs
 from app.endpoint import handler_of
-from app.middleware import around, on_prepare
+from app.middleware import on_prepare
 from app.routes import ROUTES
 from app.runner import runner_of
 from app.services import SERVICES, Services, open_services
@@ -26,7 +26,7 @@ _LAST_WRITES_S = 5
 
 def application(services: Services) -> web.Application:
     """All rows of the route table; a path answers with and without a slash at its end."""
-    app = web.Application(middlewares=[around])
+    app = web.Application()
     app[SERVICES] = services
     for row in ROUTES:
         handle = handler_of(row)

@@ -1,18 +1,18 @@
-"""Around every request: its id, the error envelope, CORS, one access line."""
+"""Around every request: its id, its route, the error envelope, CORS, one access line."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from itertools import chain
+from types import CoroutineType
 from typing import Any
 
 import structlog
 from aiohttp import ClientPayloadError, web
 
-from app.endpoint import ENDPOINT
+from app.endpoint import KNOWN, Known
 from app.errors import error_response
 from app.services import SERVICES
-from app.state import APP_ID, ARRIVED, REQUEST_ID, USER_ID
 from storage.kinds.apps import APPS
 from streams.metrics import Counts, Times
 from streams.wire.errors import InvalidParameter, ServiceError
@@ -21,7 +21,6 @@ from streams.wire.ids import request_id
 
 log = structlog.get_logger()
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUESTS = Counts("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
 SECONDS = Times(
     "parley_request_seconds",
@@ -30,6 +29,8 @@ SECONDS = Times(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 _HEADERS_BYTES = 16 * 1024
+_TOLD = frozenset({404, 405, 413})
+"""Of aiohttp's own faults, those that have an error of ours; others are of the request as HTTP."""
 _CLIENT_GONE = 499
 """In the access line alone: nobody is there to see it."""
 _REST_S = 10
@@ -37,19 +38,52 @@ _REST_BYTES = 16 * 1024 * 1024
 _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
 
 
-@web.middleware
-async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Name a request, answer whatever it comes to, tell of it, and read what the client still sends.
+NOT_HTTP = InvalidParameter("the request is not valid HTTP")
 
-    The caller's `X-Request-Id`, or one of ours, is in every answer and every log line.
+
+def answering(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
+    """What names a request, answers it whatever it comes to, tells of it, and reads what the client still sends.
+
+    The caller's `X-Request-Id`, or one of ours, is in every answer and every log line. It does what the application
+    does to find the route, in one coroutine: many of them wait at once.
     """
-    request[ARRIVED] = time.monotonic()
-    request[REQUEST_ID] = named = request_id(request.headers.get("X-Request-Id"))
-    REQUEST_ID_OF_CALLS.set(named)
-    response = await _enveloped(request, handler)
-    _tell(request, response)
-    if request.can_read_body and not request.content.is_eof():
-        await _read_rest(request, response)
+    router = application.router
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        named = request_id(request.headers.get("X-Request-Id"))
+        known = request[KNOWN] = Known(named, time.monotonic())
+        REQUEST_ID_OF_CALLS.set(named)
+        match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as an application does
+        match.add_app(application)
+        match.freeze()
+        try:
+            if request.headers.get("Expect"):
+                await match.expect_handler(request)
+                await request.writer.drain()
+            _check_head(request)
+            if request.method == "OPTIONS":
+                response: web.StreamResponse = preflight(request)
+            else:
+                replied: Any = await match.handler(request)
+                response = await replied if isinstance(replied, CoroutineType) else replied
+        except Exception as error:  # noqa: BLE001 - none is lost: what is no fault of the request is logged
+            if isinstance(error, web.HTTPException) and error.status not in _TOLD:
+                return malformed(request, known, error)
+            response = _failed(request, known, error)
+        _tell(request, response, known)
+        if request.can_read_body and not request.content.is_eof():
+            await _read_rest(request, response)
+        return response
+
+    return answer
+
+
+def malformed(request: web.BaseRequest, known: Known, error: BaseException | None) -> web.Response:
+    """The answer to what is no good as HTTP; the connection ends."""
+    log.info("request.malformed", request_id=known.request_id, exception=error and type(error).__name__)
+    count(request.method, "none", status=400)
+    response = error_response(NOT_HTTP)
+    response.force_close()
     return response
 
 
@@ -68,11 +102,11 @@ async def _read_rest(request: web.Request, response: web.StreamResponse) -> None
         pass  # the connection is closed, by them or by us
 
 
-def _tell(request: web.Request, response: web.StreamResponse) -> None:
+def _tell(request: web.Request, response: web.StreamResponse, known: Known) -> None:
     """One line and one count per request. The query is left out: it may hold what nobody should log."""
-    row = request.get(ENDPOINT)
+    row = known.endpoint
     path = row.path if row else "none"
-    seconds = time.monotonic() - request[ARRIVED]
+    seconds = time.monotonic() - known.arrived
     count(request.method, path, status=response.status)
     if row is not None and not row.stream:
         SECONDS.add(seconds, request.method, path)
@@ -83,8 +117,8 @@ def _tell(request: web.Request, response: web.StreamResponse) -> None:
             path=request.path,
             status=response.status,
             ms=round(seconds * 1000, 1),
-            app_id=request.get(APP_ID),
-            user_id=request.get(USER_ID),
+            app_id=known.app_id,
+            user_id=known.user_id,
         )
 
 
@@ -93,43 +127,40 @@ def count(method: str, path: str, *, status: int) -> None:
     REQUESTS.add(1, method, path, str(status))
 
 
-async def _enveloped(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn whatever fails into the envelope. A response that has begun is never patched: it is cut."""
-    try:
-        _check_head(request)
-        return preflight(request) if request.method == "OPTIONS" else await handler(request)
-    except ServiceError as error:
-        if error.__cause__ is not None:
-            log.warning("request.failed", path=request.path, error=str(error), cause=repr(error.__cause__))
-        return _answered(request, error)
-    except web.HTTPMethodNotAllowed as error:
-        fault = ServiceError(f"use {', '.join(sorted(error.allowed_methods))}", error_type="method_not_allowed")
-        response = _answered(request, fault)
+def _failed(request: web.Request, known: Known, error: Exception) -> web.Response:
+    """The envelope of whatever fails. A response that has begun is never patched: it is cut."""
+    match error:
+        case ServiceError():
+            if error.__cause__ is not None:
+                log.warning("request.failed", path=request.path, error=str(error), cause=repr(error.__cause__))
+            fault = error
+        case web.HTTPMethodNotAllowed():
+            methods = ", ".join(sorted(error.allowed_methods))
+            fault = ServiceError(f"use {methods}", error_type="method_not_allowed")
+        case web.HTTPNotFound():
+            fault = ServiceError("there is no such path", error_type="not_found")
+        case web.HTTPRequestEntityTooLarge():
+            fault = ServiceError("body is too large", error_type="invalid_parameter", status_hint=413)
+        case ConnectionError() if request.transport is None or request.transport.is_closing():
+            return web.Response(status=_CLIENT_GONE)
+        case _:
+            log.error("request.crashed", method=request.method, path=request.path, exc_info=error)
+            fault = ServiceError("the server failed")
+    if request.writer.output_size > 0 and request.transport is not None:
+        request.transport.abort()
+    response = error_response(fault, known.endpoint.statuses if known.endpoint else None)
+    if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = error.headers["Allow"]
-        return response
-    except web.HTTPNotFound:
-        return _answered(request, ServiceError("there is no such path", error_type="not_found"))
-    except web.HTTPRequestEntityTooLarge:
-        return _answered(
-            request, ServiceError("body is too large", error_type="invalid_parameter", status_hint=413)
-        )
-    except web.HTTPException:
-        raise
-    except Exception as error:  # noqa: BLE001 - logged there, unless the client is gone
-        return _crashed(request, error)
-
-
-def _crashed(request: web.Request, error: Exception) -> web.Response:
-    if isinstance(error, ConnectionError) and (request.transport is None or request.transport.is_closing()):
-        return web.Response(status=_CLIENT_GONE)
-    log.error("request.crashed", method=request.method, path=request.path, exc_info=error)
-    return _answered(request, ServiceError("the server failed"))
+    return response
 
 
 def _check_head(request: web.Request) -> None:
     """Limits of what stands before the body, for all endpoints."""
-    if sum(len(name) + len(value) + len(": \r\n") for name, value in request.raw_headers) > _HEADERS_BYTES:
+    lines = request.raw_headers
+    if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > _HEADERS_BYTES:
         raise InvalidParameter(f"header block exceeds {_HEADERS_BYTES} bytes")
+    if "%00" not in request.raw_path:
+        return
     for name, value in chain(request.match_info.items(), request.query.items()):
         if "\0" in value:
             raise InvalidParameter(f"{name} must not hold the character U+0000")
@@ -137,22 +168,19 @@ def _check_head(request: web.Request) -> None:
             raise InvalidParameter("query must not hold the character U+0000")
 
 
-def _answered(request: web.Request, error: ServiceError) -> web.Response:
-    if request.writer.output_size > 0 and request.transport is not None:
-        request.transport.abort()
-    row = request.get(ENDPOINT)
-    return error_response(error, row.statuses if row else None)
-
-
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    """What aiohttp calls before it sends a head."""
+    add_headers(request, response.headers)
+
+
+def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
     """Headers that stand on every answer, streams too."""
-    response.headers["Server"] = "parley"
-    if (given := request.get(REQUEST_ID)) is not None:
-        response.headers["X-Request-Id"] = given
+    headers["Server"] = "parley"
+    headers["X-Request-Id"] = request[KNOWN].request_id
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):
-        response.headers.setdefault("Access-Control-Allow-Origin", origin)
-        response.headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)
-        response.headers["Vary"] = ", ".join(filter(None, (response.headers.get("Vary"), "Origin")))
+        headers.setdefault("Access-Control-Allow-Origin", origin)
+        headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
 
 
 def preflight(request: web.Request) -> web.Response:
@@ -170,7 +198,7 @@ def preflight(request: web.Request) -> web.Response:
 def _allowed(request: web.Request, origin: str) -> bool:
     """By the app's config. A preflight names no app: any app's origin will do, the request itself is checked."""
     configs = request.app[SERVICES].configs
-    app_id: Any = request.get(APP_ID) or request.headers.get("X-Service-App-Id")
+    app_id: Any = request[KNOWN].app_id or request.headers.get("X-Service-App-Id")
     apps = configs.apps() if app_id is None and request.method == "OPTIONS" else [app_id or "default"]
     for name in apps:
         if configs.exists(APPS, name):

@@ -1,27 +1,25 @@
-"""HTTP on a socket: aiohttp's server, and our envelope where no middleware comes to answer."""
+"""HTTP on a socket: aiohttp's server, and our envelope for what could not be read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
 from aiohttp import web
 
+from app.endpoint import KNOWN
 from app.errors import error_response
-from app.middleware import count
-from app.state import REQUEST_ID
+from app.middleware import NOT_HTTP, answering, count
 from streams.sse import StreamConnection
-from streams.wire.errors import InvalidParameter, ServiceError
-from streams.wire.ids import new_id, request_id
+from streams.wire.errors import ServiceError
+from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
-_NOT_HTTP = InvalidParameter("the request is not valid HTTP")
 _HTTP: dict[str, Any] = {
     "access_log": None,
     "max_line_size": 16 * 1024,
     "max_field_size": 16 * 1024,
-    "lingering_time": 0,  # the middleware reads that, and ends with the connection
+    "lingering_time": 0,  # what answers reads that, and ends with the connection
 }
 
 
@@ -33,7 +31,7 @@ def runner_of(application: web.Application, *, shutdown_timeout_s: float) -> web
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        return _Server(_enveloped(made.request_handler), request_factory=made.request_factory, **self._kwargs)
+        return _Server(answering(self.app), request_factory=made.request_factory, **self._kwargs)
 
 
 class _Server(web.Server):
@@ -43,14 +41,14 @@ class _Server(web.Server):
 
 class _Connection(web.RequestHandler, StreamConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.watched = set()
+        self.on_lost = None
         self.send_timeout_s = None
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        for lost in tuple(self.watched):
-            lost()
+        if self.on_lost is not None:
+            self.on_lost()
 
     def handle_error(
         self,
@@ -59,8 +57,9 @@ class _Connection(web.RequestHandler, StreamConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what could not be read, or what failed outside of the middlewares; the connection ends."""
-        given = request.get(REQUEST_ID) or new_id()
+        """Answer what could not be read, or what failed where no answer was made; the connection ends."""
+        known = request.get(KNOWN)
+        given = known.request_id if known else new_id()
         what = None if exc is None else type(exc).__name__
         if status < 500:
             log.info("request.malformed", request_id=given, exception=what)
@@ -69,26 +68,7 @@ class _Connection(web.RequestHandler, StreamConnection):
             log.error("request.crashed", request_id=given, exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun: it is cut")
-        response = error_response(_NOT_HTTP if status < 500 else ServiceError("the server failed"))
+        response = error_response(NOT_HTTP if status < 500 else ServiceError("the server failed"))
         response.headers.update({"X-Request-Id": given, "Server": "parley"})
         response.force_close()
         return response
-
-
-def _enveloped(
-    handle: Callable[[Any], Awaitable[web.StreamResponse]],
-) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    """`handle`, with the envelope for what aiohttp refuses ahead of the middlewares (a wrong `Expect`)."""
-
-    async def handle_enveloped(request: web.BaseRequest) -> web.StreamResponse:
-        try:
-            return await handle(request)
-        except web.HTTPException as error:
-            request[REQUEST_ID] = request_id(request.headers.get("X-Request-Id"))
-            log.info("request.malformed", request_id=request[REQUEST_ID], exception=type(error).__name__)
-            count(request.method, "none", status=400)
-            response = error_response(_NOT_HTTP)
-            response.force_close()
-            return response
-
-    return handle_enveloped

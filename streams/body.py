@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from streams.wire.codec import MAX_DEPTH
@@ -71,29 +71,39 @@ class InputLimits:
     total_s: float
 
 
-class ChunkReader:
-    """Reads one request: `first_json()` once, then `rest()`. `source` tells where HTTP chunks end.
+Part = tuple[bytes, bool]
+"""Some bytes, and whether an HTTP chunk ends with them."""
+_END: Part = (b"", False)
 
-    `arrived`: whether nothing of `source` has to be waited for any more.
+
+class ChunkReader:
+    """Reads one request: `first_json()` once, then `next_part()` until there is none.
+
+    `read` gives what comes next; at the end it gives nothing, that ends no chunk. `arrived`: whether nothing has to
+    be waited for any more.
     """
+
+    __slots__ = ("_after", "_arrived", "_begun", "_deadline", "_limits", "_read")
 
     def __init__(
         self,
-        source: AsyncIterator[tuple[bytes, bool]],
+        read: Callable[[], Awaitable[Part]],
         limits: InputLimits,
         *,
         arrived: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.arrived = arrived
-        self._source = source
+        self._read = read
+        self._arrived = arrived
         self._limits = limits
-        self._after = b""
-        self._after_ends_chunk = False
+        self._after = _END
+        """What came with the last bytes of the parameters."""
+        self._begun = False
+        self._deadline: float | None = None
 
     async def first_json(self) -> bytes:
         """The bytes of the parameters, as sent."""
         scanner = FirstObject(self._limits.parameters_bytes)
-        if self.arrived():
+        if self._arrived():
             return await self._first_json(scanner)
         try:
             async with asyncio.timeout(self._limits.parameters_s):
@@ -102,32 +112,34 @@ class ChunkReader:
             raise InvalidParameter("the parameters timed out") from None
 
     async def _first_json(self, scanner: FirstObject) -> bytes:
-        async for piece, chunk_ends in self._source:
+        while (part := await self._read()) != _END:
+            piece, chunk_ends = part
             if found := scanner.feed(piece):
-                parameters, self._after = found
-                self._after_ends_chunk = chunk_ends
+                parameters, after = found
+                self._after = after, chunk_ends
                 return parameters
         raise InvalidParameter("body must hold a whole JSON object of parameters")
 
-    async def rest(self) -> AsyncIterator[tuple[bytes, bool]]:
-        """The input behind the parameters and the whitespace after them; the flag ends an HTTP chunk."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._limits.total_s
-        begun = False
-        piece, chunk_ends = self._after, self._after_ends_chunk
+    async def next_part(self) -> Part | None:
+        """The next of the input behind the parameters and the whitespace after them; nothing at its end."""
+        part, self._after = self._after, _END
         while True:
-            if not begun:
-                piece = piece.lstrip(WHITESPACE)
-                begun = bool(piece)
-            if piece or chunk_ends:
-                yield piece, chunk_ends
-            try:
-                if self.arrived():
-                    piece, chunk_ends = await anext(self._source)
-                else:
-                    async with asyncio.timeout_at(min(deadline, loop.time() + self._limits.idle_s)):
-                        piece, chunk_ends = await anext(self._source)
-            except TimeoutError:
-                raise InvalidParameter("input timed out") from None
-            except StopAsyncIteration:
-                return
+            if part == _END:
+                part = await (self._read() if self._arrived() else self._read_in_time())
+                if part == _END:
+                    return None
+            if not self._begun:
+                part = part[0].lstrip(WHITESPACE), part[1]
+                self._begun = bool(part[0])
+            if part != _END:
+                return part
+
+    async def _read_in_time(self) -> Part:
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:
+            self._deadline = now + self._limits.total_s
+        try:
+            async with asyncio.timeout_at(min(self._deadline, now + self._limits.idle_s)):
+                return await self._read()
+        except TimeoutError:
+            raise InvalidParameter("input timed out") from None

@@ -12,9 +12,9 @@ from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
 from app.ai.streams import asked_under_key, open_actor, serve, serve_again
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
-from app.endpoint import Call, check_user
+from app.endpoint import Call, Going, check_user
 from storage import conversations
-from storage.admission import Asked, Found
+from storage.admission import Found
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import is_id, new_id
 from streams.wire.model import Model
@@ -38,7 +38,7 @@ class ConverseParams(Model):
     """Values for the system prompt's template."""
 
 
-async def converse(call: Call) -> web.StreamResponse:
+async def converse(call: Call) -> web.StreamResponse | Going:
     """Converse, by text or voice.
 
     The body is a JSON object of parameters, then the input: UTF-8 text, or audio as one base64 text (cut it at
@@ -46,30 +46,20 @@ async def converse(call: Call) -> web.StreamResponse:
     same stream, answered once; the input is not read then.
     """
     value, reader = await read_parameters(call)
-    plan, asked = await _planned(call, value)
-    del value  # the stream may last
+    params = ConverseParams.of(value)
+    await check_user(call)
+    plan = await _plan(call, params)
     opened = await open_actor(
         call,
         partial(play_turn, plan=plan),
         kind="conversation",
         conversation_id=plan.conversation_id,
-        asked=asked,
+        asked=asked_under_key(call, params),
     )
     if isinstance(opened, Found):
         return await serve_again(call, opened, pump=discard(reader))
     pump = pump_audio if plan.spoken else pump_text
-    return await serve(
-        call,
-        opened,
-        headers={"X-Service-Conversation-Id": plan.conversation_id},
-        pump=pump(reader, opened, call.app_limits),
-    )
-
-
-async def _planned(call: Call, value: Any) -> tuple[TurnPlan, Asked | None]:
-    params = ConverseParams.of(value)
-    await check_user(call)
-    return await _plan(call, params), asked_under_key(call, params)
+    return serve(call, opened, pump=pump(reader, opened, call.app_limits))
 
 
 async def _plan(call: Call, params: ConverseParams) -> TurnPlan:

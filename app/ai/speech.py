@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
 from app.ai.streams import asked_under_key, open_actor, serve, serve_again
-from app.endpoint import Call
+from app.endpoint import Call, Going
 from storage.admission import Found
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
@@ -41,7 +41,7 @@ class TtsRequest(Model):
     """Of one platform the last entry holds."""
 
 
-async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
+async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | Going:
     """Speak a text.
 
     The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
@@ -55,7 +55,7 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse:
     if isinstance(opened, Found):
         return await serve_again(call, opened)
     opened.ctx.input.end()
-    return await serve(call, opened)
+    return serve(call, opened)
 
 
 def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:

@@ -1,8 +1,8 @@
 """The streams over HTTP: admitted, served as Server-Sent Events, resumed, cancelled (§4.17, 4.19)."""
 
 import string
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,9 @@ from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
 from actors.relay import MOST_READERS, Span, cancel, too_many_readers
 from actors.spiller import Spiller
-from app.endpoint import Call, json_response
+from app.endpoint import KNOWN, Call, json_response
+from app.middleware import add_headers
 from app.services import Services
-from app.state import ARRIVED, WAITED
 from storage import conversations
 from storage.admission import Asked, Found, Place, Places
 from storage.kinds.limits import Limits
@@ -68,13 +68,14 @@ async def open_actor(
         await services.places.give_back(place, readable_s=0)
         raise
 
+    known = call.request[KNOWN]
     log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
     ctx = StreamContext(
         place.stream_id,
         owner,
-        request_id=call.request_id,
+        request_id=known.request_id,
         resources=services.resources,
-        receipt=Receipt(call.request[ARRIVED], waited_s=call.request.get(WAITED, 0.0)),
+        receipt=Receipt(known.arrived, waited_s=known.waited_s),
         log=log,
         longest_s=longest_s,
         answer_bytes=limits.answer_bytes,
@@ -134,35 +135,35 @@ def asked_under_key(call: Call, parameters: Model) -> Asked | None:
     return Asked(sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json"))))
 
 
-async def serve(
-    call: Call,
-    actor: Actor,
-    *,
-    headers: Mapping[str, str] | None = None,
-    pump: Coroutine[Any, Any, None] | None = None,
-) -> web.StreamResponse:
+def serve(
+    call: Call, actor: Actor, *, pump: Coroutine[Any, Any, None] | None = None
+) -> Coroutine[Any, Any, web.StreamResponse]:
     """Send the actor's events while `pump` feeds it. A reader who leaves before the input is whole ends it."""
-    response = _event_stream(call, actor.stream_id, headers)
-    tape = actor.ctx.input
+    response = _event_stream(call, actor.stream_id, actor.conversation_id)
+    return _served(call.request, actor, response, pump)
 
-    async def send() -> None:
-        await response.prepare(call.request)
+
+async def _served(
+    request: web.Request, actor: Actor, response: EventStream, pump: Coroutine[Any, Any, None] | None
+) -> web.StreamResponse:
+    actor.tell(Attach())
+    try:
+        if pump is not None and request.content.is_eof():
+            await pump  # it waits for nothing
+            pump = None
         actor.ctx.receipt.mark("admission")
-        await response.send_all(actor.log, 0)
-
-    with _attached(actor):
-        try:
-            if pump is not None and call.request.content.is_eof():
-                await pump  # it waits for nothing
-                pump = None
-            if pump is None:
-                await send()
-            else:
-                async with background(pump):
-                    await send()
-        except ConnectionError:
-            if not tape.complete:
-                actor.tell(Cancel(aborted=True))
+        if pump is None:
+            await response.prepare(request)
+            await response.send_all(actor.log, 0)
+        else:
+            async with background(pump):
+                await response.prepare(request)
+                await response.send_all(actor.log, 0)
+    except ConnectionError:
+        if not actor.ctx.input.complete:
+            actor.tell(Cancel(aborted=True))
+    finally:
+        actor.tell(Detach())
     return response
 
 
@@ -175,9 +176,12 @@ async def serve_again(
     if actor is not None:
         if actor.readers >= MOST_READERS:
             raise too_many_readers()
-        with _attached(actor):
-            span = Span(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
+        span = Span(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
+        actor.tell(Attach())
+        try:
             return await _send_behind(call, found, actor.log, after, span=span, pump=pump)
+        finally:
+            actor.tell(Detach())
     limits = call.app_limits
     keep_s = limits.stream_s + _MARGIN_S + limits.readable_s
     async with call.services.relay.attached(owner, found, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
@@ -202,30 +206,21 @@ async def _send_behind(
             raise InvalidParameter(f"Last-Event-ID is over {span.last}, the last id of the stream")
         if span.closed and after == span.last:
             return web.Response(status=204)
-        spoken_in = {"X-Service-Conversation-Id": found.conversation_id} if found.conversation_id else None
-        response = _event_stream(call, found.stream_id, spoken_in)
+        response = _event_stream(call, found.stream_id, found.conversation_id)
         with suppress(ConnectionError):
             await response.prepare(call.request)
             await response.send_all(source, after)
         return response
 
 
-@contextmanager
-def _attached(actor: Actor) -> Iterator[None]:
-    actor.tell(Attach())
-    try:
-        yield
-    finally:
-        actor.tell(Detach())
-
-
-def _event_stream(call: Call, stream_id: str, headers: Mapping[str, str] | None) -> EventStream:
+def _event_stream(call: Call, stream_id: str, conversation_id: str | None) -> EventStream:
     limits = call.app_limits
-    return EventStream(
-        {"X-Service-Stream-Id": stream_id, **(headers or {})},
-        send_timeout_s=limits.send_timeout_s,
-        ping_after_s=limits.ping_after_s,
-    )
+    headers = {"X-Service-Stream-Id": stream_id}
+    if conversation_id is not None:
+        headers["X-Service-Conversation-Id"] = conversation_id
+    response = EventStream(headers, send_timeout_s=limits.send_timeout_s, ping_after_s=limits.ping_after_s)
+    add_headers(call.request, response.headers)
+    return response
 
 
 async def resume(call: Call) -> web.StreamResponse:

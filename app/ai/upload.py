@@ -1,8 +1,8 @@
 """The chunked request of the streams: parameters first, then text or audio as it comes (§4.17, 4.18)."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 import aiohttp
@@ -11,8 +11,7 @@ from prometheus_client import Counter
 
 from actors.actor import Actor
 from actors.mailbox import Cancel
-from app.endpoint import Call, check_encoding, check_sign
-from app.state import WAITED
+from app.endpoint import KNOWN, Call, check_encoding, check_sign
 from storage.kinds.limits import Limits
 from streams.body import ChunkReader, InputLimits
 from streams.decoders import Base64Decoder, Utf8Decoder
@@ -28,20 +27,20 @@ UNALIGNED = Counter(
 async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
     """The first JSON object of the body, its signature checked, and what reads the input behind it."""
     check_encoding(call.request)
-    limits = call.app_limits
+    limits, content = call.app_limits, call.request.content
     reader = ChunkReader(
-        call.request.content.iter_chunks(),
+        content.readchunk,
         InputLimits(
             parameters_bytes=limits.parameters_bytes,
             parameters_s=limits.parameters_s,
             idle_s=limits.input_idle_s,
             total_s=limits.input_total_s,
         ),
-        arrived=call.request.content.is_eof,
+        arrived=content.is_eof,
     )
     began = time.monotonic()
     raw = await reader.first_json()
-    call.request[WAITED] = time.monotonic() - began
+    call.request[KNOWN].waited_s = time.monotonic() - began
     value = loads_request(raw)
     await check_sign(call, raw)
     return value, reader
@@ -51,7 +50,8 @@ async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
     """Feed the actor with UTF-8 text."""
     with _feeding(actor):
         decoder, tape = Utf8Decoder(), actor.ctx.input
-        async for piece, _ in reader.rest():
+        while (part := await reader.next_part()) is not None:
+            piece, _ = part
             decoder.feed(piece)
             tape.write(piece)
             if len(tape) > limits.text_bytes:
@@ -71,7 +71,8 @@ async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: Pcm
                 raise TooLarge(f"audio exceeds {limits.audio_bytes} bytes")
             tape.write(pcm.feed(audio) if pcm else audio)
 
-        async for piece, chunk_ends in reader.rest():
+        while (part := await reader.next_part()) is not None:
+            piece, chunk_ends = part
             take(decoder.feed(piece))
             if chunk_ends and decoder.unaligned:
                 UNALIGNED.inc()
@@ -83,18 +84,31 @@ async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: Pcm
 async def discard(reader: ChunkReader) -> None:
     """Read an input that was given before, and throw it away."""
     with suppress(ServiceError, ConnectionError, aiohttp.ClientPayloadError, web.RequestPayloadError):
-        async for _ in reader.rest():
+        while await reader.next_part() is not None:
             pass
 
 
-@contextmanager
-def _feeding(actor: Actor) -> Iterator[None]:
+class _feeding:  # noqa: N801 - used as a function is
     """End the actor's input with the block. What is wrong with it ends the stream, not the request."""
-    tape = actor.ctx.input
-    try:
-        yield
-        tape.end()
-    except ServiceError as error:
-        tape.fail(error)
-    except (ConnectionError, aiohttp.ClientPayloadError, web.RequestPayloadError):
-        actor.tell(Cancel(aborted=True))
+
+    __slots__ = ("_actor",)
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        match error:
+            case None:
+                self._actor.ctx.input.end()
+            case ServiceError():
+                self._actor.ctx.input.fail(error)
+            case ConnectionError() | aiohttp.ClientPayloadError() | web.RequestPayloadError():
+                self._actor.tell(Cancel(aborted=True))
+            case _:
+                return False
+        return True

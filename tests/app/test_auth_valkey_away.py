@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from app.accounts.tokens import make_server_token, sign_header
 from app.auth import REPLAYS_UNCHECKED
 from app.caller import Access
 from app.endpoint import Endpoint, handler_of
-from app.middleware import around
+from app.runner import runner_of
 from app.services import SERVICES
 from tests.app.valkey_door import door_to
 from tests.servers import SERVER_KEY
@@ -106,27 +106,33 @@ async def test_a_token_id_goes_unchecked_where_single_use_is_not_required(server
 
 
 @pytest.fixture
-async def pay(services, aiohttp_client):
+async def pay(services):
     """Call an endpoint of money with a server token; the answer's status and error type."""
 
     async def nothing(call) -> None:
         pass
 
     row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, money=True)
-    app = web.Application(middlewares=[around])
+    app = web.Application()
     app[SERVICES] = services
     app.router.add_post(str(row.s2s), handler_of(row))
-    client = await aiohttp_client(app)
+    runner = runner_of(app, shutdown_timeout_s=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
 
     async def call(given: str) -> tuple[int, str | None]:
-        async with client.post(str(row.s2s), headers={"X-Service-Auth-Token": given}) as response:
+        url = f"http://{host}:{port}{row.s2s}"
+        async with http.post(url, headers={"X-Service-Auth-Token": given}) as response:
             if response.status == 200:
                 return 200, None
             if response.status == 503:
                 assert response.headers["Retry-After"] == "1"
             return response.status, (await response.json())["error"]["error_type"]
 
-    return call
+    async with ClientSession() as http:
+        yield call
+    await runner.cleanup()
 
 
 async def test_money_moves_only_by_a_token_of_single_use_and_only_while_that_can_be_ensured(pay, door):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.body import ChunkReader, FirstObject, InputLimits
+from streams.body import ChunkReader, FirstObject, InputLimits, Part
 from streams.wire.errors import InvalidParameter, TooLarge
 from tests.streams.pieces import by_byte, split
 
@@ -27,19 +27,34 @@ BLANK = st.text(" \t\r\n", max_size=3).map(str.encode)
 Read = tuple[bytes, bytes] | str
 
 
-async def source(pieces: Iterable[bytes], *, chunk_ends: bool = True) -> AsyncIterator[tuple[bytes, bool]]:
+async def source(pieces: Iterable[bytes], *, chunk_ends: bool = True) -> AsyncIterator[Part]:
     for piece in pieces:
         yield piece, chunk_ends
+
+
+def reader_of(parts: AsyncIterator[Part], limits: InputLimits = LIMITS) -> ChunkReader:
+    async def read() -> Part:
+        try:
+            return await anext(parts)
+        except StopAsyncIteration:
+            return b"", False
+
+    return ChunkReader(read, limits)
+
+
+async def input_of(reader: ChunkReader) -> AsyncIterator[Part]:
+    while (part := await reader.next_part()) is not None:
+        yield part
 
 
 def read(pieces: Iterable[bytes], limits: InputLimits = LIMITS) -> Read:
     """The parameters and the input, or the message and status of what is wrong."""
 
     async def reading() -> Read:
-        reader = ChunkReader(source(pieces), limits)
+        reader = reader_of(source(pieces), limits)
         try:
             parameters = await reader.first_json()
-            return parameters, b"".join([piece async for piece, _ in reader.rest()])
+            return parameters, b"".join([piece async for piece, _ in input_of(reader)])
         except InvalidParameter as error:
             return f"{error.status_hint or 400} {error}"
 
@@ -159,21 +174,20 @@ def test_parameters_nested_deeper_than_32_are_refused():
 
 
 async def test_ends_of_chunks_are_passed_on():
-    async def chunks() -> AsyncIterator[tuple[bytes, bool]]:
+    async def chunks() -> AsyncIterator[Part]:
         for chunk in [
             (b'{"a"', True),
             (b":1} QU", False),
             (b"", True),
             (b"JD", True),
-            (b"", False),
             (b"RA", False),
         ]:
             yield chunk
 
-    reader = ChunkReader(chunks(), LIMITS)
+    reader = reader_of(chunks())
 
     assert await reader.first_json() == b'{"a":1}'
-    assert [piece async for piece in reader.rest()] == [
+    assert [piece async for piece in input_of(reader)] == [
         (b"QU", False),
         (b"", True),
         (b"JD", True),
@@ -182,26 +196,26 @@ async def test_ends_of_chunks_are_passed_on():
 
 
 async def test_end_of_the_chunk_of_the_parameters_is_passed_on():
-    reader = ChunkReader(source([b"{}", b"ab"]), LIMITS)
+    reader = reader_of(source([b"{}", b"ab"]))
 
     await reader.first_json()
 
-    assert [piece async for piece in reader.rest()] == [(b"", True), (b"ab", True)]
+    assert [piece async for piece in input_of(reader)] == [(b"", True), (b"ab", True)]
 
 
 async def collect(reader: ChunkReader, into: list[bytes]) -> None:
-    async for piece, _ in reader.rest():
+    async for piece, _ in input_of(reader):
         into.append(piece)
 
 
-async def stalling(*pieces: bytes) -> AsyncIterator[tuple[bytes, bool]]:
+async def stalling(*pieces: bytes) -> AsyncIterator[Part]:
     """Pieces, then nothing for ever."""
     for piece in pieces:
         yield piece, True
     await asyncio.Event().wait()
 
 
-async def trickling(*pieces: bytes, every_s: float) -> AsyncIterator[tuple[bytes, bool]]:
+async def trickling(*pieces: bytes, every_s: float) -> AsyncIterator[Part]:
     """Pieces, then one byte after the other for ever."""
     for piece in pieces:
         yield piece, True
@@ -214,16 +228,16 @@ async def trickling(*pieces: bytes, every_s: float) -> AsyncIterator[tuple[bytes
     "incoming", [stalling, partial(stalling, b'{"a'), partial(trickling, b'{"a":"', every_s=0.005)]
 )
 async def test_parameters_that_do_not_come_in_time_are_refused(
-    incoming: Callable[[], AsyncIterator[tuple[bytes, bool]]],
+    incoming: Callable[[], AsyncIterator[Part]],
 ):
-    reader = ChunkReader(incoming(), InputLimits(parameters_bytes=10_000, parameters_s=0.03, idle_s=9, total_s=9))
+    reader = reader_of(incoming(), InputLimits(parameters_bytes=10_000, parameters_s=0.03, idle_s=9, total_s=9))
 
     with pytest.raises(InvalidParameter, match=r"^invalid_parameter: the parameters timed out$"):
         await reader.first_json()
 
 
 async def test_input_that_stops_is_refused_behind_what_came():
-    reader = ChunkReader(stalling(b"{}a", b"b"), InputLimits(200, parameters_s=5, idle_s=0.03, total_s=9))
+    reader = reader_of(stalling(b"{}a", b"b"), InputLimits(200, parameters_s=5, idle_s=0.03, total_s=9))
     await reader.first_json()
     seen: list[bytes] = []
 
@@ -234,7 +248,7 @@ async def test_input_that_stops_is_refused_behind_what_came():
 
 
 async def test_input_that_never_ends_is_refused_though_it_never_stops():
-    reader = ChunkReader(trickling(b"{}", every_s=0.005), InputLimits(200, parameters_s=5, idle_s=1, total_s=0.06))
+    reader = reader_of(trickling(b"{}", every_s=0.005), InputLimits(200, parameters_s=5, idle_s=1, total_s=0.06))
     await reader.first_json()
     seen: list[bytes] = []
 
@@ -245,11 +259,11 @@ async def test_input_that_never_ends_is_refused_though_it_never_stops():
 
 
 async def test_slow_reader_of_the_input_is_not_the_clients_silence():
-    reader = ChunkReader(source([b"{}a", b"b"]), InputLimits(200, parameters_s=5, idle_s=0.02, total_s=9))
+    reader = reader_of(source([b"{}a", b"b"]), InputLimits(200, parameters_s=5, idle_s=0.02, total_s=9))
     await reader.first_json()
     seen: list[bytes] = []
 
-    async for piece, _ in reader.rest():
+    async for piece, _ in input_of(reader):
         await asyncio.sleep(0.03)
         seen.append(piece)
 
