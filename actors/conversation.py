@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +110,7 @@ class Turn:
         self._speaking: asyncio.Task[None] | None = None
 
     async def play(self) -> dict[str, Any]:
-        async with background(self._open()) as opening:
+        async with self._opening() as opening:
             try:
                 await self._answered(opening)
             except asyncio.CancelledError:
@@ -147,14 +147,18 @@ class Turn:
 
         self._ctx.revise = revise
 
-    async def _open(self) -> int:
-        """Keep what the user said; an answer is sent only once this has happened."""
-        origin = source("user")
-        items = [text_item(self._heard.text, origin)]
-        if self._heard.audio is not None:
-            items.append(audio_item(await self._keep_heard(self._heard.audio), origin))
-        message = {"role": "user", "content": items}
-        return await open_turn(self._ctx, self._plan.conversation_id, message)
+    def _opening(self) -> AbstractAsyncContextManager[asyncio.Future[int]]:
+        """Keep what the user said, beside the block; an answer is sent only once this has happened."""
+        if self._heard.audio is None:
+            return nullcontext(self._open([]))
+        return background(self._open_heard(self._heard.audio))
+
+    async def _open_heard(self, audio: bytes) -> int:
+        return await self._open([audio_item(await self._keep_heard(audio), source("user"))])
+
+    def _open(self, heard: list[dict[str, Any]]) -> asyncio.Future[int]:
+        message = {"role": "user", "content": [text_item(self._heard.text, source("user")), *heard]}
+        return open_turn(self._ctx, self._plan.conversation_id, message)
 
     async def _keep_heard(self, audio: bytes) -> str:
         mime_type = self._heard.audio_format.mime_type
@@ -168,7 +172,7 @@ class Turn:
     def _folder(self) -> str:
         return f"conversation/{self._plan.conversation_id}/{self._ctx.stream_id}"
 
-    async def _answered(self, opening: asyncio.Task[int]) -> None:
+    async def _answered(self, opening: asyncio.Future[int]) -> None:
         """Ask the strategies; where one breaks off in the middle, those that may rescue the answer."""
         left: Sequence[Strategy | Broken] = self._plan.strategies
         prefill, broke = "", None
@@ -195,7 +199,7 @@ class Turn:
             await self._fall_silent()
 
     async def _written(
-        self, strategies: Sequence[Strategy | Broken], prefill: str, opening: asyncio.Task[int]
+        self, strategies: Sequence[Strategy | Broken], prefill: str, opening: asyncio.Future[int]
     ) -> None:
         """Have one of `strategies` write the answer, or go on with `prefill`."""
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
@@ -203,7 +207,9 @@ class Turn:
             async with first_success(attempts, self._ctx.attempts) as (attempt, items):
                 wait.over()
                 self._ctx.receipt.mark("first_token")
-                await opening
+                if not opening.done():
+                    await asyncio.wait([opening])  # who is cancelled while it waits leaves it as it is
+                opening.result()
                 winner = self._winner(attempt)
                 begins = self._answer.strategy is None
                 self._answer.written_by(winner)
@@ -294,7 +300,7 @@ class Turn:
         except ServiceError as error:
             return error
 
-    async def _keep(self, status: RecordStatus, opening: asyncio.Task[int]) -> None:
+    async def _keep(self, status: RecordStatus, opening: asyncio.Future[int]) -> None:
         """Store the answer as far as it was given; nothing where the record itself could not be."""
         winner = self._answer.strategy.name if self._answer.strategy else ""
         for account in self._ctx.attempts:
