@@ -1,9 +1,9 @@
 """A streamed reply from its first byte to its end, whatever the protocol: what is an end, and what is a fault."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from streams.pouring import Pouring, Take
 from vendors.errors import Garbled, VendorError
@@ -56,10 +56,10 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             raise fault
         return self
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._asked.__aexit__(kind, error, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._asked.__aexit__(kind, error, trace)
 
     async def __anext__(self) -> ChatItem:
         if self._answer.left:
