@@ -368,11 +368,14 @@ async def test_limits_hold_in_a_task_that_was_told_to_end_and_still_has_to_say_s
             late = stage.attempt("late", for_ever, first_output_s=0.02)
             await heard([late, stage.attempt("silent", "bye", for_ever, between_s=0.02)], seen)
 
-    with pytest.raises(TimedOut, match="was silent for"):
+    async def cut_off() -> None:
         async with background(says_goodbye()) as task:
             await asked.wait()
             task.cancel()
             await asyncio.wait([task])
+
+    with pytest.raises(TimedOut, match="was silent for"):
+        await cut_off()
     assert seen == ["bye"]
     assert stage.story == ["late opened", "late closed", "silent opened", "silent closed"]
 
