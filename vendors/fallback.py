@@ -1,7 +1,7 @@
 """Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -33,7 +33,7 @@ _HELD_ITEMS = 4096
 _HELD_CHARACTERS = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempt(Generic[Item]):
     """One strategy's try. `open` may raise at once: a broken config is a failed attempt.
 
@@ -155,10 +155,10 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
         failed = [account for account in self._accounts[already:] if account.outcome == "failed"]
         raise AllStrategiesFailed(failed)
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._winner.__aexit__(kind, error, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._winner.__aexit__(kind, error, trace)
 
     async def _raced(
         self, leader: "_Try[Item]", left: list[Attempt[Item]], hedge_after_s: float

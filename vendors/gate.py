@@ -58,7 +58,7 @@ class Gate:
         """As `enter`, where nothing is to be asked or waited for; else none."""
         if self._breaker.tripped or not self._lane.take():
             return None
-        self._count(self._calls)
+        self._count_call()
         return self._lane.leave
 
     async def enter(self, vendor: str) -> Callable[[], None]:
@@ -79,17 +79,18 @@ class Gate:
             if isinstance(error, LaneFull):
                 raise Refused(vendor, "has too many calls waiting", retryable=True) from None
             raise
-        self._count(self._calls)
+        self._count_call()
         return self._leave_probing if probe else self._lane.leave
 
     def _leave_probing(self) -> None:
         self._lane.leave()
         self._breaker.gave_up()
 
-    def _count(self, times: deque[float]) -> None:
+    def _count_call(self) -> None:
         now = self._clock()
-        times.append(now)
-        _forget_before(times, now - _MINUTE_S)
+        self._calls.append(now)
+        if self._calls[0] < now - _MINUTE_S:
+            self._calls.popleft()  # so that it does not grow where nobody asks for a hedge
 
     def answered(self, first_output_s: float) -> None:
         self._first_outputs.append(first_output_s)
@@ -113,13 +114,9 @@ class Gate:
         """Whether one more call than needed may be made to this account now; counted when it may."""
         now = self._clock()
         for times in (self._calls, self._hedges):
-            _forget_before(times, now - _MINUTE_S)
+            while times and times[0] < now - _MINUTE_S:
+                times.popleft()
         if self._breaker.open or len(self._hedges) >= max(1, int(_HEDGE_SHARE * len(self._calls))):
             return False
         self._hedges.append(now)
         return True
-
-
-def _forget_before(times: deque[float], then: float) -> None:
-    while times and times[0] < then:
-        times.popleft()

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import aiohttp
 
@@ -43,7 +43,7 @@ Opened = TypeVar("Opened")
 ClientName = Literal["lane", "aiohttp"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outgoing:
     """One call to a vendor. `body` is whole bytes or a stream of them, which is not sent twice.
 
@@ -97,7 +97,7 @@ class VendorHttp:
 
         A refused connection, 429 and 5xx are tried once more; then, and for any other status, `VendorError`.
         """
-        return _Streamed(self, call)
+        return Incoming(self, call)
 
     @asynccontextmanager
     async def websocket(
@@ -158,24 +158,6 @@ class VendorHttp:
             raise _fault(call.vendor, error) from error
         except ValueError:
             raise _unsendable(call.vendor) from None
-
-
-class _Streamed:
-    """An answer, for a block."""
-
-    __slots__ = ("_answer", "_call", "_http")
-
-    def __init__(self, http: VendorHttp, call: Outgoing) -> None:
-        self._http = http
-        self._call = call
-
-    async def __aenter__(self) -> "Incoming":
-        call = self._call
-        self._answer = Incoming(call.vendor, await _tried(call, self._http.answered))
-        return self._answer
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._answer.leave()
 
 
 async def _tried(call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
@@ -245,15 +227,24 @@ class Socket:
 
 
 class Incoming:
-    """A vendor's answer."""
+    """A vendor's answer, for a block."""
 
-    __slots__ = ("_answer", "left", "vendor")
+    __slots__ = ("_answer", "_call", "_http", "left", "vendor")
 
-    def __init__(self, vendor: str, answer: Answer) -> None:
-        self.vendor = vendor
+    def __init__(self, http: VendorHttp, call: Outgoing) -> None:
+        self.vendor = call.vendor
         self.left = False
         """Nobody may read on: the block that it was for is over."""
-        self._answer = answer
+        self._http = http
+        self._call = call
+
+    async def __aenter__(self) -> Self:
+        self._answer: Answer = await _tried(self._call, self._http.answered)
+        del self._call  # what was asked may be large
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.leave()
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -95,6 +95,44 @@ async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
     assert lane.busy == 0
 
 
+async def test_a_place_that_was_given_to_one_who_left_goes_to_the_next() -> None:
+    lane = Lane(at_once=1, waiting=3)
+    assert lane.take()
+    async with (
+        background(lane.enter()) as given,
+        background(lane.enter()) as left,
+        background(lane.enter()) as last,
+    ):
+        await asyncio.sleep(0)
+        assert (lane.busy, lane.waiting) == (1, 3)
+        assert not lane.take(), "others wait for it"
+        left.cancel()
+        lane.leave()
+        given.cancel()
+        await last
+        assert given.cancelled()
+        assert left.cancelled()
+        assert (lane.busy, lane.waiting) == (1, 0)
+    lane.leave()
+    assert lane.busy == 0
+    assert lane.take()
+
+
+async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
+    clock = Clock()
+    gate = Gate("a", GatePolicy(at_once=1, breaker=POLICY), clock)
+    leave = gate.take()
+    assert leave is not None
+    assert gate.take() is None, "its lane is full"
+    leave()
+    for _ in range(4):
+        gate.failed(Refused("acme", "answered 500", status=500))
+    clock.now += POLICY.open_s
+    assert gate.take() is None, "the call would be a probe"
+    (await gate.enter("acme"))()
+    (await gate.enter("acme"))()  # a probe that was given up leaves its place
+
+
 def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:
     gate = Gate("a", GatePolicy(), Clock())
     for number in range(49):

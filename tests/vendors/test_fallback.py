@@ -354,3 +354,48 @@ async def test_vendor_that_only_ever_announces_is_given_up(stage: Stage) -> None
     endless = Attempt("endless", "llm", "acme", play, lambda item: item != HELD, 60, 60)
     async with first_success([endless, stage.attempt("next", "here")]) as (winner, _):
         assert winner.strategy == "next"
+
+
+async def test_limits_hold_in_a_task_that_was_told_to_end_and_still_has_to_say_something(stage: Stage) -> None:
+    asked = asyncio.Event()
+    seen: list[str] = []
+
+    async def says_goodbye() -> None:
+        try:
+            asked.set()
+            await for_ever()
+        finally:
+            late = stage.attempt("late", for_ever, first_output_s=0.02)
+            await heard([late, stage.attempt("silent", "bye", for_ever, between_s=0.02)], seen)
+
+    async def cut_off() -> None:
+        async with background(says_goodbye()) as task:
+            await asked.wait()
+            task.cancel()
+            await asyncio.wait([task])
+
+    with pytest.raises(TimedOut, match="was silent for"):
+        await cut_off()
+    assert seen == ["bye"]
+    assert stage.story == ["late opened", "late closed", "silent opened", "silent closed"]
+
+
+async def test_shorter_limit_between_outputs_is_kept_behind_a_long_one_for_the_first(stage: Stage) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    with pytest.raises(TimedOut, match=r"was silent for 0.03 s"):
+        await heard([stage.attempt("a", a_moment, "1", for_ever, first_output_s=60, between_s=0.03)])
+    assert loop.time() - begun < 5
+
+
+async def test_client_that_answers_its_cancellation_with_a_fault_leaves_the_task_as_it_was(stage: Stage) -> None:
+    async def stubborn() -> None:
+        try:
+            await for_ever()
+        except asyncio.CancelledError:
+            raise Refused("acme", "hung up") from None
+
+    attempts = [stage.attempt("a", stubborn, first_output_s=0.02), stage.attempt("b", "1")]
+    async with background(heard(attempts)) as hearing:
+        assert await hearing == ("b", ["1"])
+        assert hearing.cancelling() == 0

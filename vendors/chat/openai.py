@@ -60,15 +60,12 @@ class OpenAIChat:
 
     def reply(self, messages: Sequence[ChatMessage]) -> replying:
         """Stream the reply. Ends well only by `[DONE]` or a finish reason; anything else is an error."""
-        body = self._request_head + dumps([_message(message) for message in messages]) + b"}"
+        asked = [{"role": message.role, "content": message.content} for message in messages]
+        body = self._request_head + dumps(asked) + b"}"
         call = Outgoing(
             self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
         )
         return replying(self._http.stream(call), _Reply(call.vendor))
-
-
-def _message(message: ChatMessage) -> dict[str, str]:
-    return {"role": message.role, "content": message.content}
 
 
 class _Reply:

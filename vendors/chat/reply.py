@@ -1,9 +1,9 @@
 """A streamed reply from its first byte to its end, whatever the protocol: what is an end, and what is a fault."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from streams.pouring import Pouring, Take
 from vendors.errors import Garbled, VendorError
@@ -56,10 +56,10 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             raise fault
         return self
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._asked.__aexit__(kind, error, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._asked.__aexit__(kind, error, trace)
 
     async def __anext__(self) -> ChatItem:
         if self._answer.left:
@@ -75,11 +75,10 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             self._look(ended=not piece)
             if text:
                 return TextDelta(text)
-        if self._last is None:
-            self._last = await self._ending()
-        if not self._last:
+        last = await self._ending()
+        if not last:
             raise StopAsyncIteration
-        return self._last.pop()
+        return last.pop()
 
     async def pour(self, take: Take[ChatItem]) -> bool:
         reply, wanted = self._reply, True
@@ -99,8 +98,9 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             self._read_out = True
         if not wanted:
             return True
-        async for item in self:
-            if not take(item):
+        last = [] if self._answer.left else await self._ending()
+        while last:
+            if not take(last.pop()):
                 return True
         return False
 
@@ -108,6 +108,9 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
         self._read_out = ended or self._reply.done or self._reply.fault is not None
 
     async def _ending(self) -> list[ChatItem]:
+        """What of it is still to be given."""
+        if self._last is not None:
+            return self._last
         reply = self._reply
         if reply.fault is not None:
             raise reply.fault
@@ -116,4 +119,5 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
         elif reply.finish is None:
             raise Garbled(self._answer.vendor, "ended its stream without its end mark", retryable=True)
         finish = reply.finish or Finish("stop")
-        return [finish] if reply.usage is None else [finish, reply.usage]
+        self._last = [finish] if reply.usage is None else [finish, reply.usage]
+        return self._last

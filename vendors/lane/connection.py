@@ -10,6 +10,7 @@ from vendors.lane.request import Origin
 
 _PIECE_BYTES = 64 * 1024
 """Of a large body at a time: TLS encrypts a piece in one go, while the process does nothing else."""
+_NOTHING = memoryview(b"")
 
 
 class Keeper(Protocol):
@@ -32,7 +33,7 @@ class Connection(asyncio.Protocol):
         self._first: Answer | None = Answer(self)
         """Of the first request: its bytes, or the connection's end, may come before it is made."""
         self._answer: Answer | None = self._first
-        self._left = memoryview(b"")
+        self._left = _NOTHING
         """What of a large body is still to be sent."""
         self._sent = False
         self._paused = False
@@ -151,7 +152,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._left = memoryview(b"")
+        self._left = _NOTHING
         self.resume_writing()
         self._keeper.lost(self)
         if (answer := self._answer) is not None:
