@@ -110,3 +110,29 @@ async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, serv
     assert data["conversation"]["record_token"] == 7
     assert [m["role"] for m in data["conversation_records"][0]["content"]] == ["user", "assistant"]
     assert data["conversation_records"][0]["content"][1]["content"][0]["text"] == "Parked"
+
+
+async def test_an_end_whose_connection_is_lost_in_the_middle_is_sent_again(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    database = server.services.database
+    cut = """
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+    """
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        async with database.transaction() as holding:
+            await holding.execute("select from conversations for update")
+            vendor.release.set()
+            async with asyncio.timeout(10), database.connection() as conn:
+                while not await conn.fetchval(cut):  # noqa: ASYNC110 - nothing tells
+                    await asyncio.sleep(0.01)
+        assert (await all_events(response))[-1].name == "end"
+    data = await talk.history()
+    assert [record["status"] for record in data["conversation_records"]] == ["complete"]
+    assert len(data["conversation_records"][0]["content"]) == 2
+    async with database.connection() as conn:
+        assert await conn.fetchval("select count(*) from attempts") == 1
