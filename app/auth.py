@@ -27,7 +27,7 @@ from streams.wire.errors import (
 from streams.wire.ids import is_id
 
 SESSION_HEADER = "X-Service-Session-Token"
-_SERVER_PATHS = "/bp/server/"
+SERVER_PATHS = "/bp/server/"
 
 REPLAYS_UNCHECKED = Counter(
     "parley_replays_unchecked", "Nonces and token ids that Valkey could not be asked about.", ["what"]
@@ -39,6 +39,7 @@ async def identify(
     services: Services,
     *,
     app_id: str,
+    on_server_path: bool,
     access: Access,
     scope: str,
     frozen_allowed: bool,
@@ -47,11 +48,10 @@ async def identify(
 ) -> Caller:
     """Who calls, by the headers alone.
 
-    A path under `/bp/server/` takes a server token. `session_pair`: it takes the headers of C2S too, where
+    A path under `SERVER_PATHS` takes a server token. `session_pair`: it takes the headers of C2S too, where
     they are given in the token's place, and then the session's user must be the path's.
     """
     config = services.configs.singleton(AUTH, app_id)
-    on_server_path = _is_server_path(request)
     if on_server_path and not (session_pair and _has_pair_alone(request)):
         return await _server_caller(
             request, services, config, app_id=app_id, access=access, scope=scope, single_use=single_use
@@ -214,12 +214,6 @@ async def _user(services: Services, *, app_id: str, uid: str) -> User | None:
         return None
     async with services.database.connection() as conn:
         return await users.find(conn, uid, app_id=app_id)
-
-
-def _is_server_path(request: web.Request) -> bool:
-    """By the route, not by the text of the path, of which there are several for one route."""
-    resource = request.match_info.route.resource
-    return resource is not None and resource.canonical.startswith(_SERVER_PATHS)
 
 
 def _has_pair_alone(request: web.Request) -> bool:

@@ -105,11 +105,12 @@ class Known:
 KNOWN = web.RequestKey("known", Known)
 
 
-def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
-    """The handler of a row: it gives a response or what goes on to it (`Going`).
+def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[Any]]:
+    """The handler of a row at `path`, one of its two: it gives a response or what goes on to it (`Going`).
 
     The order of checks is that of the interface: first failure answers.
     """
+    on_server_path = path.startswith(auth.SERVER_PATHS)
 
     async def handle(request: web.Request) -> web.StreamResponse | Going:
         known = request[KNOWN]
@@ -117,7 +118,7 @@ def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
         services = request.app[SERVICES]
         if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
             raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
-        call = await _identified(row, request, services, known)
+        call = await _identified(row, request, services, known, on_server_path=on_server_path)
         arguments: list[Any] = []
         if not row.stream:
             began = time.monotonic()
@@ -137,7 +138,9 @@ def handler_of(row: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
     return handle
 
 
-async def _identified(row: Endpoint, request: web.Request, services: Services, known: Known) -> Call:
+async def _identified(
+    row: Endpoint, request: web.Request, services: Services, known: Known, *, on_server_path: bool
+) -> Call:
     app_id = request.headers.get("X-Service-App-Id", DEFAULT_APP)
     if row.access is Access.ADMIN:
         auth.identify_admin(request, services)
@@ -151,6 +154,7 @@ async def _identified(row: Endpoint, request: web.Request, services: Services, k
         request,
         services,
         app_id=app_id,
+        on_server_path=on_server_path,
         access=row.access,
         scope=row.tag,
         frozen_allowed=row.frozen_allowed,

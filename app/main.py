@@ -29,8 +29,8 @@ def application(services: Services) -> web.Application:
     app = web.Application()
     app[SERVICES] = services
     for row in ROUTES:
-        handle = handler_of(row)
         for path in filter(None, (row.path, row.s2s)):
+            handle = handler_of(row, path)
             app.router.add_route(row.method, path, handle)
             if not path.endswith(":.+}"):
                 other = path.removesuffix("/") if path.endswith("/") else f"{path}/"

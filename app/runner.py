@@ -40,6 +40,8 @@ class _Server(web.Server):
 
 
 class _Connection(web.RequestHandler, StreamConnection):
+    __slots__ = ("on_lost", "send_timeout_s")
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None
         self.send_timeout_s = None

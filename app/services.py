@@ -57,20 +57,8 @@ class Services:
     speech_cache: SpeechCache
     flights: Flights
     traces: Traces | None
-
-    @property
-    def resources(self) -> Resources:
-        """What plays may use of it."""
-        return Resources(
-            self.database,
-            self.objects,
-            self.strategies,
-            self.valkey,
-            self.speech_cache,
-            self.flights,
-            self.heartbeat,
-            self.turns,
-        )
+    resources: Resources
+    """What plays may use of it."""
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What readiness asks, by name."""
@@ -126,7 +114,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         places = await stack.enter_async_context(open_places(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         await stack.enter_async_context(ending(supervisor))
+        strategies = Strategies(configs, http, engines, local_url=settings.local_url)
         speech_cache = SpeechCache(valkey)
+        flights = Flights(speech_cache)
         yield Services(
             settings=settings,
             database=database,
@@ -135,7 +125,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             configs=configs,
             objects=objects,
             limiter=RateLimiter(valkey),
-            strategies=Strategies(configs, http, engines, local_url=settings.local_url),
+            strategies=strategies,
             supervisor=supervisor,
             sessions=SessionCopies(valkey),
             places=places,
@@ -143,6 +133,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             turns=turns,
             relay=relay,
             speech_cache=speech_cache,
-            flights=Flights(speech_cache),
+            flights=flights,
             traces=traces,
+            resources=Resources(database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns),
         )

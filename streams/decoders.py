@@ -15,23 +15,25 @@ _RUN = re.compile(rb"[^=]+|=+")
 class Utf8Decoder:
     """Text whose sequences may be split anywhere."""
 
+    __slots__ = ("_begun",)
+
     def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._begun = b""
+        """A sequence whose end has not come."""
 
-    def feed(self, piece: bytes) -> str:
-        return self._decode(piece, final=False)
-
-    def finish(self) -> str:
-        return self._decode(b"", final=True)
-
-    def _decode(self, piece: bytes, *, final: bool) -> str:
+    def feed(self, piece: bytes, *, last: bool = False) -> str:
+        piece = self._begun + piece
         try:
-            text = self._decoder.decode(piece, final)
+            text, used = codecs.utf_8_decode(piece, "strict", last)
         except UnicodeDecodeError:
             raise InvalidParameter("text is not valid UTF-8") from None
         if "\0" in text:
             raise InvalidParameter("text must not hold the character U+0000")
+        self._begun = piece[used:]
         return text
+
+    def finish(self) -> str:
+        return self.feed(b"", last=True)
 
 
 class Base64Decoder:

@@ -27,6 +27,7 @@ _TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
 class StreamConnection:
     """What a server's connection knows for its stream: there is one at a time."""
 
+    __slots__ = ()
     on_lost: Callable[[], None] | None
     """What is called when it is lost: else that is seen at the next write alone."""
     send_timeout_s: float | None

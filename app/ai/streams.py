@@ -3,7 +3,6 @@
 import string
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -19,9 +18,8 @@ from app.endpoint import KNOWN, Call, json_response
 from app.middleware import add_headers
 from app.services import Services
 from storage import conversations
-from storage.admission import Asked, Found, Place, Places
+from storage.admission import Asked, Found, Place
 from storage.kinds.limits import Limits
-from storage.redis import Valkey
 from storage.spilled import SpilledLog
 from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
@@ -81,13 +79,14 @@ async def open_actor(
         answer_bytes=limits.answer_bytes,
         on_end=services.traces.of_request(call.request.headers) if services.traces else None,
     )
+    held = _Held(services, place, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
     actor = Actor(
         ctx,
         play,
         kind=kind,
         conversation_id=conversation_id,
-        spiller=partial(_spiller, log, services.valkey, place, limits.log_bytes, longest_s + readable_s),
-        release=partial(_give_back, services.places, place, ctx, readable_s),
+        spiller=held.spiller,
+        release=held.give_back,
         stream_s=limits.stream_s,
         resume_grace_s=limits.resume_grace_s,
         readable_s=readable_s,
@@ -96,20 +95,34 @@ async def open_actor(
     return actor
 
 
-async def _give_back(places: Places, place: Place, ctx: StreamContext, readable_s: float) -> None:
-    await places.give_back(place, readable_s=0 if ctx.stop is Stop.ABORTED else readable_s)
+class _Held:
+    """A stream's place, and where its log goes when its last reader does."""
 
+    __slots__ = ("_ctx", "_keep_bytes", "_place", "_readable_s", "_services")
 
-def _spiller(log: EventLog, valkey: Valkey, place: Place, keep_bytes: int, keep_s: float) -> Spiller:
-    spilled = SpilledLog(
-        valkey,
-        app_id=place.app_id,
-        user_id=place.user_id,
-        stream_id=place.stream_id,
-        keep_bytes=keep_bytes,
-        keep_s=keep_s,
-    )
-    return Spiller(log, spilled)
+    def __init__(
+        self, services: Services, place: Place, ctx: StreamContext, *, keep_bytes: int, readable_s: float
+    ) -> None:
+        self._services = services
+        self._place = place
+        self._ctx = ctx
+        self._keep_bytes = keep_bytes
+        self._readable_s = readable_s
+
+    async def give_back(self) -> None:
+        readable_s = 0 if self._ctx.stop is Stop.ABORTED else self._readable_s
+        await self._services.places.give_back(self._place, readable_s=readable_s)
+
+    def spiller(self) -> Spiller:
+        spilled = SpilledLog(
+            self._services.valkey,
+            app_id=self._place.app_id,
+            user_id=self._place.user_id,
+            stream_id=self._place.stream_id,
+            keep_bytes=self._keep_bytes,
+            keep_s=self._ctx.longest_s + self._readable_s,
+        )
+        return Spiller(self._ctx.log, spilled)
 
 
 async def _take(services: Services, place: Place, limits: Limits, *, longest_s: float) -> Found | None:

@@ -49,12 +49,13 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
 async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
     """Feed the actor with UTF-8 text."""
     with _feeding(actor):
-        decoder, tape = Utf8Decoder(), actor.ctx.input
+        decoder, tape, size = Utf8Decoder(), actor.ctx.input, 0
         while (part := await reader.next_part()) is not None:
             piece, _ = part
             decoder.feed(piece)
             tape.write(piece)
-            if len(tape) > limits.text_bytes:
+            size += len(piece)
+            if size > limits.text_bytes:
                 raise TooLarge(f"text exceeds {limits.text_bytes} bytes")
         decoder.finish()
 

@@ -115,7 +115,7 @@ async def pay(services):
     row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, money=True)
     app = web.Application()
     app[SERVICES] = services
-    app.router.add_post(str(row.s2s), handler_of(row))
+    app.router.add_post(str(row.s2s), handler_of(row, str(row.s2s)))
     runner = runner_of(app, shutdown_timeout_s=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

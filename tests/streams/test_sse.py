@@ -123,6 +123,18 @@ async def test_head_of_the_answer_comes_before_the_first_event():
         source.end()
 
 
+async def test_head_goes_out_with_what_is_said_at_once():
+    source = Source()
+    await source.say("a")
+    async with running(source), connected(source) as client, asyncio.timeout(5):
+        first = await asyncio.get_running_loop().sock_recv(client, 4096)
+        source.end()
+
+    head, _, body = first.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"id: 1\nevent: user_input" in body
+
+
 async def test_connection_is_used_again_after_a_whole_stream():
     source = Source()
     source.end()

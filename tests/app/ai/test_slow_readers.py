@@ -71,7 +71,7 @@ async def test_reader_that_never_reads_costs_bounded_memory_and_slows_nobody_els
 async def test_reader_that_never_reads_is_given_up_and_the_stream_goes_on_without_it(
     talk: Talk, strategy, server: Server
 ) -> None:
-    await limited(server, send_timeout_s=0.5, grace_s=50)
+    await limited(server, send_timeout_s=3, grace_s=50)
     await strategy("much", f"many:{WORDS}")
     with asking(talk, "much") as client:
         actor = await lagging(server)
