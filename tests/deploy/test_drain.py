@@ -33,7 +33,8 @@ LATE = 0.05
 """Of those who have a stream, the share that comes while the server is told to end."""
 READY_S = 300
 BEYOND_S = 40
-"""Behind its drain a server has 10 s to keep streams, 10 s to leave logs to others and 5 s for last writes."""
+"""Behind its drain a server has 10 s to keep streams, 10 s to leave logs to others and 5 s for last writes; the
+rest is for a machine that is busy."""
 ROUNDED_MS = 10
 KEPT_AS = {"end": "complete", "error": "incomplete"}
 
