@@ -1,33 +1,24 @@
-"""Streams of several processes: one that is killed takes its own alone, one that is told to end cuts none early."""
+"""Streams of several processes: one that is killed takes its own alone."""
 
 import asyncio
-import signal
-import socket
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import psutil
 import pytest
-from aiohttp import ClientError, ClientResponse, ClientSession, TCPConnector
+from aiohttp import ClientError, ClientSession, TCPConnector
 
 from app.services import Services
 from app.settings import Settings
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
-from tests.deploy.test_processes import serving
-from tests.sse_client import SeenEvent, all_events, events
+from tests.deploy.callers import callers, until
+from tests.deploy.test_processes import serving, settings
+from tests.sse_client import all_events
 from tests.vendor import Vendor
 
-__all__ = ["strategy", "vendor"]
-
-
-@pytest.fixture
-def settings(settings: Settings, listener: socket.socket) -> Settings:
-    listener.close()
-    return settings
+__all__ = ["settings", "strategy", "vendor"]
 
 
 @pytest.fixture
@@ -39,56 +30,6 @@ def server(services: Services) -> Any:
         services: Services
 
     return Stores(services)
-
-
-@dataclass
-class Caller:
-    """A user with a stream of their own."""
-
-    http: ClientSession
-    url: str
-    headers: dict[str, str] = field(default_factory=dict)
-    seen: list[SeenEvent] = field(default_factory=list)
-    stream_id: str = ""
-    conversation_id: str = ""
-    cut: bool = False
-
-    async def login(self) -> None:
-        async with self.http.post(f"{self.url}/bp/user/login", json={"device": {"id": uuid4().hex}}) as answer:
-            token = (await answer.json())["user"]["session"]["session_token"]
-        self.headers = {"X-Service-Session-Token": token}
-
-    async def say(self, text: str, name: str) -> ClientResponse:
-        params = {"strategies": [name], "type": "text", "language_code": "en", "target_language_code": "en"}
-        path = f"{self.url}/bp/ai/conversation"
-        response = await self.http.post(path, data=dumps(params) + text.encode(), headers=self.headers)
-        self.stream_id = response.headers["X-Service-Stream-Id"]
-        self.conversation_id = response.headers["X-Service-Conversation-Id"]
-        return response
-
-    async def read(self, response: ClientResponse) -> None:
-        try:
-            async for event in events(response):
-                self.seen.append(event)
-        except (ClientError, ConnectionError):
-            self.cut = True
-
-    def resume(self) -> Any:
-        after = str(self.seen[-1].id if self.seen else 0)
-        path = f"{self.url}/bp/ai/stream/{self.stream_id}"
-        return self.http.get(path, headers={**self.headers, "Last-Event-ID": after})
-
-
-async def callers(http: ClientSession, url: str, count: int) -> list[Caller]:
-    made = [Caller(http, url) for _ in range(count)]
-    await asyncio.gather(*(caller.login() for caller in made))
-    return made
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - of other processes
-            await asyncio.sleep(0.02)
 
 
 def processes_of(parent: Any) -> list[psutil.Process]:
@@ -155,33 +96,3 @@ async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
                 await asyncio.sleep(0.2)
         assert time.monotonic() - killed < 31
         assert statuses == {409, 200}
-
-
-async def test_process_that_is_told_to_end_cuts_no_stream_before_its_time(
-    settings: Settings, services: Services, strategy: Any, vendor: Vendor
-) -> None:
-    await strategy("slow", "slow:Once upon a time")
-    await strategy("hang", "hang")
-    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="2") as parent, ClientSession() as http:
-        for _ in range(2):
-            await parent.event("process.ready")
-        talking = await callers(http, settings.public_url, 9)
-        responses = [await caller.say("story", "slow") for caller in talking[:8]]
-        responses.append(await talking[8].say("nothing", "hang"))
-        reading = asyncio.gather(
-            *(caller.read(response) for caller, response in zip(talking, responses, strict=True))
-        )
-        await until(lambda: len(vendor.calls) == len(talking))
-        told = time.monotonic()
-        parent.process.send_signal(signal.SIGTERM)
-        await parent.event("server.draining")
-        vendor.release.set()
-        await reading
-        assert 1.9 < time.monotonic() - told < 8
-        assert await parent.end() == 0
-    *finished, hanging = talking
-    assert [caller.seen[-1].name for caller in finished] == ["end"] * 8
-    assert hanging.seen[-1].content["error"]["extra"]["retryable"] is True
-    async with services.database.connection() as conn:
-        rows = await conn.fetch("select status, count(*) from conversation_records group by status")
-    assert {row["status"]: row["count"] for row in rows} == {"complete": 8, "incomplete": 1}

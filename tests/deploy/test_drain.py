@@ -1,0 +1,214 @@
+"""A server that is told to end under load: no stream is cut before its time, and every one of them is kept."""
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import pytest
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from app.commands.users import make_users
+from app.services import Services
+from app.settings import Settings
+from bench.deployment import Wanted, strategies
+from bench.machine import raise_descriptor_limit
+from streams.tasks import background
+from streams.wire.codec import loads
+from tests.deploy.callers import Caller, until
+from tests.deploy.commands import Command, command
+from tests.deploy.test_processes import serving, settings
+
+__all__ = ["settings"]
+
+FULL = int(os.environ.get("PARLEY_SOAK_STREAMS", "2000"))  # noqa: TID251
+PAUSE_S = 0.02
+"""Between two who arrive."""
+LATE = 0.05
+"""Of those who have a stream, the share that comes while the server is told to end."""
+READY_S = 300
+BEYOND_S = 40
+"""Behind its drain a server has 10 s to keep streams, 10 s to leave logs to others and 5 s for last writes; the
+rest is for a machine that is busy."""
+ROUNDED_MS = 10
+KEPT_AS = {"end": "complete", "error": "incomplete"}
+
+
+@dataclass
+class Crowd:
+    """Users of one server. `begun` have a stream; who was answered with another status is counted."""
+
+    http: ClientSession
+    settings: Settings
+    services: Services
+    model: str
+    tokens: Iterator[str]
+    begun: list[Caller] = field(default_factory=list)
+    refused: Counter[tuple[int, str]] = field(default_factory=Counter)
+    running_when_gone: int | None = None
+    """Turns under way, by their rows, when a new user found nobody listening."""
+
+    async def converse(self, tasks: asyncio.TaskGroup) -> None:
+        """One user begins a stream, which is read to its end."""
+        token = {"X-Service-Session-Token": next(self.tokens)}
+        caller = Caller(self.http, self.settings.public_url, token)
+        response = await caller.say("Tell me a story", self.model)
+        if response.status == 200:
+            self.begun.append(caller)
+            tasks.create_task(caller.read(response))
+        else:
+            self.refused[response.status, response.headers.get("Retry-After", "")] += 1
+            response.release()
+
+    async def arrive(self, tasks: asyncio.TaskGroup) -> None:
+        """One user after another, until nobody listens."""
+        try:
+            while True:
+                await self.converse(tasks)
+                await asyncio.sleep(PAUSE_S)
+        except ClientError:
+            async with self.services.database.connection() as conn:
+                self.running_when_gone = await conn.fetchval(
+                    "select count(*) from conversation_records where status = 'running'"
+                )
+
+    def talking(self, count: int) -> bool:
+        """Whether so many have begun and heard some words each."""
+        return len(self.begun) >= count and all(len(caller.seen) > 3 for caller in self.begun[:count])
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came of a server that was told to end at `told_ms`, when it had `live` streams."""
+
+    crowd: Crowd
+    told_ms: float
+    live: int
+    took_s: float
+
+
+def told_of(parent: Command, event: str) -> list[dict[str, Any]]:
+    return [loads(line) for line in parent.lines if f'"event":"{event}"' in line]
+
+
+async def listen(parent: Command) -> None:
+    async for _ in parent:
+        pass
+
+
+async def tell_to_end(
+    settings: Settings, services: Services, model: str, *, streams: int, drain_s: int, processes: int
+) -> Ended:
+    """Have so many streams and then more, and send SIGTERM while users arrive; the server must end by itself."""
+    raise_descriptor_limit()
+    tokens = [token for _, token in await make_users(services, "default", streams)]
+    env = {"PARLEY_DRAIN_TIMEOUT_S": str(drain_s), "PARLEY_PROCESSES": str(processes)}
+    connector = TCPConnector(limit=0, force_close=True)  # each request may meet any process
+    async with command("bench.upstream") as vendor:
+        vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
+        for key, value in strategies(Wanted(frozenset({model})), vendor_url, "").items():
+            kind, _, name = key.partition("/")
+            await services.configs.put("default", kind, name, value, author="test")
+        async with (
+            serving(settings, **env) as parent,
+            background(listen(parent)),
+            ClientSession(connector=connector, timeout=ClientTimeout(total=None)) as http,
+        ):
+            crowd = Crowd(http, settings, services, model, cycle(tokens))
+            await until(lambda: len(told_of(parent, "server.listening")) == processes, within_s=READY_S)
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(streams):
+                    tasks.create_task(crowd.converse(tasks))
+                await until(lambda: crowd.talking(streams), within_s=READY_S)
+                tasks.create_task(crowd.arrive(tasks))
+                await until(lambda: len(crowd.begun) >= streams * (1 + LATE), within_s=READY_S)
+                told_ms, told = time.time() * 1000, time.monotonic()
+                parent.process.send_signal(signal.SIGTERM)
+                assert await parent.process.wait() == 0
+                took_s = time.monotonic() - told
+        assert [line for line in parent.lines if '"level":"info"' not in line] == []
+        draining = told_of(parent, "server.draining")
+    return Ended(crowd, told_ms, sum(line["streams"] for line in draining), took_s)
+
+
+async def check(ended: Ended, services: Services, *, streams: int, drain_s: int, processes: int) -> None:
+    """What holds however long streams last: all are kept with the words that were sent, and others refused."""
+    crowd = ended.crowd
+    assert ended.live >= streams, "they ended before all had begun: this machine is too slow for these lengths"
+    assert ended.took_s < drain_s + BEYOND_S
+    assert set(crowd.refused) <= {(503, "1")}
+    if processes == 1:  # it listens until no stream is left; one of several is gone before
+        assert crowd.refused
+        assert crowd.running_when_gone == 0
+    async with services.database.connection() as conn:
+        rows = await conn.fetch("select stream_id, status, content from conversation_records")
+    kept = {row["stream_id"]: row for row in rows}
+    assert len(rows) == len(crowd.begun)
+    for caller in crowd.begun:
+        assert not caller.cut
+        ids = [event.id for event in caller.seen if event.name != "ping"]
+        assert ids == list(range(1, len(ids) + 1))
+        row = kept[caller.stream_id]
+        assert row["status"] == KEPT_AS[caller.seen[-1].name]
+        user, *answers = loads(row["content"])
+        assert user["role"] == "user"
+        assert "".join(item["text"] for answer in answers for item in answer["content"]) == caller.text
+
+
+async def end_in_time(settings: Settings, services: Services, model: str, **size: int) -> None:
+    """Tell a server to end whose streams are shorter than its drain."""
+    ended = await tell_to_end(settings, services, model, **size)
+    await check(ended, services, **size)
+    for caller in ended.crowd.begun:
+        last = caller.seen[-1]
+        assert last.name == "end", last
+        assert last.content["finish_reason"] == "stop"
+        assert last.content["digest"]["chars"] == len(caller.text)
+    assert ended.took_s < size["drain_s"], "it waits no longer than its streams last"
+
+
+async def outlive(settings: Settings, services: Services, model: str, **size: int) -> None:
+    """Tell a server to end whose streams are longer than its drain."""
+    ended = await tell_to_end(settings, services, model, **size)
+    await check(ended, services, **size)
+    over_ms = ended.told_ms + size["drain_s"] * 1000 - ROUNDED_MS
+    for caller in ended.crowd.begun:
+        last = caller.seen[-1]
+        assert last.name == "error", last
+        error = last.content["error"]
+        assert error["message"] == "backend_unavailable: the server is draining"
+        assert error["extra"]["retryable"] is True
+        assert last.timestamp >= over_ms
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_streams_end_in_their_own_time_while_a_server_drains(
+    settings: Settings, services: Services, processes: int
+) -> None:
+    await end_in_time(settings, services, "40x50", streams=20, drain_s=30, processes=processes)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_streams_that_outlive_the_drain_are_kept_as_far_as_they_were_sent(
+    settings: Settings, services: Services, processes: int
+) -> None:
+    await outlive(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
+
+
+@pytest.mark.soak
+async def test_two_thousand_streams_end_in_their_own_time_while_a_server_drains(
+    settings: Settings, services: Services
+) -> None:
+    await end_in_time(settings, services, "60x1000", streams=FULL, drain_s=300, processes=1)
+
+
+@pytest.mark.soak
+async def test_two_thousand_streams_that_outlive_the_drain_are_kept_as_far_as_they_were_sent(
+    settings: Settings, services: Services
+) -> None:
+    await outlive(settings, services, "600x1000", streams=FULL, drain_s=15, processes=1)
