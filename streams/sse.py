@@ -51,7 +51,7 @@ class EventStream(EventSourceResponse):
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
         self._head = b""
-        """What goes before the first frames."""
+        """What goes first: the head, and the frames that were pushed before it went."""
         self._sender: asyncio.Task[Any] | None = None
         self._is_lost = False
 
@@ -136,7 +136,10 @@ class EventStream(EventSourceResponse):
             return False
         if self._chunked:
             frames = b"%x\r\n%b\r\n" % (len(frames), frames)
-        transport.write(self._take_head() + frames if self._head else frames)
+        if self._head:
+            self._head += frames
+        else:
+            transport.write(frames)
         return True
 
     def _write(self, frames: bytes, *, whole: bool = False) -> None:
@@ -152,7 +155,7 @@ class EventStream(EventSourceResponse):
             self._req = self._payload_writer = None
 
     def _send_head(self) -> None:
-        """Let the reader have the head, where it has not gone out with an event that was said at once."""
+        """Let the reader have the head, with all that the play said until it first had to wait."""
         transport = self._protocol.transport
         if self._head and transport is not None:
             transport.write(self._take_head())
