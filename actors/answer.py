@@ -66,8 +66,7 @@ class Answer:
         """Take a whole reply as it comes, each piece in the read that brings it."""
         while await poured(items, self._take) and not self._cut:
             await self._ctx.room()
-        for part in self._paragraphs.finish():
-            self._give(part)
+        self._give(self._paragraphs.finish())
         await self._ctx.room()
 
     def _take(self, item: ChatItem) -> bool:
@@ -83,23 +82,22 @@ class Answer:
             text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
             self._cut, self.finish_reason = True, "length"
         self._received.append(text)
-        room = True
-        for part in self._paragraphs.feed(text):
-            room = self._give(part)
-        return room and not self._cut
+        return self._give(self._paragraphs.feed(text)) and not self._cut
 
-    def _give(self, part: Part) -> bool:
-        if not self._began:
+    def _give(self, parts: list[Part]) -> bool:
+        room = True
+        if parts and not self._began:
             self._began = True
             self._ctx.receipt.first_output()
             self._ctx.receipt.mark("first_text")
-        room = self._ctx.say(part)
-        if isinstance(part, AssistantOutputContentSegment):
-            self._segments.append(part)
-            if self.speaker is not None:
-                self.speaker.close(part.index)
-        elif self.speaker is not None:
-            self.speaker.feed(part.index, part.text)
+        for part in parts:
+            room = self._ctx.say(part)
+            if type(part) is AssistantOutputContentSegment:  # `isinstance` asks an abstract class at length
+                self._segments.append(part)
+                if self.speaker is not None:
+                    self.speaker.close(part.index)
+            elif self.speaker is not None:
+                self.speaker.feed(part.index, part.text)
         return room
 
     def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:

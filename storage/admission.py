@@ -1,7 +1,7 @@
 """Places of streams: how many a user has at once, whose turn it is, and where a stream is found."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -68,15 +68,21 @@ class Places:
         self._owed: dict[str, tuple[Place, float]] = {}
         self._more = asyncio.Event()
 
-    async def take(self, place: Place, *, limit: int, lifetime_s: float) -> Found | None:
-        """Take `place`; where the same was asked for before, the stream that answers it.
+    def take(self, place: Place, *, limit: int, lifetime_s: float) -> Coroutine[Any, Any, Found | None]:
+        """Take `place`; where the same was asked for before, the stream that answers it. It is asked for here.
 
         `InvalidOperation` for a turn under way, or for something else asked for under the same key;
         `RateLimited` over `limit`; `StoreError` while Valkey is away: then the place may be held or not. What
         processes hold that are dead is void.
         """
+        asked = self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=())
+        return self._taken(asked, place, limit=limit, lifetime_s=lifetime_s)
+
+    async def _taken(
+        self, asked: Awaitable[list[bytes]], place: Place, *, limit: int, lifetime_s: float
+    ) -> Found | None:
         try:
-            answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=())
+            answer = await asked
             if answer[0] == b"ok":
                 return None
             holders = [Found.of(id_.decode(), value) for id_, value in zip(answer[1::2], answer[2::2], strict=True)]

@@ -1,6 +1,6 @@
 """Valkey (or Redis): the client, the names of its keys, and the one place where its faults become ours."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha1
@@ -71,13 +71,17 @@ class Valkey:
         """`<prefix>{<tag>}:<part>:…`: keys of one tag live in one slot of a cluster."""
         return ":".join((f"{self._prefix}{{{tag}}}", *parts))
 
-    async def run(self, script: str, *, keys: Sequence[str], args: Sequence[Word]) -> Any:
-        """Run `lua/<script>.lua`, which is sent once and called by its digest."""
+    def run(self, script: str, *, keys: Sequence[str], args: Sequence[Word]) -> Coroutine[Any, Any, Any]:
+        """Run `lua/<script>.lua`, which is sent once and called by its digest: here, before it is awaited."""
         source, digest = _lua(script)
+        command = (len(keys), *keys, *args)
+        return self._ran(self.call("EVALSHA", digest, *command), source, command)
+
+    async def _ran(self, called: Awaitable[Any], source: str, command: tuple[Word, ...]) -> Any:
         try:
-            return await self.call("EVALSHA", digest, len(keys), *keys, *args)
+            return await called
         except NoScriptError:
-            return await self.call("EVAL", source, len(keys), *keys, *args)
+            return await self.call("EVAL", source, *command)
 
     def channel(self, name: str) -> str:
         return f"{self._prefix}channel:{name}"

@@ -92,17 +92,23 @@ class _Wire(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=hiredis.ReplyError, notEnoughData=_NOTHING)
         self._under_way: deque[tuple[float, asyncio.Future[Any]]] = deque()
-        self._unsent: list[bytes] = []
+        self._unsent: list[bytes] | None = None
+        """What waits for the end of this turn of the loop; none where nothing was sent in it."""
         self._timer: asyncio.TimerHandle | None = None
 
     def send(self, command: tuple[Word, ...]) -> asyncio.Future[Any]:
-        """Its answer. Commands of one turn of the loop are one write."""
-        if len(self._under_way) >= _MOST_UNDER_WAY:
-            raise RedisConnectionError("too many commands are under way")
-        if not self._unsent:
-            self._loop.call_soon(self._flush)
-        self._unsent.append(hiredis.pack_command(cast("Any", command)))
+        """Its answer. The first command of a turn of the loop is written at once, the others of it in one write."""
         answer: asyncio.Future[Any] = self._loop.create_future()
+        if len(self._under_way) >= _MOST_UNDER_WAY:
+            answer.set_exception(RedisConnectionError("too many commands are under way"))
+            return answer
+        packed = hiredis.pack_command(cast("Any", command))
+        if self._unsent is None:
+            self._unsent = []
+            self._loop.call_soon(self._flush)
+            self._transport.write(packed)
+        else:
+            self._unsent.append(packed)
         self._under_way.append((self._loop.time() + self._answer_s, answer))
         if self._timer is None:
             self._timer = self._loop.call_later(self._answer_s, self._check)
@@ -132,8 +138,8 @@ class _Wire(asyncio.Protocol):
         self._fail(RedisConnectionError(f"the connection was lost: {exc or 'closed'}"))
 
     def _flush(self) -> None:
-        unsent, self._unsent = self._unsent, []
-        if not self.lost:
+        unsent, self._unsent = self._unsent, None
+        if unsent and not self.lost:
             self._transport.write(b"".join(unsent))
 
     def _check(self) -> None:

@@ -19,7 +19,6 @@ from app.middleware import add_headers
 from app.services import Services
 from storage import conversations
 from storage.admission import Asked, Found, Place
-from storage.kinds.limits import Limits
 from storage.spilled import SpilledLog
 from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
@@ -52,21 +51,8 @@ async def open_actor(
     place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
     longest_s = limits.stream_s + _MARGIN_S
     readable_s = limits.readable_s if readable else 0
-    try:
-        if found := await _take(services, place, limits, longest_s=longest_s):
-            return found
-        services.supervisor.check_owner(
-            owner,
-            per_user=limits.streams_per_user,
-            per_app=limits.streams_per_app,
-            elsewhere=services.heartbeat.elsewhere[owner.app_id],
-        )
-        services.supervisor.check_open(limit=limits.streams_per_process)
-    except BaseException:
-        await services.places.give_back(place, readable_s=0)
-        raise
-
-    known = call.request[KNOWN]
+    taking = services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
+    known = call.request[KNOWN]  # while that is under way the rest is made
     log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
     ctx = StreamContext(
         place.stream_id,
@@ -91,6 +77,19 @@ async def open_actor(
         resume_grace_s=limits.resume_grace_s,
         readable_s=readable_s,
     )
+    try:
+        if found := await _taken(taking, services, place, longest_s=longest_s):
+            return found
+        services.supervisor.check_owner(
+            owner,
+            per_user=limits.streams_per_user,
+            per_app=limits.streams_per_app,
+            elsewhere=services.heartbeat.elsewhere[owner.app_id],
+        )
+        services.supervisor.check_open(limit=limits.streams_per_process)
+    except BaseException:
+        await services.places.give_back(place, readable_s=0)
+        raise
     services.supervisor.start(actor)
     return actor
 
@@ -125,10 +124,12 @@ class _Held:
         return Spiller(self._ctx.log, spilled)
 
 
-async def _take(services: Services, place: Place, limits: Limits, *, longest_s: float) -> Found | None:
-    """Take the place. While Valkey is away the row of a running turn guards it."""
+async def _taken(
+    taking: Coroutine[Any, Any, Found | None], services: Services, place: Place, *, longest_s: float
+) -> Found | None:
+    """Have the place that is asked for. While Valkey is away the row of a running turn guards it."""
     try:
-        return await services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
+        return await taking
     except StoreError:
         if place.conversation_id is not None:
             async with services.database.connection() as conn:
