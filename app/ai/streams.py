@@ -1,5 +1,6 @@
 """The streams over HTTP: admitted, served as Server-Sent Events, resumed, cancelled (§4.17, 4.19)."""
 
+import asyncio
 import string
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
@@ -165,6 +166,7 @@ async def _served(
         if pump is not None and request.content.is_eof():
             await pump  # it waits for nothing
             pump = None
+            await asyncio.sleep(0)  # the play goes first, so that it waits for others soon
         actor.ctx.receipt.mark("admission")
         if pump is None:
             await response.prepare(request)
