@@ -34,8 +34,8 @@ from streams.wire.errors import ServiceError
 
 _READY_S = 60
 _DRAIN_S = "3"
-_STOP_S = 10
-"""What a server may take beyond its drain."""
+_STOP_S = 30
+"""What a server may take beyond its drain: to keep and spill what is left, and to close."""
 
 
 def main() -> int:
