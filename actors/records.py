@@ -103,7 +103,8 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         try:
             written = await turns.close(turn)
         except StoreAway:
-            written = await _tried_for_a_while(turns, turn)
+            await _tried_for_a_while(turns, turn)
+            written = True  # now, or by the first try, whose answer was lost
     except StoreAway:
         await park(ctx.resources.valkey, turn)
         log.warning("turn.parked", stream_id=ctx.stream_id)
@@ -112,15 +113,14 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
 
 
-async def _tried_for_a_while(turns: Turns, turn: ClosedTurn) -> bool:
+async def _tried_for_a_while(turns: Turns, turn: ClosedTurn) -> None:
     tries = AsyncRetrying(
         retry=retry_if_exception_type(StoreAway),
         stop=stop_after_delay(_CLOSE_WITHIN_S),
         wait=wait_exponential_jitter(multiplier=0.1, max=1),
         reraise=True,
     )
-    written: bool = await tries(_closed, turns, turn)
-    return written
+    await tries(_closed, turns, turn)
 
 
 async def _closed(turns: Turns, turn: ClosedTurn) -> bool:

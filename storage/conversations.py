@@ -229,6 +229,17 @@ async def end_dead_turn(conn: Connection, heartbeat: Heartbeat, app_id: str, con
     return True
 
 
+_END = """
+update conversation_records set status = 'incomplete', updated_at = now()
+where app_id = $1 and conversation_id = $2 and stream_id = $3 and status = 'running'
+"""
+
+
+async def end_turns(conn: Connection, turns: Sequence[NewTurn]) -> None:
+    """Make those that run `incomplete`."""
+    await conn.executemany(_END, sorted((turn.app_id, turn.conversation_id, turn.stream_id) for turn in turns))
+
+
 _RUNS = """
 select exists (select from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running'
                and created_at > now() - make_interval(secs => $3))

@@ -19,11 +19,15 @@ _AWAY = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # of a connection whose server has just ended it
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.ReadOnlySQLTransactionError,  # of a server that another is taking over from
+    asyncpg.TransactionRollbackError,
 )
+
+
+class Locked(StoreError):
+    """Another holds a row, for longer than this connection waits for one."""
 
 
 class map_errors:  # noqa: N801 - used as a function is
@@ -41,6 +45,8 @@ def _raise_ours(error: Exception) -> None:
         return
     if isinstance(error, _AWAY):
         raise StoreAway("the database is not reachable", error_type="database", retry_after_s=1) from error
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        raise Locked("another holds the row", error_type="database") from error
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         raise StoreError(
             "the database is not up to date: run `python -m app migrate`", error_type="database"
@@ -96,9 +102,17 @@ async def _as_it_is(_conn: Connection) -> None:
 
 @asynccontextmanager
 async def open_database(
-    dsn: str, *, max_size: int = 20, acquire_timeout_s: float = 10, command_timeout_s: float = 15
+    dsn: str,
+    *,
+    max_size: int = 20,
+    acquire_timeout_s: float = 10,
+    command_timeout_s: float = 15,
+    lock_timeout_s: float | None = None,
 ) -> AsyncIterator[Database]:
-    """Connect to `dsn` (`postgresql://…`) and close every connection at the end."""
+    """Connect to `dsn` (`postgresql://…`) and close every connection at the end.
+
+    `lock_timeout_s`: for a row that another holds a statement waits so long (`Locked`), else as for anything.
+    """
     with map_errors():
         pool = await asyncpg.create_pool(
             dsn,
@@ -107,6 +121,7 @@ async def open_database(
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,
             reset=_as_it_is,
+            server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
     lending = Lending(pool, most=max_size, wait_s=acquire_timeout_s)
     try:

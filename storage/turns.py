@@ -10,7 +10,7 @@ import asyncpg
 from storage import conversations
 from storage.conversations import ClosedTurn, NewTurn
 from storage.heartbeats import Heartbeat
-from storage.postgres import Database, map_errors
+from storage.postgres import Database, Locked, map_errors
 from streams.tasks import background, stopping
 from streams.wire.errors import InvalidOperation, StoreAway, StoreError
 
@@ -18,20 +18,28 @@ MOST_TOGETHER = 128
 MOST_GROUPS = 256
 _GROUPS_AT_ONCE = 2
 _ALONE_AT_ONCE = 4
+_LOST = 10_000
+CONNECTIONS = 2 * (_GROUPS_AT_ONCE + _ALONE_AT_ONCE)
+LOCKED_S = 0.1
+"""So long a group waits for a row that somebody else holds: it holds up all that comes behind it."""
 
-T = TypeVar("T")
+T = TypeVar("T", bound=NewTurn | ClosedTurn)
+_Asked = list[tuple[T, asyncio.Future[Any]]]
 
 
 class Turns:
     """Opens and closes turns, those of one moment together; nobody waits for others to come.
 
-    A group is one transaction. One that fails by a turn in it is void, and each of its turns is tried alone.
+    A group is one transaction. One that fails by a turn in it is void, and each of its turns is tried alone; one
+    whose row is `Locked` again and again, behind all others.
     """
 
     def __init__(self, database: Database, heartbeat: Heartbeat, *, within_s: float) -> None:
         self._database = database
         self._heartbeat = heartbeat
         self._loop = asyncio.get_running_loop()
+        self._lost: dict[str, NewTurn] = {}
+        """By stream: those that may have been opened, though who asked was told that they were not."""
         self._opened = _Line(self._open, within_s, most=MOST_TOGETHER, at_once=_GROUPS_AT_ONCE)
         self._closed = _Line(self._close, within_s, most=MOST_TOGETHER, at_once=_GROUPS_AT_ONCE)
         self._opened_alone = _Line(self._open_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
@@ -48,13 +56,13 @@ class Turns:
         Who cancels it before it was sent has written nothing.
         """
         opened: asyncio.Future[int] = self._loop.create_future()
-        self._opened.put(turn.conversation_id, turn, opened)
+        self._opened.put(turn, opened)
         return opened
 
     def close(self, turn: ClosedTurn) -> asyncio.Future[bool]:
         """Store how a turn ended, even for one who no longer waits; whether its record was still open."""
         closed: asyncio.Future[bool] = self._loop.create_future()
-        self._closed.put(turn.conversation_id, turn, closed)
+        self._closed.put(turn, closed)
         return closed
 
     async def _open(self, group: "_Group[NewTurn]") -> None:
@@ -63,11 +71,12 @@ class Turns:
         try:
             async with self._database.connection() as conn:
                 record_ids = await conversations.open_turns(conn, [turn for turn, _ in wanted])
-        except StoreAway:
+        except (StoreAway, asyncio.CancelledError):
+            self._lose(wanted)
             raise
         except (StoreError, asyncpg.UniqueViolationError):
             for turn, opened in wanted:
-                self._opened_alone.put(turn.conversation_id, turn, opened)
+                self._opened_alone.put(turn, opened)
             return
         for turn, opened in wanted:
             if opened.done():
@@ -77,19 +86,44 @@ class Turns:
             else:
                 opened.set_result(record_id)
 
+        if self._lost:
+            await self._end_lost()
+
     async def _open_alone(self, group: "_Group[NewTurn]") -> None:
+        if self._lost:
+            await self._end_lost()
         for turn, opened in group.wanted():
-            async with self._database.connection() as conn:
-                try:
-                    record_id = await conversations.open_turn(conn, turn)
-                except InvalidOperation:
-                    if not await conversations.end_dead_turn(
-                        conn, self._heartbeat, turn.app_id, turn.conversation_id
-                    ):
-                        raise
-                    record_id = await conversations.open_turn(conn, turn)
+            try:
+                async with self._database.connection() as conn:
+                    try:
+                        record_id = await conversations.open_turn(conn, turn)
+                    except InvalidOperation:
+                        if not await conversations.end_dead_turn(
+                            conn, self._heartbeat, turn.app_id, turn.conversation_id
+                        ):
+                            raise
+                        record_id = await conversations.open_turn(conn, turn)
+            except (StoreAway, asyncio.CancelledError):
+                self._lose([(turn, opened)])
+                raise
             if not opened.done():
                 opened.set_result(record_id)
+
+    def _lose(self, wanted: "_Asked[NewTurn]") -> None:
+        self._lost.update((turn.stream_id, turn) for turn, _ in wanted)
+        while len(self._lost) > _LOST:
+            del self._lost[next(iter(self._lost))]
+
+    async def _end_lost(self) -> None:
+        """Let go of turns that were opened all the same: their streams have ended."""
+        lost, self._lost = self._lost, {}
+        try:
+            async with self._database.connection() as conn:
+                await conversations.end_turns(conn, list(lost.values()))
+        except (StoreError, asyncio.CancelledError) as error:
+            self._lost = lost | self._lost
+            if not isinstance(error, StoreError):
+                raise
 
     async def _close(self, group: "_Group[ClosedTurn]") -> None:
         asked = list(group.turns.values())
@@ -100,7 +134,7 @@ class Turns:
             raise
         except StoreError:
             for turn, closed in asked:
-                self._closed_alone.put(turn.conversation_id, turn, closed)
+                self._closed_alone.put(turn, closed)
             return
         for turn, closed in asked:
             if not closed.done():
@@ -116,7 +150,7 @@ class Turns:
 
 @asynccontextmanager
 async def open_turns(
-    database: Database, heartbeat: Heartbeat, *, within_s: float = 25, leave_s: float = 5
+    database: Database, heartbeat: Heartbeat, *, within_s: float = 15, leave_s: float = 5
 ) -> AsyncIterator[Turns]:
     """Write turns as long as the block lasts, then for `leave_s` what was asked for by its end.
 
@@ -143,10 +177,10 @@ class _Group(Generic[T]):
     __slots__ = ("turns", "until")
 
     def __init__(self, until: float) -> None:
-        self.turns: dict[str, tuple[T, asyncio.Future[Any]]] = {}
+        self.turns: dict[tuple[str, str], tuple[T, asyncio.Future[Any]]] = {}
         self.until = until
 
-    def wanted(self) -> list[tuple[T, asyncio.Future[Any]]]:
+    def wanted(self) -> "_Asked[T]":
         """Those that somebody still waits for."""
         return [asked for asked in self.turns.values() if not asked[1].done()]
 
@@ -174,17 +208,17 @@ class _Line(Generic[T]):
         """The one that still grows."""
         self._shut = False
 
-    def put(self, conversation_id: str, turn: T, waiting: asyncio.Future[Any]) -> None:
+    def put(self, turn: T, waiting: asyncio.Future[Any]) -> None:
         """Have `turn` written; `waiting` is told how that went."""
-        group = self._newest
-        if group is None or len(group.turns) >= self._most or conversation_id in group.turns:
+        group, conversation = self._newest, (turn.app_id, turn.conversation_id)
+        if group is None or len(group.turns) >= self._most or conversation in group.turns:
             if self._shut or self._groups.full():
                 if not waiting.done():
                     waiting.set_exception(_away())
                 return
             group = self._newest = _Group(self._loop.time() + self._within_s)
             self._groups.put_nowait(group)
-        group.turns[conversation_id] = (turn, waiting)
+        group.turns[conversation] = (turn, waiting)
 
     async def run(self) -> None:
         """Write group after group, until cancelled."""
@@ -194,6 +228,11 @@ class _Line(Generic[T]):
                 self._newest = None
             try:
                 await self._written(group)
+            except Locked as error:
+                if self._shut or self._groups.full():
+                    group.fail(error)
+                else:
+                    self._groups.put_nowait(group)
             except Exception as error:  # noqa: BLE001 - it is told to those who wait
                 group.fail(error)
             except BaseException:
