@@ -113,7 +113,7 @@ class Actor:
     async def spilled(self) -> None:
         """Have what was said so far kept where other processes find it, and what follows."""
         spiller = self._spiller = self._spiller or self._spiller_of()
-        if not self._over:
+        if not self._over and self._may_be_spilled:
             self.tell(Spill())
             await spiller.caught_up()
         if self._over:  # nobody else goes on with what was given up when it ended
@@ -214,8 +214,12 @@ class Actor:
         self._task.cancel()
         return True
 
+    @property
+    def _may_be_spilled(self) -> bool:
+        return self.readable_s > 0 and self.ctx.stop is not Stop.ABORTED
+
     def _begin_to_spill(self) -> None:
-        if self._spill is None and self.readable_s and self.ctx.stop is not Stop.ABORTED:
+        if self._spill is None and self._may_be_spilled:
             self._spiller = self._spiller or self._spiller_of()
             self._spill = background(self._spiller.run())
             self._spill.start()

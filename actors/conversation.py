@@ -55,6 +55,7 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
                 return _unsaid(plan)
             raise
         except BaseException:
+            ctx.settled = True
             await keep_attempts(ctx)
             raise
         await ctx.emit(UserInput(heard.text))
@@ -118,7 +119,7 @@ class Turn:
                 await self._keep("interrupted" if self._canceled else "incomplete", opening)
                 if not self._canceled:
                     raise
-            except ServiceError:
+            except Exception:
                 self._ctx.settled = True
                 await self._keep("failed" if self._answer.empty else "incomplete", opening)
                 raise

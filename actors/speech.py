@@ -34,6 +34,7 @@ async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
             raise
         told["finish_reason"] = "canceled"
     finally:
+        ctx.settled = True
         await keep_attempts(ctx)
     return told
 
