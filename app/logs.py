@@ -61,7 +61,10 @@ def _rendered(_logger: object, level: str, line: EventDict) -> bytes:
     line["timestamp"] = datetime.now(UTC)
     if "exc_info" in line:
         line = structlog.processors.format_exc_info(_logger, level, line)
-    return dumps(line, default=str, option=LOG_LINE)
+    try:
+        return dumps(line, default=str, option=LOG_LINE)
+    except TypeError:  # JSON has no half a character, and no number of any size
+        return dumps({name: ascii(value) for name, value in line.items()}, option=LOG_LINE)
 
 
 class _Lines:
