@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from streams.tasks import background
-from streams.wire.errors import ServiceError
 
 Clock = Callable[[], Coroutine[Any, Any, float]]
 
@@ -87,7 +86,7 @@ class _Runner(Generic[R]):
 
     async def _read(self) -> AsyncGenerator[Any]:
         while (item := await self._items.get()) is not None:
-            if isinstance(item, ServiceError):
+            if isinstance(item, Exception):
                 raise item
             yield item
 
@@ -105,7 +104,7 @@ class _Runner(Generic[R]):
             try:
                 async for item in attempt:
                     await self._items.put(item)
-            except ServiceError as error:
+            except Exception as error:  # noqa: BLE001 - raised by who reads
                 await self._items.put(error)
             else:
                 await self._items.put(None)
