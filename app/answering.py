@@ -67,7 +67,9 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
                 replied: Any = await match.handler(request)
                 response = await replied if isinstance(replied, CoroutineType) else replied
         except Exception as error:  # noqa: BLE001 - none is lost: what is no fault of the request is logged
-            if isinstance(error, web.HTTPException) and error.status not in _TOLD:
+            if isinstance(error, web.RequestPayloadError) or (
+                isinstance(error, web.HTTPException) and error.status not in _TOLD
+            ):
                 return malformed(request, known, error)
             response = _failed(request, known, error)
         _tell(request, response, known)

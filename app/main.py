@@ -10,8 +10,8 @@ import structlog
 from aiohttp import web
 
 from app import logs
+from app.answering import on_prepare
 from app.endpoint import handler_of
-from app.middleware import on_prepare
 from app.routes import ROUTES
 from app.runner import runner_of
 from app.services import SERVICES, Services, open_services

@@ -5,10 +5,11 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from aiohttp.http_parser import RawRequestMessage
 
+from app.answering import NOT_HTTP, answering, count
 from app.endpoint import KNOWN
 from app.errors import error_response
-from app.middleware import NOT_HTTP, answering, count
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -17,6 +18,7 @@ log = structlog.get_logger()
 
 _HTTP: dict[str, Any] = {
     "access_log": None,
+    "auto_decompress": False,  # nothing of a client's is: it is refused
     "max_line_size": 16 * 1024,
     "max_field_size": 16 * 1024,
     "lingering_time": 0,  # what answers reads that, and ends with the connection
@@ -51,6 +53,14 @@ class _Connection(web.RequestHandler, StreamConnection):
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        request = self._current_request
+        broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
+        if broken and request is not None and not request.content.is_eof():
+            # in the middle of a body: aiohttp tells nobody who waits for more of it
+            request.content.set_exception(web.RequestPayloadError("the body is not valid HTTP"))
 
     def handle_error(
         self,

@@ -15,8 +15,8 @@ from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
 from actors.relay import MOST_READERS, Span, cancel, too_many_readers
 from actors.spiller import Spiller
+from app.answering import add_headers
 from app.endpoint import KNOWN, Call, json_response
-from app.middleware import add_headers
 from app.services import Services
 from storage import conversations
 from storage.admission import Asked, Found, Place
@@ -52,33 +52,34 @@ async def open_actor(
     place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
     longest_s = limits.stream_s + _MARGIN_S
     readable_s = limits.readable_s if readable else 0
+    known = call.request[KNOWN]
     taking = services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
-    known = call.request[KNOWN]  # while that is under way the rest is made
-    log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
-    ctx = StreamContext(
-        place.stream_id,
-        owner,
-        request_id=known.request_id,
-        resources=services.resources,
-        receipt=Receipt(known.arrived, waited_s=known.waited_s),
-        log=log,
-        longest_s=longest_s,
-        answer_bytes=limits.answer_bytes,
-        on_end=services.traces.of_request(call.request.headers) if services.traces else None,
-    )
-    held = _Held(services, place, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
-    actor = Actor(
-        ctx,
-        play,
-        kind=kind,
-        conversation_id=conversation_id,
-        spiller=held.spiller,
-        release=held.give_back,
-        stream_s=limits.stream_s,
-        resume_grace_s=limits.resume_grace_s,
-        readable_s=readable_s,
-    )
     try:
+        # while that is under way the rest is made
+        log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
+        ctx = StreamContext(
+            place.stream_id,
+            owner,
+            request_id=known.request_id,
+            resources=services.resources,
+            receipt=Receipt(known.arrived, waited_s=known.waited_s),
+            log=log,
+            longest_s=longest_s,
+            answer_bytes=limits.answer_bytes,
+            on_end=services.traces.of_request(call.request.headers) if services.traces else None,
+        )
+        held = _Held(services, place, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
+        actor = Actor(
+            ctx,
+            play,
+            kind=kind,
+            conversation_id=conversation_id,
+            spiller=held.spiller,
+            release=held.give_back,
+            stream_s=limits.stream_s,
+            resume_grace_s=limits.resume_grace_s,
+            readable_s=readable_s,
+        )
         if found := await _taken(taking, services, place, longest_s=longest_s):
             return found
         services.supervisor.check_owner(
@@ -89,6 +90,7 @@ async def open_actor(
         )
         services.supervisor.check_open(limit=limits.streams_per_process)
     except BaseException:
+        taking.close()
         await services.places.give_back(place, readable_s=0)
         raise
     services.supervisor.start(actor)

@@ -80,6 +80,28 @@ async def test_a_body_in_broken_chunks_is_refused(server: Server) -> None:
     assert "request.crashed" not in [line["event"] for line in lines]
 
 
+async def test_a_body_whose_chunks_break_later_is_refused_at_once(server: Server) -> None:
+    head = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n"
+    async with connection(server) as (reader, writer):
+        writer.write(head)
+        await asyncio.sleep(0.1)  # a packet of its own
+        with capture_logs() as lines:
+            writer.write(b"zz\r\n")
+            async with asyncio.timeout(3):
+                assert b"HTTP/1.1 400 Bad Request" in await reader.read()
+    assert "request.crashed" not in [line["event"] for line in lines]
+
+
+async def test_an_encoded_body_is_refused_undecoded(server: Server) -> None:
+    raw = (
+        b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+        b"Content-Encoding: deflate\r\nContent-Length: 3\r\n\r\nabc"
+    )
+    status, _, body = await answer(server, raw)
+    assert status == 400
+    assert loads(body)["error"]["message"] == "invalid_parameter: Content-Encoding is not supported in requests"
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/bp/user/login", "/nothing"])
 async def test_a_header_block_over_its_limit_is_refused(server: Server, path: str) -> None:
     def headers(size: int) -> bytes:
