@@ -37,8 +37,23 @@ asyncio.run(main())
 """
 
 
-async def lines() -> list[dict[str, Any]]:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", SAID, stdout=-1, stderr=-1)
+NOT_JSON = r"""
+import logging
+import structlog
+from app import logs
+
+logs.configure(level="info")
+log = structlog.get_logger()
+log.info("half", text="caf\u00e9 \ud83d", number=3)
+log.info("huge", number=1 << 70)
+log.info("deep", fields=[{"number": 1 << 70}])
+logging.getLogger("a.library").warning("bad %s", "\udcff")
+log.info("after", text="caf\u00e9")
+"""
+
+
+async def lines(code: str) -> list[dict[str, Any]]:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1, stderr=-1)
     out, complaints = await process.communicate()
     assert (process.returncode, complaints) == (0, b"")
     assert out.endswith(b"}\n")
@@ -46,7 +61,7 @@ async def lines() -> list[dict[str, Any]]:
 
 
 async def test_lines_hold_what_was_said_then_who_asked_the_level_and_the_time() -> None:
-    said = await lines()
+    said = await lines(SAID)
     for line in said:
         time = line.pop("timestamp")
         assert time.endswith("Z")
@@ -62,3 +77,18 @@ async def test_lines_hold_what_was_said_then_who_asked_the_level_and_the_time() 
     assert fifth == {"after": 0, "event": "fifth", "request_id": "of the task", "level": "error"}
     assert sixth == {"event": "sixth", "request_id": "of the task", "level": "error"}
     assert captured["lines"] == [{"number": 2, "event": "kept back", "log_level": "info"}]
+
+
+async def test_a_line_is_written_whatever_stands_in_it() -> None:
+    half, huge, deep, library, after = await lines(NOT_JSON)
+    assert (half["event"], half["text"], half["number"], half["level"]) == (
+        "'half'",
+        r"'caf\xe9 \ud83d'",
+        "3",
+        "'info'",
+    )
+    assert huge["number"] == str(1 << 70)
+    assert str(1 << 70) in deep["fields"]
+    assert (library["event"], library["logger"], library["level"]) == ("'library'", "'a.library'", "'warning'")
+    assert library["message"] == r"'bad \udcff'"
+    assert (after["event"], after["text"], after["level"]) == ("after", "caf\u00e9", "info")

@@ -1,6 +1,8 @@
 """Turns of one moment are written together, and each as if it were alone."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +13,7 @@ from app.services import Services
 from storage.attempts import AttemptRow
 from storage.conversations import Answered, ClosedTurn, NewTurn, find
 from storage.heartbeats import Heartbeat
+from storage.postgres import open_database
 from storage.turns import MOST_GROUPS, MOST_TOGETHER, Turns, open_turns
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidOperation, ItemNotFound, StoreAway, StoreError
@@ -258,6 +261,54 @@ async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> Non
             closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
             assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {StoreAway}
         assert await turns.close(end_of(first))
+
+
+@asynccontextmanager
+async def hanging(services: Services, application: str) -> AsyncIterator[None]:
+    """The database answers no session of `application` as long as the block lasts; what it is sent waits."""
+    async with services.database.connection() as conn:
+        found = await conn.fetch("select pid from pg_stat_activity where application_name = $1", application)
+    pids = [pid for (pid,) in found]
+    assert pids
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("who", ["the same conversation", "another one"])
+async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_next(
+    services: Services, database_url: str, who: str
+) -> None:
+    name = new_id()
+    await Heartbeat(services.valkey, "lives", dict).beat()
+    async with (
+        open_database(f"{database_url}&application_name={name}", acquire_timeout_s=0.5) as database,
+        open_turns(database, services.heartbeat, within_s=0.3) as turns,
+    ):
+        first = new_turn()
+        await turns.open(first)
+        await turns.close(end_of(first))
+        async with hanging(services, name):
+            with pytest.raises(StoreAway):
+                await turns.open(new_turn(first.conversation_id, process="lives"))
+            assert await told(services, first) == (1, 1, 7, ["complete"])
+
+        async def opened_all_the_same() -> bool:
+            return (await told(services, first))[3] == ["complete", "running"]
+
+        async def let_go() -> bool:
+            return (await told(services, first))[3] == ["complete", "incomplete"]
+
+        await until(opened_all_the_same)
+        if who == "another one":
+            assert await turns.open(new_turn()) == 1
+            await until(let_go)
+        assert await turns.open(new_turn(first.conversation_id, process="lives")) == 3
+        assert await told(services, first) == (3, 3, 7, ["complete", "incomplete", "running"])
 
 
 async def test_what_was_asked_for_when_the_block_ends_is_written(services: Services) -> None:

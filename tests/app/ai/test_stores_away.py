@@ -1,10 +1,14 @@
 """Streams while a store is away: one turn at a time still, no answer lost, no place kept."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
+from app.settings import Settings
 from storage.conversations import Answered, ClosedTurn
 from storage.parked import park, write_parked
 from tests.app.ai.conftest import Talk
@@ -136,3 +140,40 @@ async def test_an_end_whose_connection_is_lost_in_the_middle_is_sent_again(
     assert len(data["conversation_records"][0]["content"]) == 2
     async with database.connection() as conn:
         assert await conn.fetchval("select count(*) from attempts") == 1
+
+
+@asynccontextmanager
+async def read_only(database_url: str) -> AsyncIterator[None]:
+    """Sessions write nothing as long as the block lasts: those that there are end, at its end too."""
+    conn = await asyncpg.connect(database_url)
+    name = await conn.fetchval("select current_database()")
+    try:
+        for setting in ("on", "off"):
+            await conn.execute(f"alter database {name} set default_transaction_read_only = {setting}")
+            await conn.execute("""
+                select pg_terminate_backend(pid) from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid()
+            """)
+            if setting == "on":
+                yield
+    finally:
+        await conn.close()
+
+
+async def test_an_end_that_the_database_refuses_to_write_is_written_when_it_takes_it_again(
+    talk: Talk, strategy, server: Server, vendor: Vendor, settings: Settings
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    services = server.services
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        async with read_only(settings.database_url):
+            vendor.release.set()
+            assert (await all_events(response))[-1].name == "end"
+    async with asyncio.timeout(5):
+        while (await talk.history())["conversation"]["status"] == "running":
+            await write_parked(services.database, services.valkey)
+    records = (await talk.history())["conversation_records"]
+    assert [(record["status"], len(record["content"])) for record in records] == [("complete", 2)]
+    assert (await talk.turn("again", "slow"))[-1].content["record_id"] == 2
