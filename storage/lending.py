@@ -11,6 +11,9 @@ import asyncpg
 
 Connection = Any
 
+_END_S = 1.0
+"""So long what a connection is in the middle of may take to be cancelled; then the connection is cut."""
+
 
 class Lending:
     """At most `most` connections are taken from `pool`; who finds none waits `wait_s` (`TimeoutError`)."""
@@ -58,7 +61,7 @@ class Lending:
 
     async def _give_up(self, conn: Connection) -> None:
         try:
-            await self._pool.release(conn)
+            await self._pool.release(conn, timeout=_END_S)
         finally:
             self._taken -= 1
             self._pass_on(None)
