@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streams.events import UserInput, encode
-from streams.log import EventLog
+from streams.log import EventLog, Followable, Following, Push, Ready
 from streams.sse import EventStream, ReaderGone
 
 MANY = 1 << 30
@@ -21,6 +21,8 @@ class Source:
     """Serves one log at `/`, and keeps how serving each reader went."""
 
     log: EventLog = field(default_factory=lambda: EventLog(keep_bytes=MANY, lag_bytes=MANY))
+    followed: Followable | None = None
+    """What is sent instead of the log."""
     send_timeout_s: float = 5
     ping_after_s: float = 5
     port: int = 0
@@ -40,7 +42,7 @@ class Source:
         self.peers.append(request.transport.get_extra_info("peername"))
         try:
             await response.prepare(request)
-            await response.send_all(self.log, int(request.query.get("after", "0")))
+            await response.send_all(self.followed or self.log, int(request.query.get("after", "0")))
         except ReaderGone:
             self.outcomes.put_nowait("gone")
         else:
@@ -306,3 +308,35 @@ async def test_reader_that_left_before_the_head_is_gone():
             await begun.wait()
         async with asyncio.timeout(5):
             assert await seen.get() == "gone"
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """Says what it has, is silent until the head is out, and breaks."""
+
+    frames: bytes
+
+    def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> Following:
+        return self._follow()
+
+    async def _follow(self) -> AsyncGenerator[Ready]:
+        if self.frames:
+            yield Ready(1, self.frames, whole=False)
+        await asyncio.sleep(0.03)
+        raise RuntimeError("it broke")
+
+
+@pytest.mark.parametrize("frames", [b"", b"id: 1\n\n"])
+async def test_answer_that_breaks_after_its_head_is_cut_and_nothing_is_sent_behind_it(frames: bytes):
+    source = Source(followed=Faulty(frames))
+    async with running(source):
+        reader, writer = await asyncio.open_connection("127.0.0.1", source.port)
+        try:
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            async with asyncio.timeout(5):
+                head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert body == (b"%x\r\n%b\r\n" % (len(frames), frames) if frames else b"")
