@@ -11,6 +11,7 @@ from bench.scenarios import Load
 FULL = 0.9
 """From here on a core counts as busy."""
 GENERATOR_BOUND = "generator-bound"
+UNKNOWN = "-"
 _MOST_FAULTS = 5
 _FAULT_CHARACTERS = 120
 
@@ -36,7 +37,7 @@ class Spread:
         return self.quantiles[percent] if self.quantiles else 0
 
     def __str__(self) -> str:
-        return " / ".join(f"{self.at(percent):,.1f}" for percent in (50, 95, 99, 100)) if self.count else "-"
+        return " / ".join(f"{self.at(percent):,.1f}" for percent in (50, 95, 99, 100)) if self.count else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,10 @@ class Figures:
     transit: Spread
     """From the vendor's write of a delta to the client's read of it."""
     cpu_s: float
-    target_busy: float
-    """Its share of the cores that it can use."""
-    target_core_busy: float
+    target_busy: float | None
+    """Its share of the cores that it can use; None where its process is not known."""
+    target_core_busy: float | None
+    """None where it is not known, or where others are meant to run on its cores too."""
     generator_core_busy: float
     rss_bytes: int
     timeline: Sequence[tuple[float, int, float, int]] = field(default=())
@@ -79,10 +81,12 @@ class Figures:
     @property
     def bound(self) -> str:
         """What kept it from going faster."""
-        if not self.cpu_s:
-            return "-"
+        if self.target_busy is None:
+            return UNKNOWN
         if self.target_busy >= FULL:
             return "target"
+        if self.target_core_busy is None:
+            return UNKNOWN
         return "others at work" if self.target_core_busy >= FULL else GENERATOR_BOUND
 
     @property
@@ -103,7 +107,8 @@ def figures(
 ) -> Figures:
     """`deltas`: of each stream, where that is known."""
     good, lasted_s = result.good, max(1e-9, after.at - before.at)
-    cpu_s = after.target.cpu_s - before.target.cpu_s
+    known = before.target.processes and after.target.processes
+    cpu_s = after.target.cpu_s - before.target.cpu_s if known else 0
     usable = max(1, min(len(cores.target), after.target.processes))
     errors = Counter(
         stream.outcome.removeprefix("error ")
@@ -128,8 +133,8 @@ def figures(
         longest_gap=Spread.of(s.longest_gap_s for s in good),
         transit=Spread.of(result.sample.transits_s),
         cpu_s=cpu_s,
-        target_busy=cpu_s / lasted_s / usable,
-        target_core_busy=after.busy(before, cores.target),
+        target_busy=cpu_s / lasted_s / usable if known else None,
+        target_core_busy=after.busy(before, cores.target) if known and cores.are_parted else None,
         generator_core_busy=after.busy(before, cores.others),
         rss_bytes=after.target.rss_bytes,
         timeline=result.timeline.points,
@@ -150,14 +155,14 @@ HEADINGS = (
 
 def row(found: Figures) -> list[str]:
     """One line under `HEADINGS`. A throughput is told only where the target could do no more."""
-    told = found.bound in {"target", "-"}
+    told = found.bound == "target"
     return [
         found.load,
         found.target,
         f"{found.streams:,}",
         f"{found.failed:,}",
-        f"{found.ended / found.seconds:,.0f}" if told else "",
-        f"{found.events / found.seconds:,.0f}" if told else "",
+        f"{found.ended / found.seconds:,.0f}" if told else UNKNOWN,
+        f"{found.events / found.seconds:,.0f}" if told else UNKNOWN,
         found.bound,
         str(found.first_event),
         str(found.first_output),
@@ -166,12 +171,16 @@ def row(found: Figures) -> list[str]:
         _us(found.us_per_event),
         _us(found.us_per_delta),
         _us(found.us_per_stream),
-        *(f"{share:.0%}" for share in (found.target_busy, found.target_core_busy, found.generator_core_busy)),
+        *map(_share, (found.target_busy, found.target_core_busy, found.generator_core_busy)),
     ]
 
 
+def _share(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
 def _us(number: float) -> str:
-    return f"{number:,.1f}" if 0 < number < 100 else f"{number:,.0f}" if number else "-"
+    return f"{number:,.1f}" if 0 < number < 100 else f"{number:,.0f}" if number else UNKNOWN
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ import uvloop
 from bench.arrivals import Result, prepare, run, run_by_several
 from bench.client import Target
 from bench.deployment import APP, Deployment, Wanted, login, read_tokens, spawned
-from bench.figures import HEADINGS, Figures, figures, row, table
+from bench.figures import HEADINGS, UNKNOWN, Figures, figures, row, table
 from bench.machine import Cores, Reading
 from bench.scenarios import SCENARIOS, Load, seconds
 from deploy.running import Failed
@@ -25,6 +25,10 @@ from streams.wire.codec import dumps
 
 _MOST_LOGINS = 10
 _STREAMS = 100
+_LIMIT_UNKNOWN = (
+    "`-` cannot be known. What limits a server, and so its throughput, is known where it runs here (`--pid`)\n"
+    "and fills what it may use, or has cores that the generator keeps off (`taskset` for both).\n"
+)
 
 
 def measured(
@@ -64,11 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     print(table(HEADINGS, [row(found)]), end="")
+    if found.bound == UNKNOWN:
+        print(f"\n{_LIMIT_UNKNOWN}", end="")
     _tell(found)
     if args.json:
         args.json.write_bytes(dumps(asdict(found)))
     if args.report:
         _report(found, args.report, " ".join(arguments or sys.argv[1:]))
+    if not found.ended:
+        print(f"bench: none of {found.streams:,} streams came to its end", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -86,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     long.add_argument("--streams", type=int, default=0, metavar="N", help=f"in all; {_STREAMS} unless told")
     long.add_argument("--for", dest="for_s", type=seconds, default=0, metavar="TIME", help="begin some so long")
     parser.add_argument("--over", dest="over_s", type=seconds, default=0, metavar="TIME", help="first ones begin")
-    parser.add_argument("--audio", dest="audio_s", type=seconds, default=2, metavar="TIME", help="of sound sent")
+    parser.add_argument(
+        "--audio", dest="audio_s", type=seconds, default=2, metavar="TIME", help="of sound sent: a tone, no speech"
+    )
     parser.add_argument(
         "--input-pace", type=seconds, default=0, metavar="TIME", help="between pieces of that sound of 100 ms"
     )
@@ -178,10 +189,12 @@ def _report(found: Figures, folder: Path, command: str) -> None:
     latencies(folder / "latencies.png", f"{found.load}: {found.streams:,} streams", spreads)
     over_time(folder / "over-time.png", f"{found.load} over time", [found])
     faults = "".join(f"- {count:,}: {name}\n" for name, count in {**found.errors, **found.faults}.items())
+    unknown = f"{_LIMIT_UNKNOWN}\n" if found.bound == UNKNOWN else ""
     text = (
         f"# Load: {found.load}\n\n`python -m bench.load {command}`\n\n"
         f"{found.streams:,} streams in {found.seconds:.1f} s, {found.failed:,} failed; "
         f"{found.read_in_full:,} were read in full.\n\n{table(HEADINGS, [row(found)])}\n"
+        f"{unknown}"
         "![latencies](latencies.png)\n\n![over time](over-time.png)\n"
     )
     (folder / "report.md").write_text(text + (f"\n## Failures\n\n{faults}" if faults else ""))

@@ -26,6 +26,11 @@ class Cores:
         first = frozenset({min(ours)})
         return cls(first, (ours - first) or first)
 
+    @property
+    def are_parted(self) -> bool:
+        """Whether the rest keeps off the target's cores."""
+        return self.target.isdisjoint(self.others)
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:

@@ -53,7 +53,8 @@ def latencies(path: Path, title: str, spreads: Mapping[str, Spread]) -> None:
         axes.set_xlabel("percentile")
         axes.set_ylabel("ms")
         axes.set_yscale("log")
-        axes.legend()
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
 
 
 def over_time(path: Path, title: str, found: Sequence[Figures]) -> None:

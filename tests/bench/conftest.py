@@ -54,7 +54,9 @@ async def load(ready: Server, users: Path, tmp_path: Path) -> Load:
         where = ("--url", ready.url, "--token-file", str(users), "--json", str(path))
         async with command("bench.load", *where, *arguments) as generator:
             code = await generator.end()
-        assert code == 0, "\n".join(generator.lines)
-        return loads(path.read_bytes())
+        assert path.exists(), "\n".join(generator.lines)
+        found = loads(path.read_bytes())
+        assert code == (0 if found["ended"] else 1), "\n".join(generator.lines)
+        return found
 
     return run

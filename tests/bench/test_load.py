@@ -1,5 +1,6 @@
 """The load generator as a load tester runs it: against a server by its URL, with users of its own."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,9 +84,55 @@ async def test_streams_that_end_in_error_are_told_by_its_type(load: Load):
 
 async def test_a_server_that_is_not_there_fails_every_stream(users: Path):
     async with command("bench.load", "--url", "http://127.0.0.1:9", "--token-file", str(users)) as generator:
-        assert await generator.end() == 0
+        assert await generator.end() == 1
 
     assert any("100 failed: no connection" in line for line in generator.lines)
+    assert "bench: none of 100 streams came to its end" in generator.lines
+
+
+async def test_a_load_of_which_nothing_came_has_a_report_all_the_same(users: Path, tmp_path: Path):
+    where = ("--url", "http://127.0.0.1:9", "--token-file", str(users), "--streams", "3")
+
+    async with command("bench.load", *where, "--report", str(tmp_path)) as generator:
+        assert await generator.end() == 1
+
+    assert (tmp_path / "latencies.png").read_bytes().startswith(b"\x89PNG")
+    assert "3 failed" in (tmp_path / "report.md").read_text()
+    assert [line for line in generator.lines if "Warning" in line or "legend" in line] == []
+
+
+def cells(lines: list[str]) -> dict[str, str]:
+    """The one row of the table that was printed, by its headings."""
+    headings, _, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|"))
+    return dict(zip(headings, row, strict=True))
+
+
+async def test_what_cannot_be_known_of_a_server_elsewhere_is_not_told(ready: Server, users: Path, tmp_path: Path):
+    where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x0", "--streams", "4")
+
+    async with command("bench.load", *where, "--report", str(tmp_path)) as generator:
+        assert await generator.end() == 0
+
+    row = cells(generator.lines)
+    for heading in ("streams/s", "events/s", "limit", "µs/event", "µs/stream", "target", "its core"):
+        assert row[heading] == "-", heading
+    assert row["generator's core"].endswith("%")
+    assert any(line.startswith("`-` cannot be known.") for line in generator.lines)
+    assert "`-` cannot be known." in (tmp_path / "report.md").read_text()
+
+
+async def test_what_a_server_on_this_machine_spends_is_told_but_not_who_else_is_on_its_cores(
+    ready: Server, users: Path
+):
+    where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x0", "--streams", "40")
+
+    async with command("bench.load", *where, "--pid", str(os.getpid())) as generator:
+        assert await generator.end() == 0
+
+    row = cells(generator.lines)
+    assert row["target"].endswith("%")
+    assert row["µs/stream"] != "-"
+    assert row["its core"] == "-"
 
 
 async def test_users_log_in_where_no_file_of_tokens_is_given(ready: Server):

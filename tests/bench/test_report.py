@@ -96,6 +96,9 @@ def test_a_throughput_is_told_only_where_the_target_could_do_no_more():
     waiting = figures_of(target_busy=0.89, target_core_busy=0.89)
     assert GENERATOR_BOUND in line(waiting)
     assert "500" not in line(waiting)
+    unknown = figures_of(target_busy=None, target_core_busy=None)
+    assert "500" not in line(unknown)
+    assert GENERATOR_BOUND not in line(unknown)
 
 
 def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
@@ -115,6 +118,19 @@ def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
     assert (found.failed, found.events, found.deltas) == (3, 5, 100)
     assert (found.target_busy, found.target_core_busy) == (0.5, 0.5)
     assert found.first_output.at(50) == pytest.approx(20)
+
+
+def test_a_core_that_the_generator_may_use_too_tells_nothing_of_the_target():
+    idle, busy = [0] * 8, [95, 0, 0, 5, 0, 0, 0, 0]
+    before = Reading(0, {0: idle, 1: idle}, Spent(1.0, 0, 1), 0)
+    after = Reading(1, {0: busy, 1: busy}, Spent(1.1, 0, 1), 0)
+    everywhere = frozenset({0, 1})
+
+    def limit(cores: Cores) -> str:
+        return figures(PACED.load, Result(0, 2, [], Sample()), before, after, cores, target="Parley").bound
+
+    assert limit(CORES) == "others at work"
+    assert limit(Cores(everywhere, everywhere)) == "-"
 
 
 def measured() -> Measured:

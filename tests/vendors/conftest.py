@@ -13,6 +13,7 @@ from vendors.transport import VendorHttp, open_vendor_http
 BOTH_CLIENTS = {
     *(
         "test_transport",
+        "test_refusals",
         "test_pouring",
         "test_openai_faults",
         "test_anthropic_twin",

@@ -1,0 +1,35 @@
+"""The README's table of metrics is what `/metrics` tells: no name more, none less, with its labels."""
+
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.app.ai.conftest import Talk
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def documented() -> list[tuple[str, set[str]]]:
+    """Each metric of the table, and its labels."""
+    rows = re.findall(r"^\| (`parley_\w+`[^|]*)\|([^|]*)\|", README.read_text(), re.MULTILINE)
+    return [(name, set(re.findall(r"\w+", labels))) for names, labels in rows for name in re.findall(r"\w+", names)]
+
+
+async def test_every_metric_is_in_the_readme_with_its_labels(talk: Talk, strategy) -> None:
+    await strategy("good", "say:Here I am")
+    await talk.turn("Hello", "good")
+    async with talk.server.http.get(f"{talk.server.url}/metrics") as response:
+        families = [one for one in text_string_to_metric_families(await response.text()) if "parley_" in one.name]
+    told = {f"{one.name}_total" if one.type == "counter" else one.name: one for one in families}
+
+    assert sorted(name for name, _ in documented()) == sorted(told)
+    assert {
+        "parley_vendor_attempts_total",
+        "parley_stream_seconds",
+        "parley_lane_busy",
+        "parley_requests_total",
+    } <= {name for name, family in told.items() if family.samples}
+    for name, labels in documented():
+        for sample in told[name].samples:
+            assert set(sample.labels) - {"le"} == labels, name
