@@ -27,7 +27,7 @@ from storage.secrets import Keyring
 from storage.sessions import SessionCopies
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
-from storage.turns import CONNECTIONS, LOCKED_S, Turns, open_turns
+from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, Turns, open_turns
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -110,7 +110,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))
-        writing = open_database(settings.database_url, max_size=CONNECTIONS, lock_timeout_s=LOCKED_S)
+        writing = open_database(
+            settings.database_url, min_size=USUAL_CONNECTIONS, max_size=CONNECTIONS, lock_timeout_s=LOCKED_S
+        )
         turns = await stack.enter_async_context(open_turns(await stack.enter_async_context(writing), heartbeat))
         places = await stack.enter_async_context(open_places(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))

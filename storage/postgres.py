@@ -104,6 +104,7 @@ async def _as_it_is(_conn: Connection) -> None:
 async def open_database(
     dsn: str,
     *,
+    min_size: int = 1,
     max_size: int = 20,
     acquire_timeout_s: float = 10,
     command_timeout_s: float = 15,
@@ -116,7 +117,7 @@ async def open_database(
     with map_errors():
         pool = await asyncpg.create_pool(
             dsn,
-            min_size=1,
+            min_size=min_size,
             max_size=max_size,
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,

@@ -19,7 +19,8 @@ MOST_GROUPS = 256
 _GROUPS_AT_ONCE = 2
 _ALONE_AT_ONCE = 4
 _LOST = 10_000
-CONNECTIONS = 2 * (_GROUPS_AT_ONCE + _ALONE_AT_ONCE)
+USUAL_CONNECTIONS = 2 * _GROUPS_AT_ONCE
+CONNECTIONS = USUAL_CONNECTIONS + 2 * _ALONE_AT_ONCE
 LOCKED_S = 0.1
 """So long a group waits for a row that somebody else holds: it holds up all that comes behind it."""
 
