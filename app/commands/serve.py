@@ -29,7 +29,11 @@ def run_serve(args: argparse.Namespace) -> int:
         return _served(settings, reuse_port=True)
     check_port(settings.host, settings.port)
     if settings.processes > 1:
-        return asyncio.run(supervise(settings))
+        try:
+            return asyncio.run(supervise(settings))
+        except OSError as error:  # somebody else took the port meanwhile
+            sys.stderr.write(f"parley: {error}\n")
+            return 1
     return _served(settings, reuse_port=False)
 
 
