@@ -10,18 +10,20 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from actors.context import StreamContext
 from storage import attempts
 from storage.attempts import AttemptRow
-from storage.conversations import Answered, ClosedTurn, NewTurn
+from storage.conversations import Answered, ClosedTurn, NewTurn, RecordStatus
 from storage.kinds.strategies import Price
 from storage.parked import park
 from storage.turns import Turns
 from streams.wire.codec import dumps
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, StoreAway, StoreError
 from vendors.fallback import Account
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
 
 _CLOSE_WITHIN_S = 5
+_ENDS: frozenset[RecordStatus | None] = frozenset(("complete", "interrupted"))
+"""The statuses whose streams end with `end`."""
 
 
 def source(platform: str, model: str = "") -> dict[str, Any]:
@@ -88,7 +90,11 @@ def _rows(accounts: Sequence[Account]) -> list[AttemptRow]:
 
 
 async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
-    """Store how the turn ended; while the database is away again and again, then where it is written from later."""
+    """Store how the turn ended: retried while the database is away, then parked and written later.
+
+    Raises the error that the stream must end with if its record does not hold the end that was asked for; see
+    `lost_turn`. `StoreAway` if neither store takes it.
+    """
     turn = ClosedTurn(
         ctx.owner.app_id,
         ctx.owner.user_id,
@@ -98,33 +104,66 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         answered,
         _rows(ctx.attempts),
     )
-    turns = ctx.resources.turns
     try:
-        try:
-            written = await turns.close(turn)
-        except StoreAway:
-            await _tried_for_a_while(turns, turn)
-            written = True  # now, or by the first try, whose answer was lost
+        found = await _closed(ctx.resources.turns, turn)
     except StoreAway:
-        await park(ctx.resources.valkey, turn)
-        log.warning("turn.parked", stream_id=ctx.stream_id)
+        await _park(ctx, turn)
         return
-    if not written:
+    if (error := lost_turn(answered.status, found)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
+        raise error
 
 
-async def _tried_for_a_while(turns: Turns, turn: ClosedTurn) -> None:
-    tries = AsyncRetrying(
-        retry=retry_if_exception_type(StoreAway),
-        stop=stop_after_delay(_CLOSE_WITHIN_S),
-        wait=wait_exponential_jitter(multiplier=0.1, max=1),
-        reraise=True,
+def lost_turn(asked: RecordStatus, found: RecordStatus | None) -> ServiceError | None:
+    """The error a stream ends with instead of `end`, by the status it asked for and the one its record has.
+
+    A turn is lost when its process was called dead while it was only paused: somebody else has made the record
+    `incomplete`. `close_turns` adds what was said to that record, but another turn may have begun without it, so
+    the stream must not claim to have ended well. A stream that ends with an error of its own keeps that one.
+    """
+    if asked not in _ENDS or found in _ENDS:
+        return None
+    if found is None:
+        return ItemNotFound("the conversation was deleted during the turn: what was said is not kept")
+    return InvalidOperation(
+        "the turn was taken over while this server was paused: what was said is kept in the record as incomplete"
+        if found == "incomplete"
+        else f"the record has the status {found}: what was said is not kept",
+        extra={"retryable": True},
     )
-    await tries(_closed, turns, turn)
 
 
-async def _closed(turns: Turns, turn: ClosedTurn) -> bool:
-    return await turns.close(turn)
+async def _park(ctx: StreamContext, turn: ClosedTurn) -> None:
+    try:
+        await park(ctx.resources.valkey, turn)
+    except StoreAway as error:
+        raise StoreAway(
+            "neither the database nor the cache is reachable: what was said is not kept",
+            error_type="database",
+            retry_after_s=1,
+        ) from error
+    log.warning("turn.parked", stream_id=ctx.stream_id)
+
+
+async def _closed(turns: Turns, turn: ClosedTurn) -> RecordStatus | None:
+    """Close `turn`; the status of its record. Tried again for a while before `StoreAway`."""
+    try:
+        return await _close_once(turns, turn)
+    except StoreAway:
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(StoreAway),
+            stop=stop_after_delay(_CLOSE_WITHIN_S),
+            wait=wait_exponential_jitter(multiplier=0.1, max=1),
+            reraise=True,
+        )
+        status: RecordStatus | None = await tries(_close_once, turns, turn)
+        return status
+
+
+async def _close_once(turns: Turns, turn: ClosedTurn) -> RecordStatus | None:
+    if (written := await turns.close(turn)) is not None:
+        return written
+    return await turns.status_of(turn)  # an earlier try may have been written although its answer was lost
 
 
 def unit_price(price: Price, usage: Usage) -> dict[str, Any]:

@@ -109,7 +109,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         supervisor, process = Supervisor(), new_id()
-        heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))
+        heartbeat = await stack.enter_async_context(
+            open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
+        )
         writing = open_database(
             settings.database_url, min_size=USUAL_CONNECTIONS, max_size=CONNECTIONS, lock_timeout_s=LOCKED_S
         )

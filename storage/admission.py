@@ -1,6 +1,7 @@
 """Places of streams: how many a user has at once, whose turn it is, and where a stream is found."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import structlog
 from storage.heartbeats import Heartbeat
 from storage.redis import FAULTS, Valkey, fault, map_errors
 from streams.tasks import background, stopping
-from streams.wire.errors import InvalidOperation, RateLimited
+from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 
 log = structlog.get_logger()
 
@@ -65,6 +66,8 @@ class Places:
     def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
         self._heartbeat = heartbeat
+        self._held: dict[str, tuple[Place, float]] = {}
+        """By stream: its place, and until when (monotonic) Valkey would keep it."""
         self._owed: dict[str, tuple[Place, float]] = {}
         self._more = asyncio.Event()
 
@@ -81,15 +84,18 @@ class Places:
     async def _taken(
         self, asked: Awaitable[list[bytes]], place: Place, *, limit: int, lifetime_s: float
     ) -> Found | None:
+        until = time.monotonic() + lifetime_s
         try:
             answer = await asked
             if answer[0] == b"ok":
+                self._held[place.stream_id] = place, until
                 return None
             holders = [Found.of(id_.decode(), value) for id_, value in zip(answer[1::2], answer[2::2], strict=True)]
             if dead := await self._heartbeat.dead([holder.process for holder in holders]):
                 answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=dead)
-        except FAULTS as error:
-            raise fault(error) from error
+        except (*FAULTS, StoreError) as error:
+            self._held[place.stream_id] = place, until  # the caller goes on without Valkey, or gives it back
+            raise (error if isinstance(error, StoreError) else fault(error)) from error
         match answer[0]:
             case b"again":
                 return Found.of(answer[1].decode(), answer[2])
@@ -99,10 +105,12 @@ class Places:
                 raise InvalidOperation("another turn of this conversation is running")
             case b"limit":
                 raise RateLimited(f"at most {limit} streams at once", retry_after_s=1)
+        self._held[place.stream_id] = place, until
         return None
 
     async def give_back(self, place: Place, *, readable_s: float) -> None:
         """Free `place`; the stream can be found for `readable_s` yet. Without effect when it is void already."""
+        self._held.pop(place.stream_id, None)
         try:
             await self._release(place, readable_s)
         except FAULTS:
@@ -119,6 +127,21 @@ class Places:
                     self._owed.pop(stream_id, None)
                 self._more.clear()
             except FAULTS:
+                await asyncio.sleep(_TRY_AGAIN_S)
+
+    async def keep_restoring(self) -> None:
+        """Set the keys of all places that are held again whenever Valkey has forgotten this process."""
+        forgotten = self._heartbeat.forgotten
+        while not stopping():
+            await forgotten.wait()
+            forgotten.clear()
+            try:
+                for stream_id in list(self._held):
+                    # One after the other, each only if it is still held: `release` must not be overtaken.
+                    if (held := self._held.get(stream_id)) is not None:
+                        await self._restore(*held)
+            except FAULTS:
+                forgotten.set()
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> Found | None:
@@ -154,6 +177,23 @@ class Places:
             ],
         )
 
+    async def _restore(self, place: Place, until: float) -> None:
+        lifetime_ms = round((until - time.monotonic()) * 1000)
+        if lifetime_ms <= 0:
+            return
+        await self._valkey.run_source(
+            "restore",
+            keys=place.keys(self._valkey),
+            args=[
+                place.stream_id,
+                self._heartbeat.process,
+                place.conversation_id or "",
+                lifetime_ms,
+                place.asked.fingerprint if place.asked else "",
+                int(place.conversation_id is not None),
+            ],
+        )
+
     def _release(self, place: Place, readable_s: float) -> Coroutine[Any, Any, int]:
         turn, asked = int(place.conversation_id is not None), int(place.asked is not None)
         return self._valkey.run(
@@ -166,5 +206,5 @@ class Places:
 @asynccontextmanager
 async def open_places(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Places]:
     places = Places(valkey, heartbeat)
-    async with background(places.keep_giving_back()):
+    async with background(places.keep_giving_back()), background(places.keep_restoring()):
         yield places

@@ -10,7 +10,7 @@ import asyncpg
 
 from storage.attempts import AttemptRow, adding
 from storage.heartbeats import Heartbeat
-from storage.postgres import Connection
+from storage.postgres import Connection, Database
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
 
@@ -83,11 +83,16 @@ class ClosedTurn:
         return cls(**{**value, "answered": Answered(**value["answered"])})
 
 
-_EXISTS = "select true from conversations where app_id = $1 and conversation_id = $2 and uid = $3"
+_STATE = """
+select exists (select from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running')
+from conversations where app_id = $1 and conversation_id = $2 and uid = $3
+"""
 
 
-async def exists(conn: Connection, app_id: str, uid: str, conversation_id: str) -> bool:
-    return await conn.fetchval(_EXISTS, app_id, conversation_id, uid) is not None
+async def is_running(conn: Connection, app_id: str, uid: str, conversation_id: str) -> bool | None:
+    """Whether a turn of the conversation is under way; none if it is no conversation of this user."""
+    running: bool | None = await conn.fetchval(_STATE, app_id, conversation_id, uid)
+    return running
 
 
 _FIND = """
@@ -217,15 +222,20 @@ where app_id = $1 and conversation_id = $2 and status = 'running' and process = 
 """
 
 
-async def end_dead_turn(conn: Connection, heartbeat: Heartbeat, app_id: str, conversation_id: str) -> bool:
-    """Make a turn that runs in a dead process `incomplete`; whether there was one."""
-    process = await conn.fetchval(_PROCESS, app_id, conversation_id)
+async def end_dead_turn(database: Database, heartbeat: Heartbeat, app_id: str, conversation_id: str) -> bool:
+    """Make a turn that runs in a dead process `incomplete`; whether there was one.
+
+    No connection is held while `heartbeat` asks the stores.
+    """
+    async with database.connection() as conn:
+        process = await conn.fetchval(_PROCESS, app_id, conversation_id)
     try:
         if not process or not await heartbeat.dead([process]):
             return False
     except StoreError:
         return False
-    await conn.execute(_END_LEFT, app_id, conversation_id, process)
+    async with database.connection() as conn:
+        await conn.execute(_END_LEFT, app_id, conversation_id, process)
     return True
 
 
@@ -255,20 +265,24 @@ async def turn_runs(conn: Connection, app_id: str, conversation_id: str, *, long
 _CLOSE = f"""
 with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
     update conversation_records
-    set status = $5, strategy = $6, content = content || $7::jsonb, input_token = $8, output_token = $9,
-        tokens_estimated = $10, updated_at = now()
-    where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'running'
-    returning input_token + output_token as tokens
+    set status = case status when 'running' then $5 else status end, strategy = $6, content = content || $7::jsonb,
+        input_token = $8, output_token = $9, tokens_estimated = $10, updated_at = now()
+    where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
+    and (status = 'running' or status = 'incomplete' and strategy = '')
+    returning status, input_token + output_token as tokens
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = now()
-from closed where app_id = $1 and conversation_id = $2 returning $4
+from closed where app_id = $1 and conversation_id = $2 returning $4, closed.status
 """  # noqa: S608 - a statement of ours
 
 
-async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> set[str]:
+async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str, RecordStatus]:
     """Add the answers to the records that were opened, and what vendors were asked: all of it, or nothing.
 
-    Again without effect. The streams whose record was still open; rows are locked in the order of conversations.
+    Returns by stream the status that its record has from now on: the one asked for, or `incomplete` if somebody
+    else has ended the turn meanwhile (who called this process dead): the answer is kept even so, as nobody else
+    writes into the record of a stream. A stream is missing if its record holds its end already, or is deleted.
+    Rows are locked in the order of conversations.
     """
     values = [
         (
@@ -288,12 +302,41 @@ async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> set[str]
         for turn in turns
     ]
     values.sort(key=itemgetter(0, 1))
-    return {stream_id for (stream_id,) in await conn.fetchmany(_CLOSE, values)}
+    return dict(await conn.fetchmany(_CLOSE, values))
 
 
-async def close_turn(conn: Connection, turn: ClosedTurn) -> bool:
-    """Close one; whether its record was still open."""
-    return bool(await close_turns(conn, [turn]))
+async def close_turn(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
+    """Close one; the status that its record has from now on, or none as with `close_turns`."""
+    return (await close_turns(conn, [turn])).get(turn.stream_id)
+
+
+_STATUS = """
+select status from conversation_records
+where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
+"""
+
+
+async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
+    """The status of the turn's record; none if it was deleted."""
+    status: RecordStatus | None = await conn.fetchval(
+        _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id
+    )
+    return status
+
+
+_SETTLE = """
+update conversation_records set status = $5, updated_at = now()
+where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'incomplete'
+"""
+
+
+async def close_parked(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
+    """Close a turn whose reader was told before how it ended: the record says the same, whoever ended it since."""
+    written = await close_turn(conn, turn)
+    status = turn.answered.status
+    if status not in (written, "incomplete"):
+        await conn.execute(_SETTLE, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id, status)
+    return written
 
 
 _INTERRUPT = """

@@ -1,4 +1,4 @@
-"""Which processes live: each says so every ten seconds, and how many streams of each app it has."""
+"""Which processes live: each reports itself every ten seconds, to Valkey and to PostgreSQL."""
 
 import asyncio
 import time
@@ -8,7 +8,11 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from storage.redis import Valkey, map_errors
+from storage import processes as rows
+from storage import redis
+from storage.postgres import Database
+from storage.postgres import map_errors as map_database_errors
+from storage.redis import Valkey
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
@@ -17,16 +21,26 @@ log = structlog.get_logger()
 
 EVERY_S = 10
 VOID_AFTER_S = 30
+_LATE_S = 2 * EVERY_S
+_AGAIN_S = 1
 _FORGOTTEN_AFTER_S = 3600
+_WRITE_S = 5
 _GOODBYE_S = 1
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Also counts the time for which the machine was suspended, where the system offers that."""
 
 
 class Heartbeat:
-    """This process's sign of life, and what it knows of the others'."""
+    """This process's sign of life, and what it knows of the others'.
+
+    Two stores hold it, so that neither a flushed Valkey nor an unreachable PostgreSQL makes a living process look
+    dead. Valkey also holds the number of streams of each process, by app.
+    """
 
     def __init__(
         self,
         valkey: Valkey,
+        database: Database,
         process: str,
         streams: Callable[[], Mapping[str, int]],
         *,
@@ -34,42 +48,88 @@ class Heartbeat:
     ) -> None:
         self.process = process
         self.elsewhere: Counter[str] = Counter()
-        """Streams by app in all other processes, as they last told."""
+        """Streams by app in all other processes, as of the last beat."""
+        self.forgotten = asyncio.Event()
+        """Set when Valkey did not know this process: keys that it held there may be lost too."""
         self._valkey = valkey
+        self._database = database
         self._streams = streams
         self._void_after_s = void_after_s
         self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "told")]
-        self._failed_at = float("-inf")
+        self._beat_at = _now()
+        self._unsure_at = float("-inf")
+        """When a beat last failed, or came so late that this process itself must have been suspended."""
 
     async def beat(self) -> None:
+        """Report to both stores. `StoreError` if one of them is away; the other one has the report then."""
+        now = _now()
+        if now - self._beat_at > _LATE_S:
+            self._unsure_at = now
+        self._beat_at = now
+        try:
+            try:
+                await self._tell_valkey()
+            finally:
+                await self._tell_database()
+        except StoreError:
+            self._unsure_at = _now()
+            raise
+
+    async def _tell_valkey(self) -> None:
         own = Counter(self._streams())
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
         args: list[str | bytes | int] = [self.process, dumps(dict(own)), void_ms, forgotten_ms]
-        with map_errors():
-            told = await self._valkey.run("beat", keys=self._keys, args=args)
+        with redis.map_errors():
+            added, told = await self._valkey.run("beat", keys=self._keys, args=args)
+        if added:
+            self.forgotten.set()
         self.elsewhere = sum((Counter(loads(one)) for one in told if one), Counter()) - own
+
+    async def _tell_database(self) -> None:
+        with map_database_errors():
+            async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
+                await rows.seen(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
 
     async def run(self) -> None:
         """Beat until cancelled."""
+        failing = False
         while not stopping():
-            try:
-                await self.beat()
-            except StoreError as error:
-                self._failed_at = time.monotonic()
-                log.debug("heartbeat.failed", error=str(error))
+            await asyncio.sleep(_AGAIN_S if failing else EVERY_S)
             if not stopping():
-                await asyncio.sleep(EVERY_S)
+                failing = not await self.try_beat(quiet=failing)
+
+    async def try_beat(self, *, quiet: bool = False) -> bool:
+        """Beat; whether both stores have the report. A failure is logged, with `quiet` at the level debug."""
+        try:
+            await self.beat()
+        except StoreError as error:
+            (log.debug if quiet else log.warning)("heartbeat.failed", error=str(error))
+            return False
+        return True
 
     async def dead(self, processes: Collection[str]) -> frozenset[str]:
-        """Those of `processes` that have not been heard of for 30 s.
+        """Those of `processes` of which neither store has heard for 30 s. `StoreError` if Valkey is away.
 
-        None is called dead until Valkey has answered for as long: after a restart of it, or behind a broken line,
-        the silence may be Valkey's own.
+        Nobody is called dead while the silence may be due to a store or to this process: for 30 s after a restart
+        of Valkey, after a failed beat of our own, or after a time in which this process was suspended; nor while
+        PostgreSQL is away.
         """
         others = sorted(set(processes) - {self.process, ""})
-        if not others or time.monotonic() - self._failed_at < self._void_after_s:
+        now = _now()
+        if not others or now - self._beat_at > _LATE_S or now - self._unsure_at < self._void_after_s:
             return frozenset()
-        with map_errors():
+        silent = await self._silent_in_valkey(others)
+        if not silent:
+            return silent
+        try:
+            async with self._database.connection() as conn:
+                return silent - await rows.alive(conn, silent, void_after_s=self._void_after_s)
+        except StoreError as error:
+            log.debug("heartbeat.unknown", error=str(error))
+            return frozenset()
+
+    async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
+        with redis.map_errors():
             async with self._valkey.client.pipeline(transaction=False) as pipe:
                 pipe.time()
                 pipe.zmscore(self._keys[0], others)
@@ -82,16 +142,25 @@ class Heartbeat:
 
     async def stop(self) -> None:
         """Say goodbye: what this process still holds is void at once."""
-        with suppress(StoreError, TimeoutError), map_errors():
+        with suppress(StoreError), map_database_errors():
+            async with asyncio.timeout(_GOODBYE_S), self._database.connection() as conn:
+                await rows.gone(conn, self.process)
+        with suppress(StoreError, TimeoutError), redis.map_errors():
             async with asyncio.timeout(_GOODBYE_S):
                 await self._valkey.client.zrem(self._keys[0], self.process)
 
 
 @asynccontextmanager
 async def open_heartbeat(
-    valkey: Valkey, process: str, streams: Callable[[], Mapping[str, int]]
+    valkey: Valkey, database: Database, process: str, streams: Callable[[], Mapping[str, int]]
 ) -> AsyncIterator[Heartbeat]:
-    heartbeat = Heartbeat(valkey, process, streams)
+    """Beat while the block lasts; the stores know the process before it begins, where they are there."""
+    heartbeat = Heartbeat(valkey, database, process, streams)
+    await heartbeat.try_beat()
     async with background(heartbeat.run()):
         yield heartbeat
     await heartbeat.stop()
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)

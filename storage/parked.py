@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import structlog
 
-from storage.conversations import ClosedTurn, close_turn
+from storage.conversations import ClosedTurn, close_parked
 from storage.postgres import Database
 from storage.redis import Valkey, map_errors
 from streams.tasks import background, stopping
@@ -34,7 +34,7 @@ async def write_parked(database: Database, valkey: Valkey) -> int:
         if raw is None:
             return count
         async with database.connection() as conn:
-            written = await close_turn(conn, ClosedTurn.of(loads(raw)))
+            written = await close_parked(conn, ClosedTurn.of(loads(raw)))
         with map_errors():
             await valkey.client.lrem(_key(valkey), 1, raw)  # type: ignore[arg-type]  # bytes are what it stores
         log.info("turn.unparked", written=written)

@@ -77,6 +77,10 @@ class Valkey:
         command = (len(keys), *keys, *args)
         return self._ran(self.call("EVALSHA", digest, *command), source, command)
 
+    def run_source(self, script: str, *, keys: Sequence[str], args: Sequence[Word]) -> Awaitable[Any]:
+        """Run `lua/<script>.lua` in one command: for scripts that Valkey rarely runs, and so may not know."""
+        return self.call("EVAL", _lua(script)[0], len(keys), *keys, *args)
+
     async def _ran(self, called: Awaitable[Any], source: str, command: tuple[Word, ...]) -> Any:
         try:
             return await called

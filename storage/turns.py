@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import asyncpg
 
 from storage import conversations
-from storage.conversations import ClosedTurn, NewTurn
+from storage.conversations import ClosedTurn, NewTurn, RecordStatus
 from storage.heartbeats import Heartbeat
 from storage.postgres import Database, Locked, map_errors
 from streams.tasks import background, stopping
@@ -60,11 +60,26 @@ class Turns:
         self._opened.put(turn, opened)
         return opened
 
-    def close(self, turn: ClosedTurn) -> asyncio.Future[bool]:
-        """Store how a turn ended, even for one who no longer waits; whether its record was still open."""
-        closed: asyncio.Future[bool] = self._loop.create_future()
+    def close(self, turn: ClosedTurn) -> asyncio.Future[RecordStatus | None]:
+        """Store how a turn ended, even for one who no longer waits; the result is that of `close_turns`."""
+        closed: asyncio.Future[RecordStatus | None] = self._loop.create_future()
         self._closed.put(turn, closed)
         return closed
+
+    async def status_of(self, turn: ClosedTurn) -> RecordStatus | None:
+        """The status of the turn's record; none if it was deleted."""
+        async with self._database.connection() as conn:
+            return await conversations.status_of(conn, turn)
+
+    async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
+        """`InvalidOperation` while the conversation has the row of a running turn, unless its process is dead."""
+        async with self._database.connection() as conn:
+            runs = await conversations.turn_runs(conn, app_id, conversation_id, longest_s=longest_s)
+        if runs and not await self._end_dead(app_id, conversation_id):
+            raise conversations.turn_under_way()
+
+    async def _end_dead(self, app_id: str, conversation_id: str) -> bool:
+        return await conversations.end_dead_turn(self._database, self._heartbeat, app_id, conversation_id)
 
     async def _open(self, group: "_Group[NewTurn]") -> None:
         if not (wanted := group.wanted()):
@@ -95,20 +110,21 @@ class Turns:
             await self._end_lost()
         for turn, opened in group.wanted():
             try:
-                async with self._database.connection() as conn:
-                    try:
-                        record_id = await conversations.open_turn(conn, turn)
-                    except InvalidOperation:
-                        if not await conversations.end_dead_turn(
-                            conn, self._heartbeat, turn.app_id, turn.conversation_id
-                        ):
-                            raise
-                        record_id = await conversations.open_turn(conn, turn)
+                try:
+                    record_id = await self._open_one(turn)
+                except InvalidOperation:
+                    if not await self._end_dead(turn.app_id, turn.conversation_id):
+                        raise
+                    record_id = await self._open_one(turn)
             except (StoreAway, asyncio.CancelledError):
                 self._lose([(turn, opened)])
                 raise
             if not opened.done():
                 opened.set_result(record_id)
+
+    async def _open_one(self, turn: NewTurn) -> int:
+        async with self._database.connection() as conn:
+            return await conversations.open_turn(conn, turn)
 
     def _lose(self, wanted: "_Asked[NewTurn]") -> None:
         self._lost.update((turn.stream_id, turn) for turn, _ in wanted)
@@ -130,7 +146,7 @@ class Turns:
         asked = list(group.turns.values())
         try:
             async with self._database.connection() as conn:
-                still_open = await conversations.close_turns(conn, [turn for turn, _ in asked])
+                statuses = await conversations.close_turns(conn, [turn for turn, _ in asked])
         except StoreAway:
             raise
         except StoreError:
@@ -139,14 +155,14 @@ class Turns:
             return
         for turn, closed in asked:
             if not closed.done():
-                closed.set_result(turn.stream_id in still_open)
+                closed.set_result(statuses.get(turn.stream_id))
 
     async def _close_alone(self, group: "_Group[ClosedTurn]") -> None:
         for turn, closed in group.turns.values():
             async with self._database.connection() as conn:
-                was_open = await conversations.close_turn(conn, turn)
+                status = await conversations.close_turn(conn, turn)
             if not closed.done():
-                closed.set_result(was_open)
+                closed.set_result(status)
 
 
 @asynccontextmanager

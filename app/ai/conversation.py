@@ -48,13 +48,15 @@ async def converse(call: Call) -> web.StreamResponse | Going:
     value, reader = await read_parameters(call)
     params = ConverseParams.of(value)
     await check_user(call)
-    plan = await _plan(call, params)
+    running = await _turn_runs(call, params.conversation_id)
+    plan = _plan(call, params)
     opened = await open_actor(
         call,
         partial(play_turn, plan=plan),
         kind="conversation",
         conversation_id=plan.conversation_id,
         asked=asked_under_key(call, params),
+        seen_running=running,
     )
     if isinstance(opened, Found):
         return await serve_again(call, opened, pump=discard(reader))
@@ -62,12 +64,21 @@ async def converse(call: Call) -> web.StreamResponse | Going:
     return serve(call, opened, pump=pump(reader, opened, call.app_limits))
 
 
-async def _plan(call: Call, params: ConverseParams) -> TurnPlan:
-    if given := params.conversation_id:
+async def _turn_runs(call: Call, given: str | None) -> bool:
+    """Whether the conversation, if one is given, has a turn under way; `ItemNotFound` if it is not the caller's."""
+    if not given:
+        return False
+    running = None
+    if is_id(given):
         async with call.services.database.connection() as conn:
-            known = is_id(given) and await conversations.exists(conn, call.app_id, call.caller.user, given)
-        if not known:
-            raise ItemNotFound("conversation_id names no conversation of this user")
+            running = await conversations.is_running(conn, call.app_id, call.caller.user, given)
+    if running is None:
+        raise ItemNotFound("conversation_id names no conversation of this user")
+    return running
+
+
+def _plan(call: Call, params: ConverseParams) -> TurnPlan:
+    given = params.conversation_id
     strategies = call.services.strategies.conversations(call.app_id, params.strategies)
     if params.type == "audio":
         _check_some_hears(strategies)

@@ -5,6 +5,7 @@ from pydantic import Field
 
 from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
+from app.ai.streams import longest_stream_s
 from app.endpoint import Call, json_response
 from storage import conversations
 from storage.admission import Place
@@ -52,6 +53,8 @@ async def delete_conversation(call: Call) -> web.Response:
     if is_id(conversation_id):
         if await call.services.places.turn_is_taken(call.app_id, call.caller.user, conversation_id):
             raise InvalidOperation("a turn of this conversation is running")
+        longest_s = longest_stream_s(call.app_limits)
+        await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
         async with call.services.database.connection() as conn:
             keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
         if keys is not None:

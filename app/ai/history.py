@@ -79,19 +79,9 @@ async def history(call: Call, query: HistoryQuery) -> History:
     if query.newest == 0 or query.newest < -1:
         raise InvalidParameter("from must be -1 or at least 1")
     newest, size = (query.newest, query.size) if query.record_id is None else (query.record_id, 1)
+    conversation = await _conversation(call, query.conversation_id)
+    last = conversation.last_record_id if newest == -1 else min(newest, _LAST_ID)
     async with call.services.database.connection() as conn:
-        conversation = (
-            await conversations.find(conn, call.app_id, call.caller.user, query.conversation_id)
-            if is_id(query.conversation_id)
-            else None
-        )
-        if conversation is None:
-            raise ItemNotFound("conversation_id names no conversation of this user")
-        if conversation.running and await conversations.end_dead_turn(
-            conn, call.services.heartbeat, call.app_id, query.conversation_id
-        ):
-            conversation = replace(conversation, running=False)
-        last = conversation.last_record_id if newest == -1 else min(newest, _LAST_ID)
         records = await conversations.page(conn, call.app_id, query.conversation_id, newest=last, size=size)
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
         raise ItemNotFound("record_id names no record of this conversation")
@@ -103,6 +93,21 @@ async def history(call: Call, query: HistoryQuery) -> History:
             conversation_records=[_record(query.conversation_id, record, url) for record in records],
         ),
     )
+
+
+async def _conversation(call: Call, conversation_id: str) -> Conversation:
+    """The caller's conversation; a turn that a dead process left is over."""
+    services, found = call.services, None
+    if is_id(conversation_id):
+        async with services.database.connection() as conn:
+            found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
+    if found is None:
+        raise ItemNotFound("conversation_id names no conversation of this user")
+    if found.running and await conversations.end_dead_turn(
+        services.database, services.heartbeat, call.app_id, conversation_id
+    ):
+        return replace(found, running=False)
+    return found
 
 
 def conversation_view(conversation: Conversation) -> ConversationView:

@@ -18,8 +18,8 @@ from actors.spiller import Spiller
 from app.answering import add_headers
 from app.endpoint import KNOWN, Call, json_response
 from app.services import Services
-from storage import conversations
 from storage.admission import Asked, Found, Place
+from storage.kinds.limits import Limits
 from storage.spilled import SpilledLog
 from streams.log import EventLog, Followable, Gone
 from streams.sse import EventStream
@@ -42,15 +42,17 @@ async def open_actor(
     conversation_id: str | None = None,
     asked: Asked | None = None,
     readable: bool = True,
+    seen_running: bool = False,
 ) -> Actor | Found:
     """Admit a stream and run it; where the same was asked for before, the stream that answers it.
 
-    `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place.
+    `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place. `seen_running`: the conversation
+    had a running turn just now; if Valkey admits another one all the same, the row of that turn decides.
     """
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
     place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
-    longest_s = limits.stream_s + _MARGIN_S
+    longest_s = longest_stream_s(limits)
     readable_s = limits.readable_s if readable else 0
     known = call.request[KNOWN]
     taking = services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
@@ -80,7 +82,7 @@ async def open_actor(
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if found := await _taken(taking, services, place, longest_s=longest_s):
+        if found := await _taken(taking, services, place, longest_s=longest_s, seen_running=seen_running):
             return found
         services.supervisor.check_owner(
             owner,
@@ -127,18 +129,30 @@ class _Held:
         return Spiller(self._ctx.log, spilled)
 
 
+def longest_stream_s(limits: Limits) -> float:
+    """No stream under these limits holds its turn for longer."""
+    return limits.stream_s + _MARGIN_S
+
+
 async def _taken(
-    taking: Coroutine[Any, Any, Found | None], services: Services, place: Place, *, longest_s: float
+    taking: Coroutine[Any, Any, Found | None],
+    services: Services,
+    place: Place,
+    *,
+    longest_s: float,
+    seen_running: bool,
 ) -> Found | None:
-    """Have the place that is asked for. While Valkey is away the row of a running turn guards it."""
+    """Have the place that is asked for.
+
+    The row of a running turn guards it while Valkey is away, and after Valkey has lost the key of that turn.
+    """
     try:
-        return await taking
+        found = await taking
     except StoreError:
-        if place.conversation_id is not None:
-            async with services.database.connection() as conn:
-                if await conversations.turn_runs(conn, place.app_id, place.conversation_id, longest_s=longest_s):
-                    raise conversations.turn_under_way() from None
-        return None
+        found, seen_running = None, True
+    if found is None and seen_running and place.conversation_id is not None:
+        await services.turns.check_free(place.app_id, place.conversation_id, longest_s=longest_s)
+    return found
 
 
 def asked_under_key(call: Call, parameters: Model) -> Asked | None:
@@ -201,7 +215,7 @@ async def serve_again(
         finally:
             actor.tell(Detach())
     limits = call.app_limits
-    keep_s = limits.stream_s + _MARGIN_S + limits.readable_s
+    keep_s = longest_stream_s(limits) + limits.readable_s
     async with call.services.relay.attached(owner, found, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
         return await _send_behind(call, found, remote, after, span=remote.span, pump=pump)
 

@@ -1,20 +1,21 @@
 """What a dead process holds is void; nobody is called dead too early."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
 
 import pytest
 
-from storage.admission import Place, Places
+from storage.admission import Asked, Found, Place, Places, open_places
 from storage.heartbeats import Heartbeat
+from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
-from streams.tasks import background
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 from streams.wire.ids import new_id
 from tests.servers import Stores
 
 VOID_AFTER_S = 2.0
 """Less than in service, as the Valkey of a test has not run for long."""
+AGED = "update processes set seen_at = now() - make_interval(secs => $2) where process = $1"
 
 
 @pytest.fixture
@@ -25,45 +26,65 @@ async def valkey(stores: Stores):
         yield opened
 
 
-def beating(valkey: Valkey, process: str, **streams: int) -> Heartbeat:
-    return Heartbeat(valkey, process, lambda: streams, void_after_s=VOID_AFTER_S)
+@pytest.fixture
+async def database(database_url: str):
+    async with open_database(database_url) as opened:
+        yield opened
 
 
-async def silent_for(valkey: Valkey, process: str, seconds: float) -> None:
-    """Let the last sign of life of `process` lie back."""
+Beating = Callable[..., Heartbeat]
+
+
+@pytest.fixture
+def beating(valkey: Valkey, database: Database) -> Beating:
+    def make(valkey: Valkey, process: str, **streams: int) -> Heartbeat:
+        return Heartbeat(valkey, database, process, lambda: streams, void_after_s=VOID_AFTER_S)
+
+    return make
+
+
+async def silent_for(valkey: Valkey, process: str, seconds: float, *, database: Database | None = None) -> None:
+    """Let the last sign of life of `process` lie back, in PostgreSQL too where `database` is given."""
     now, _ = await valkey.client.time()
     await valkey.client.zadd(valkey.key("processes", "seen"), {process: (now - seconds) * 1000})
+    if database is not None:
+        async with database.connection() as conn:
+            await conn.execute(AGED, process, seconds)
 
 
 async def take(places: Places, place: Place, *, limit: int = 4) -> None:
     assert await places.take(place, limit=limit, lifetime_s=600) is None
 
 
-async def test_turn_of_a_dead_process_is_free(valkey: Valkey) -> None:
+async def test_turn_of_a_dead_process_is_free(valkey: Valkey, database: Database, beating: Beating) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
     await dying.beat()
     conversation_id = new_id()
     await take(Places(valkey, dying), Place("app", "user", new_id(), conversation_id))
     place = Place("app", "user", new_id(), conversation_id)
-    await silent_for(valkey, "dying", VOID_AFTER_S - 1.5)
+    await silent_for(valkey, "dying", VOID_AFTER_S - 1.5, database=database)
     with pytest.raises(InvalidOperation):
         await take(Places(valkey, living), place)
-    await silent_for(valkey, "dying", VOID_AFTER_S)
+    await silent_for(valkey, "dying", VOID_AFTER_S, database=database)
     await take(Places(valkey, living), place)
 
 
-async def test_streams_of_a_dead_process_count_no_more(valkey: Valkey) -> None:
+async def test_streams_of_a_dead_process_count_no_more(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
     for _ in range(2):
         await take(Places(valkey, dying), Place("app", "user", new_id()), limit=2)
     await silent_for(valkey, "dying", 0.5)
     with pytest.raises(RateLimited):
         await take(Places(valkey, living), Place("app", "user", new_id()), limit=2)
-    await silent_for(valkey, "dying", VOID_AFTER_S)
+    await silent_for(valkey, "dying", VOID_AFTER_S, database=database)
     await take(Places(valkey, living), Place("app", "user", new_id()), limit=2)
 
 
-async def test_process_that_said_goodbye_is_dead_at_once(valkey: Valkey) -> None:
+async def test_process_that_said_goodbye_is_dead_at_once(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
     leaving, living = beating(valkey, "leaving"), beating(valkey, "living")
     await leaving.beat()
     assert await living.dead(["leaving"]) == frozenset()
@@ -71,20 +92,99 @@ async def test_process_that_said_goodbye_is_dead_at_once(valkey: Valkey) -> None
     assert await living.dead(["leaving", "living", ""]) == {"leaving"}
 
 
-async def test_nobody_is_dead_while_a_beat_of_ours_failed_lately(valkey: Valkey) -> None:
+async def test_nobody_is_dead_while_a_beat_of_ours_failed_lately(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
     async with open_valkey("redis://127.0.0.1:1", prefix="x:") as away:
         cut_off = beating(away, "cut off")
         with pytest.raises(StoreError):
             await cut_off.dead(["never heard of"])
-        async with background(cut_off.run()), asyncio.timeout(5):
-            while True:
-                with suppress(StoreError):
-                    assert await cut_off.dead(["never heard of"]) == frozenset()
-                    return
+        assert not await cut_off.try_beat()
+        assert await cut_off.dead(["never heard of"]) == frozenset()
+
+
+async def test_process_that_valkey_forgot_is_alive_while_postgresql_has_heard_of_it(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
+    other, observer = beating(valkey, "other"), beating(valkey, "observer")
+    await other.beat()
+    await valkey.client.delete(valkey.key("processes", "seen"), valkey.key("processes", "told"))
+    assert await observer.dead(["other"]) == frozenset()
+    await silent_for(valkey, "other", 3600)
+    assert await observer.dead(["other"]) == frozenset()
+    await silent_for(valkey, "other", VOID_AFTER_S, database=database)
+    assert await observer.dead(["other"]) == {"other"}
+
+
+async def test_process_is_alive_while_valkey_alone_has_heard_of_it(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
+    other, observer = beating(valkey, "other"), beating(valkey, "observer")
+    await other.beat()
+    async with database.connection() as conn:
+        await conn.execute(AGED, "other", 3600)
+    assert await observer.dead(["other"]) == frozenset()
+
+
+async def test_nobody_is_dead_while_postgresql_is_away(valkey: Valkey, database_url: str) -> None:
+    async with open_database(database_url) as lost:
+        observer = Heartbeat(valkey, lost, "observer", dict, void_after_s=VOID_AFTER_S)
+        assert await observer.dead(["never heard of"]) == {"never heard of"}
+    assert await observer.dead(["never heard of"]) == frozenset()
+
+
+async def test_rows_of_processes_that_nobody_has_heard_of_for_an_hour_are_deleted(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
+    for process in ("long ago", "lately"):
+        await beating(valkey, process).beat()
+    async with database.connection() as conn:
+        await conn.execute(AGED, "long ago", 3601)
+        await beating(valkey, "here").beat()
+        assert [row[0] for row in await conn.fetch("select process from processes order by process")] == [
+            "here",
+            "lately",
+        ]
+
+
+async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
+    heartbeat = beating(valkey, "process")
+    kept = Place("app", "user", new_id(), new_id(), Asked("key", "fingerprint"))
+    over = Place("app", "user", new_id(), new_id())
+    async with open_places(valkey, heartbeat) as places:
+        await heartbeat.beat()
+        for place in (kept, over):
+            await take(places, place)
+        await places.give_back(over, readable_s=0)
+        names = [name async for name in valkey.client.scan_iter(f"{valkey.key('').partition('{')[0]}*")]
+        before = {name: await valkey.client.pttl(name) for name in names if b"processes" not in name}
+        assert len(before) == 4
+        await valkey.client.delete(*names)
+        await heartbeat.beat()
+        async with asyncio.timeout(5):
+            while not await places.turn_is_taken("app", "user", kept.conversation_id or ""):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+            while not await valkey.client.exists(*[name for name in before if b"asked" in name]):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        for name, ttl_ms in before.items():
+            assert ttl_ms - 5_000 < await valkey.client.pttl(name) <= ttl_ms + 100, name
+        assert await places.find("app", "user", kept.stream_id) == Found(
+            kept.stream_id, "process", kept.conversation_id
+        )
+        again = kept._replace(stream_id=new_id())
+        found = await places.take(again, limit=4, lifetime_s=600)
+        assert found is not None
+        assert found.stream_id == kept.stream_id
+        assert not await places.turn_is_taken("app", "user", over.conversation_id or "")
+        with pytest.raises(RateLimited):
+            await take(places, Place("app", "user", new_id()), limit=1)
 
 
-async def test_streams_elsewhere_are_the_sum_of_what_others_tell(valkey: Valkey) -> None:
+async def test_streams_elsewhere_are_the_sum_of_what_others_tell(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
     one, two, three = beating(valkey, "one", app=3), beating(valkey, "two", app=4, b=1), beating(valkey, "three")
     for heartbeat in (one, two, three):
         await heartbeat.beat()

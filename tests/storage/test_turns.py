@@ -127,7 +127,7 @@ async def test_those_of_one_moment_are_written_together(services: Services, turn
     asked = [new_turn() for _ in range(MANY)]
     assert await opened(turns, asked) == [1] * MANY
     assert await transactions(services) == 1
-    assert await closed(turns, [end_of(turn) for turn in asked]) == [True] * MANY
+    assert await closed(turns, [end_of(turn) for turn in asked]) == ["complete"] * MANY
     assert await transactions(services) == 1
     assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
     assert await value(services, "select count(*) from attempts") == MANY
@@ -144,7 +144,7 @@ async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(services
     theirs, running = new_turn(uid="somebody else"), new_turn(process="lives")
     await opened(turns, [theirs, running])
     assert await turns.close(end_of(theirs))
-    await Heartbeat(services.valkey, "lives", dict).beat()
+    await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     good = [new_turn() for _ in range(MANY)]
     *firsts, stolen, second = await opened(
         turns, [*good, new_turn(theirs.conversation_id), new_turn(running.conversation_id)]
@@ -164,7 +164,7 @@ async def test_what_the_database_does_not_take_fails_alone(services: Services, t
     assert isinstance(bad, StoreError)
     assert not isinstance(bad, StoreAway)
     *ends, bad = await closed(turns, [*map(end_of, good[1:]), end_of(good[0], words="\0")])
-    assert ends == [True] * (MANY - 1)
+    assert ends == ["complete"] * (MANY - 1)
     assert isinstance(bad, StoreError)
     assert await told(services, good[0]) == (1, 1, 0, ["running"])
     assert await value(services, "select count(*) from attempts") == MANY - 1
@@ -174,7 +174,7 @@ async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, tu
     left = [new_turn(process="dead") for _ in range(3)]
     long_ago = new_turn(process="lives")
     await opened(turns, [*left, long_ago])
-    await Heartbeat(services.valkey, "lives", dict).beat()
+    await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     services.heartbeat._void_after_s = 0
     await asyncio.sleep(0.01)
     asked = [new_turn(turn.conversation_id) for turn in left] + [
@@ -200,9 +200,9 @@ async def test_an_end_that_is_sent_again_is_written_once(services: Services, tur
     ends = [end_of(turn) for turn in asked]
     twice = await closed(turns, [*ends, *ends])
     assert [{first, second} for first, second in zip(twice[:MANY], twice[MANY:], strict=True)] == [
-        {True, False}
+        {"complete", None}
     ] * MANY
-    assert await closed(turns, ends) == [False] * MANY
+    assert await closed(turns, ends) == [None] * MANY
     assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
     assert await value(services, "select sum(jsonb_array_length(content)) from conversation_records") == 2 * MANY
     assert await value(services, "select count(*) from attempts") == MANY
@@ -250,7 +250,7 @@ async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_othe
     assert len(set(map(id, lost))) == 5
     assert [await told(services, turn) for turn in asked] == [(1, 1, 0, ["running"])] * 5
     assert await value(services, "select count(*) from attempts") == 1
-    assert await closed(turns, [end_of(turn) for turn in asked]) == [True] * 5
+    assert await closed(turns, [end_of(turn) for turn in asked]) == ["complete"] * 5
 
 
 async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> None:
@@ -284,7 +284,7 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
     services: Services, database_url: str, who: str
 ) -> None:
     name = new_id()
-    await Heartbeat(services.valkey, "lives", dict).beat()
+    await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     async with (
         open_database(f"{database_url}&application_name={name}", acquire_timeout_s=0.5) as database,
         open_turns(database, services.heartbeat, within_s=0.3) as turns,
@@ -316,7 +316,7 @@ async def test_what_was_asked_for_when_the_block_ends_is_written(services: Servi
     async with open_turns(services.database, services.heartbeat) as turns:
         await opened(turns, asked)
         closing = [turns.close(end_of(turn)) for turn in asked]
-    assert [future.result() for future in closing] == [True] * MANY
+    assert [future.result() for future in closing] == ["complete"] * MANY
     with pytest.raises(StoreAway):
         await turns.open(new_turn())
 

@@ -15,7 +15,7 @@ from tests.servers import Server
 async def left_running(talk: Talk, server: Server) -> str:
     """A conversation whose one turn was running in a process when that was killed."""
     services, conversation_id = server.services, new_id()
-    gone = Heartbeat(services.valkey, "gone", dict)
+    gone = Heartbeat(services.valkey, services.database, "gone", dict)
     place = Place("default", talk.uid, new_id(), conversation_id)
     assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=600) is None
     message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello?", "source": {}}]}
@@ -38,7 +38,8 @@ async def seen(server: Server, *, alive: bool) -> None:
     heartbeat = server.services.heartbeat
     heartbeat._void_after_s = 0.5
     if alive:
-        await Heartbeat(server.services.valkey, "gone", dict, void_after_s=60).beat()
+        services = server.services
+        await Heartbeat(services.valkey, services.database, "gone", dict, void_after_s=60).beat()
 
 
 async def test_turn_that_a_dead_process_left_is_over_for_who_reads_it(talk: Talk, server: Server) -> None:

@@ -241,7 +241,7 @@ async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_
 
 async def test_stream_whose_process_is_gone_ends_with_an_error_without_an_id(talk: Talk, server: Server) -> None:
     services = server.services
-    gone = Heartbeat(services.valkey, "gone", dict)
+    gone = Heartbeat(services.valkey, services.database, "gone", dict)
     place = Place("default", talk.uid, new_id(), new_id())
     assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=60) is None
     async with asyncio.timeout(4), resume(talk, place.stream_id, 7) as answer:

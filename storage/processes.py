@@ -1,0 +1,31 @@
+"""Server processes that run, as PostgreSQL knows them: so that a flushed Valkey does not make them look dead."""
+
+from collections.abc import Collection
+
+from storage.postgres import Connection
+
+_SEEN = """
+with forgotten as (delete from processes where seen_at < now() - make_interval(secs => $2) and process <> $1)
+insert into processes (process) values ($1) on conflict (process) do update set seen_at = now()
+"""
+
+
+async def seen(conn: Connection, process: str, *, forget_after_s: float) -> None:
+    """Record that `process` runs, and delete rows that nobody has updated for `forget_after_s`."""
+    await conn.execute(_SEEN, process, forget_after_s)
+
+
+async def gone(conn: Connection, process: str) -> None:
+    """Record that `process` has ended."""
+    await conn.execute("delete from processes where process = $1", process)
+
+
+_ALIVE = """
+select process from processes where process = any($1) and seen_at > now() - make_interval(secs => $2)
+"""
+
+
+async def alive(conn: Connection, processes: Collection[str], *, void_after_s: float) -> frozenset[str]:
+    """Those of `processes` that were seen within the last `void_after_s`."""
+    rows = await conn.fetch(_ALIVE, list(processes), void_after_s)
+    return frozenset(process for (process,) in rows)
