@@ -3,14 +3,20 @@
 import asyncio
 from math import inf
 
+_STALLED_S = 0.25
+_LOOK_AGAIN_S = 0.5
+
 
 class Patience:
     """`begin`, wait, `done`. A wait that lasts over its limit is cancelled, and `over` tells that it was so.
 
     A wait that ended leaves its timer behind, which finds that nothing is due or puts itself off.
+
+    A timer that fires late shows that the loop stood still: the process was stopped, or starved. What arrived
+    meanwhile may not have been read yet, so that wait is checked once more before it is cancelled.
     """
 
-    __slots__ = ("_before", "_cut", "_limit_s", "_loop", "_task", "_timer", "_timer_at", "since")
+    __slots__ = ("_before", "_cut", "_excused", "_limit_s", "_loop", "_task", "_timer", "_timer_at", "since")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.since = 0.0
@@ -23,6 +29,8 @@ class Patience:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = inf
         self._cut = False
+        self._excused = -inf
+        """The `since` of the wait that was given more time because the loop stood still."""
 
     def begin(self, limit_s: float | None) -> None:
         """The running task waits; without a limit until `limit` sets one."""
@@ -65,12 +73,17 @@ class Patience:
         self._timer, self._timer_at = self._loop.call_at(at, self._check), at
 
     def _check(self) -> None:
+        late_s = self._loop.time() - self._timer_at
         self._timer, self._timer_at = None, inf
         if self._limit_s is None or self._task is None:
             return
         due = self.since + self._limit_s
         if self._loop.time() + 0.001 < due:
             self._set_timer(due)
+            return
+        if late_s > _STALLED_S and self._excused != self.since:
+            self._excused = self.since
+            self._set_timer(self._loop.time() + _LOOK_AGAIN_S)
             return
         self._cut = True
         self._task.cancel()

@@ -1,6 +1,8 @@
 """How long a strategy may be silent: before its first output, between two, while the input goes on."""
 
 import asyncio
+import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -48,6 +50,38 @@ async def test_end_of_the_first_output_time_does_not_bound_the_whole(stage: Stag
     attempt = stage.attempt("a", "1", a_moment, "2", a_moment, "3", first_output_s=0.03)
 
     assert await heard([attempt]) == ("a", ["1", "2", "3"])
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first output", "later output"])
+async def test_output_that_arrived_while_the_loop_stood_still_is_not_too_late(stage: Stage, first: bool) -> None:
+    loop = asyncio.get_running_loop()
+    vendor, line = socket.socketpair()
+    with vendor, line:
+        line.setblocking(False)
+
+        async def hears() -> None:
+            loop.call_soon(stand_still)
+            await loop.sock_recv(line, 1)
+
+        def stand_still() -> None:
+            vendor.send(b"2")
+            time.sleep(1)  # noqa: TID251 - as if the process were stopped
+
+        before = [] if first else ["1"]
+        attempt = stage.attempt("a", *before, hears, "2", first_output_s=0.5, between_s=0.5)
+        assert await heard([attempt]) == ("a", [*before, "2"])
+
+
+async def test_vendor_that_was_silent_while_the_loop_stood_still_is_given_up(stage: Stage) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def hears_nothing() -> None:
+        loop.call_soon(time.sleep, 1)  # noqa: TID251 - as if the process were stopped
+        await for_ever()
+
+    with pytest.raises(TimedOut, match=r"acme was silent for 0.5 s$"):
+        await heard([stage.attempt("a", "1", hears_nothing, between_s=0.5)])
+    assert stage.story == ["a opened", "a closed"]
 
 
 class Input:

@@ -1,0 +1,218 @@
+"""A process that Valkey forgot, or that was paused: its turns are its own until both stores have not heard of it."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psutil
+import pytest
+from aiohttp import ClientSession
+
+from app.services import Services
+from app.settings import Settings
+from tests.app.ai.conftest import Talk, strategy, talk, vendor
+from tests.deploy.callers import until
+from tests.deploy.test_processes import serving
+from tests.servers import Server, listening_socket
+from tests.sse_client import SeenEvent, events, named
+from tests.vendor import Vendor
+
+__all__ = ["strategy", "talk", "vendor"]
+
+
+@dataclass
+class Other:
+    """Another process of the deployment, and what its only stream has said."""
+
+    talk: Talk
+    process: psutil.Process
+    seen: list[SeenEvent]
+
+    async def say(self, tasks: asyncio.TaskGroup, name: str) -> asyncio.Task[None]:
+        """Begin a turn there. Returns once the user hears the answer; the task reads on to the end."""
+        response = await self.talk.say("story", name)
+        assert response.status == 200
+        self.talk.remember(response)
+
+        async def read() -> None:
+            async with response:
+                async for event in events(response):
+                    self.seen.append(event)
+
+        reading = tasks.create_task(read())
+        await until(lambda: "assistant_output_chunk" in [event.name for event in self.seen])
+        return reading
+
+    @property
+    def text(self) -> str:
+        return "".join(chunk["text"] for chunk in named(self.seen, "assistant_output_chunk"))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+
+@asynccontextmanager
+async def another_process(settings: Settings, here: Talk) -> AsyncIterator[Other]:
+    with listening_socket() as held:
+        port = held.getsockname()[1]
+    at = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
+    async with serving(at, PARLEY_PROCESSES="1") as command, ClientSession() as http:
+        await command.event("server.listening")
+        server = Server(at.public_url, here.server.services, http)
+        yield Other(Talk(server, here.uid, here.token), psutil.Process(command.process.pid), [])
+
+
+async def flush(services: Services) -> None:
+    """What FLUSHALL does to the keys of this deployment."""
+    prefix = services.settings.redis_prefix
+    names = [name async for name in services.valkey.client.scan_iter(f"{prefix}*")]
+    await services.valkey.client.delete(*names)
+
+
+async def silence(services: Services) -> None:
+    """Let all processes have been heard of for the last time a minute ago, in both stores."""
+    key = services.valkey.key("processes", "seen")
+    now, _ = await services.valkey.client.time()
+    for process in await services.valkey.client.zrange(key, 0, -1):
+        await services.valkey.client.zadd(key, {process: (now - 60) * 1000})
+    async with services.database.connection() as conn:
+        await conn.execute("update processes set seen_at = now() - interval '1 minute'")
+    services.heartbeat._void_after_s = 0.5  # the Valkey of a test has not run for long
+
+
+async def rows(services: Services, conversation_id: str) -> list[tuple[str, str]]:
+    """The status of each record, and what its answer says."""
+    async with services.database.connection() as conn:
+        found = await conn.fetch(
+            "select status, coalesce(content -> 1 -> 'content' -> 0 ->> 'text', '') from conversation_records"
+            " where conversation_id = $1 order by record_id",
+            conversation_id,
+        )
+    return [tuple(row) for row in found]
+
+
+async def test_turn_goes_on_after_valkey_lost_its_keys_and_no_other_takes_it(
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Fine")
+    async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
+        reading = await other.say(tasks, "slow")
+        talk.conversation_id = other.talk.conversation_id
+        await flush(server.services)
+        async with talk.say("and then?", "quick") as refused:
+            assert refused.status == 409
+            assert (await refused.json())["error"]["error_type"] == "invalid_operation"
+        async with talk.delete(f"/bp/ai/conversation/{talk.conversation_id}") as refused:
+            assert refused.status == 409
+        assert (await talk.history())["conversation"]["status"] == "running"
+        vendor.release.set()
+        await reading
+        assert other.seen[-1].name == "end"
+        assert other.seen[-1].content["record_id"] == 1
+        assert await rows(server.services, talk.conversation_id) == [("complete", "Once upon a time")]
+        assert (await talk.turn("and then?", "quick"))[-1].content["record_id"] == 2
+
+
+async def test_turn_that_was_taken_over_ends_with_an_error_and_its_words_are_kept(
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Fine")
+    async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
+        reading = await other.say(tasks, "slow")
+        talk.conversation_id = other.talk.conversation_id
+        await until(lambda: other.text == "Once upon a time")
+        with other.paused():
+            await silence(server.services)
+            taken = await talk.turn("are you there?", "quick")
+            assert (taken[-1].name, taken[-1].content["record_id"]) == ("end", 2)
+        vendor.release.set()
+        await reading
+        assert other.seen[-1].name == "error"
+        error = other.seen[-1].content["error"]
+        assert error["error_type"] == "invalid_operation"
+        assert "kept" in error["message"]
+        assert (error["extra"]["retryable"], error["extra"]["record_id"]) == (True, 1)
+    assert await rows(server.services, talk.conversation_id) == [
+        ("incomplete", "Once upon a time"),
+        ("complete", "Fine"),
+    ]
+    conversation = (await talk.history())["conversation"]
+    assert (conversation["status"], conversation["record_token"]) == ("normal", (7 + 4) + (7 + 1))
+
+
+@pytest.mark.soak
+async def test_answer_that_came_while_the_process_was_paused_is_not_called_late(
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
+) -> None:
+    """Several times, as chance decides which of the events of the pause the loop sees first."""
+    await strategy("slow", "slow:Once upon a time", waits={"between_s": 1})
+    async with another_process(settings, talk) as other:
+        for number in range(1, 9):
+            vendor.release.clear()
+            other.seen.clear()
+            async with asyncio.TaskGroup() as tasks:
+                reading = await other.say(tasks, "slow")
+                with other.paused():
+                    vendor.release.set()
+                    await asyncio.sleep(2)  # longer than the vendor may be silent
+                await reading
+            assert other.seen[-1].name == "end", other.seen[-1]
+            assert other.seen[-1].content["record_id"] == number
+        kept = await rows(server.services, other.talk.conversation_id)
+        assert kept == [("complete", "Once upon a time")] * 8
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("paused_s", [27, 35])
+@pytest.mark.parametrize("asked", [True, False], ids=["another turn is asked for", "nobody asks"])
+async def test_stream_of_a_process_that_was_paused_says_what_its_record_holds(
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, paused_s: int, asked: bool
+) -> None:
+    """With the times of service. A pause of 27 s can be 30 s without a heartbeat; the turn may be taken over then."""
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Fine")
+    async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
+        await until_void_counts(server.services)
+        reading = await other.say(tasks, "slow")
+        talk.conversation_id = other.talk.conversation_id
+        await until(lambda: other.text == "Once upon a time")
+        statuses = set()
+        with other.paused():
+            vendor.release.set()
+            until_s = time.monotonic() + paused_s
+            while time.monotonic() < until_s:
+                if asked and 200 not in statuses:
+                    async with talk.say("are you there?", "quick") as answer:
+                        statuses.add(answer.status)
+                        await answer.read()
+                await asyncio.sleep(0.25)
+        await reading
+    kept = await rows(server.services, talk.conversation_id)
+    if 200 in statuses:
+        assert other.seen[-1].name == "error"
+        assert other.seen[-1].content["error"]["error_type"] == "invalid_operation"
+        assert kept == [("incomplete", "Once upon a time"), ("complete", "Fine")]
+    else:
+        assert other.seen[-1].name == "end"
+        assert kept == [("complete", "Once upon a time")]
+    if asked:
+        assert 409 in statuses
+    assert (200 in statuses) or not asked or paused_s < 30
+
+
+async def until_void_counts(services: Services) -> None:
+    """Wait until Valkey has run for long enough to call anybody dead."""
+    async with asyncio.timeout(60):
+        while (await services.valkey.client.info("server"))["uptime_in_seconds"] < 31:  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
