@@ -1,4 +1,4 @@
-"""A process that Valkey forgot, or that was paused: its turns are its own until both stores have not heard of it."""
+"""A process that Valkey forgot, or that was paused: its turns are its own while one of the stores has heard of it."""
 
 import asyncio
 import signal
@@ -177,9 +177,9 @@ async def test_answer_that_came_while_the_process_was_paused_is_not_called_late(
 @pytest.mark.parametrize("paused_s", [27, 35])
 @pytest.mark.parametrize("asked", [True, False], ids=["another turn is asked for", "nobody asks"])
 async def test_stream_of_a_process_that_was_paused_says_what_its_record_holds(
-    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, paused_s: int, asked: bool
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, *, paused_s: int, asked: bool
 ) -> None:
-    """With the times of service. A pause of 27 s can be 30 s without a heartbeat; the turn may be taken over then."""
+    """With the times of service. A pause of 27 s can be 30 s without a heartbeat, so that the turn may be taken."""
     await strategy("slow", "slow:Once upon a time")
     await strategy("quick", "say:Fine")
     async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:

@@ -1,0 +1,28 @@
+"""What a stream ends with, by how it wanted its record to end and what the record says."""
+
+from typing import get_args
+
+import pytest
+
+from actors.records import lost_turn
+from storage.conversations import RecordStatus
+
+STATUSES = get_args(RecordStatus)
+ERROR_OF = {None: "item_not_found", "running": "invalid_operation", "incomplete": "invalid_operation"}
+KEPT = {None: False, "running": False, "failed": False, "incomplete": True}
+
+
+@pytest.mark.parametrize("asked", [status for status in STATUSES if status != "running"])
+@pytest.mark.parametrize("found", [None, *STATUSES])
+def test_only_a_record_that_holds_the_answer_lets_its_stream_say_end(
+    asked: RecordStatus, found: RecordStatus | None
+) -> None:
+    error = lost_turn(asked, found)
+    if asked in {"incomplete", "failed"}:
+        assert error is None, "the stream has an error of its own"
+    elif found in {"complete", "interrupted"}:
+        assert error is None
+    else:
+        assert error is not None
+        assert error.error_type == ERROR_OF.get(found, "invalid_operation")
+        assert ("is not kept" in str(error)) is not KEPT[found]
