@@ -1,4 +1,4 @@
-"""A process that Valkey forgot, or that was paused: its turns are its own while one of the stores has heard of it."""
+"""A process that Valkey forgot, or that was paused: its turns are its own while either store has heard of it."""
 
 import asyncio
 import signal
