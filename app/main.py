@@ -1,26 +1,28 @@
-"""The server process: routes on a socket, signals, drain, stop."""
+"""The server process: routes on sockets, from start to stop."""
 
-import asyncio
 import gc
-import os
 import resource
-import signal
+import socket
+from contextlib import AsyncExitStack
 
 import structlog
 from aiohttp import web
 
 from app import logs
 from app.answering import on_prepare
+from app.control import Inherited, Orders, parent_channel
+from app.drain import answer_the_last, serve_until_drained
 from app.endpoint import handler_of
+from app.listeners import METRICS, PUBLIC, Listeners
 from app.routes import ROUTES
-from app.runner import runner_of
+from app.runner import Runner, runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
+from app.sockets import listening_sockets
+from streams.tasks import background
 
 log = structlog.get_logger()
 
-_BACKLOG = 4096
-_STOP_LISTENING_AFTER_S = 1
 _LAST_WRITES_S = 5
 
 
@@ -39,51 +41,52 @@ def application(services: Services) -> web.Application:
     return app
 
 
-async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends at once."""
+async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends at once.
+
+    `inherited`: what the parent of several processes hands down. A lone process listens on sockets of its own.
+    """
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
+    sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
     async with open_services(settings) as services:
         runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S)
         await runner.setup()
-        site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
         try:
-            await site.start()
-            if settings.metrics_port is not None:
-                await web.TCPSite(runner, "127.0.0.1", settings.metrics_port).start()
-            _settle_collector()
-            log.info("server.listening", host=settings.host, port=settings.port)
-            await _signalled()
-            await _drain(services, site, stop_listening=reuse_port)
+            async with Listeners(runner, sockets) as listeners:
+                await listeners.accept_from(sockets if inherited is None else inherited.own)
+                _settle_collector()
+                log.info("server.listening", host=settings.host, port=settings.port)
+                await _serve_as_told(services, runner, listeners, inherited)
+            await answer_the_last(runner)
+            await services.supervisor.leave()
         finally:
             await runner.cleanup()
     log.info("server.stopped")
 
 
-async def _signalled() -> None:
-    stop = asyncio.Event()
-
-    def told(number: int) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told, number)
-    await stop.wait()
+def _own_sockets(settings: Settings) -> dict[str, list[socket.socket]]:
+    sockets = {PUBLIC: listening_sockets(settings.host, settings.port, variable="PORT")}
+    if settings.metrics_port is not None:
+        sockets[METRICS] = listening_sockets("127.0.0.1", settings.metrics_port, variable="PARLEY_METRICS_PORT")
+    return sockets
 
 
-async def _drain(services: Services, site: web.TCPSite, *, stop_listening: bool) -> None:
-    """Let streams end. A lone process keeps listening meanwhile; one of several leaves that to its siblings."""
-    supervisor, timeout_s = services.supervisor, services.settings.drain_timeout_s
-    supervisor.draining = True
-    log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
-    if stop_listening:
-        await asyncio.sleep(_STOP_LISTENING_AFTER_S)
-        await site.stop()
-    await supervisor.drain(timeout_s)
-    await supervisor.leave()
+async def _serve_as_told(
+    services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
+) -> None:
+    """Serve until signals or the parent end it, and all streams have ended."""
+    orders, supervisor, timeout_s = Orders(), services.supervisor, services.settings.drain_timeout_s
+    async with AsyncExitStack() as stack:
+        orders.obey_signals()
+        if inherited is None:
+            await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
+            return
+        parent = await stack.enter_async_context(parent_channel(inherited))
+        await stack.enter_async_context(background(parent.follow(listeners, orders)))
+        parent.tell("ready")
+        await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
+        parent.tell("drained")
 
 
 def _settle_collector() -> None:

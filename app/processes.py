@@ -1,9 +1,11 @@
 """Several server processes on one port: one parent that starts them, starts them again, and replaces them.
 
-The kernel shares new connections out among them (SO_REUSEPORT). SIGTERM and SIGINT are passed on, and the
-parent ends when the last child has. SIGHUP replaces the children one at a time, each once its successor is
-ready. Child number `n` has its own `/readyz` and `/metrics` on `PARLEY_METRICS_PORT` + `n`, from 0; while one
-replaces another there are more numbers than processes.
+The parent owns all listening sockets, so no connection that waits for a process is reset when that process ends. A
+slot holds the sockets of one process and outlives it: a public one, among which the kernel spreads new connections
+(SO_REUSEPORT), and one for `/metrics` and `/readyz` of that process alone.
+
+SIGHUP replaces the processes one at a time: a successor takes over the slot once it is ready, and the old process
+retires. SIGTERM and SIGINT are passed on, and the parent ends when the last child has.
 """
 
 import asyncio
@@ -11,85 +13,97 @@ import os
 import signal
 import socket
 import sys
-from asyncio.subprocess import Process
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 
 import structlog
-from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from app import logs
-from app.children import ending_with_parent
+from app.control import Child, start_child
+from app.listeners import METRICS
 from app.settings import Settings, SettingsError
-from streams.tasks import background
+from app.sockets import check_port, listening_sockets
 
 log = structlog.get_logger()
 
-_REPLACED_S = 60
+_READY_S = 60
 _SOUND_S = 10
 """A child that lived as long did not fail at its start."""
 _FIRST_DELAY_S = 0.2
 _LONGEST_DELAY_S = 5.0
-_ASK_AGAIN_S = 0.1
-
-
-def check_port(host: str, port: int) -> None:
-    """`SettingsError` when somebody listens there already, be it with SO_REUSEPORT."""
-    try:
-        bound_socket(host, port, reuse=socket.SO_REUSEADDR).close()
-    except OSError as error:
-        raise SettingsError(
-            f"parley: cannot listen on {host} port {port}: {error.strerror} (PORT chooses another)"
-        ) from None
-
-
-def bound_socket(host: str, port: int, *, reuse: int) -> socket.socket:
-    """A socket that holds the port and does not listen."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, protocol)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, reuse, 1)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound
+_LAST_PORT = 65_535
 
 
 async def supervise(settings: Settings) -> int:
     """Run `settings.processes` children until told to stop, and return the exit code."""
     logs.configure(level=settings.log_level)
-    with closing(bound_socket(settings.host, settings.port, reuse=socket.SO_REUSEPORT)):
-        return await _Parent(settings).run()
+    with _open_slots(settings) as slots:
+        return await _Parent(slots).run()
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
-    """Where one child lives, and the next one when it has died; `leaving`: no next one."""
+class _Slot:
+    """The sockets of one process, and the child that serves them."""
 
     number: int
-    metrics_port: int
-    process: Process | None = None
-    leaving: bool = False
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    public: list[socket.socket]
+    metrics: list[socket.socket]
+    child: Child | None = None
+    began: float = 0.0
+    """When `child` was started, on the loop's clock."""
+    was_ready: bool = False
+    """Whether any child was ever ready here: before that a child that ends is a fault of the deployment."""
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    vacant: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while there is no child."""
+    retired: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while no child that was replaced still runs."""
 
-    def send(self, number: int) -> None:
-        if self.process is not None and self.process.returncode is None:
-            self.process.send_signal(number)
+    def __post_init__(self) -> None:
+        self.vacant.set()
+        self.retired.set()
+
+    @property
+    def name(self) -> str:
+        return str(self.number)
+
+    @property
+    def metrics_port(self) -> int:
+        port: int = self.metrics[0].getsockname()[1]
+        return port
+
+
+@contextmanager
+def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
+    base = settings.metrics_port
+    if base is not None and base + settings.processes - 1 > _LAST_PORT:
+        raise SettingsError(
+            f"parley: PARLEY_METRICS_PORT must be at most {_LAST_PORT + 1 - settings.processes}:"
+            f" each of the {settings.processes} processes has the next port"
+        )
+    check_port(settings.host, settings.port)
+    with ExitStack() as stack:
+        slots = []
+        for number in range(settings.processes):
+            public = listening_sockets(settings.host, settings.port, variable="PORT", shared=True)
+            metrics = listening_sockets(
+                "127.0.0.1", 0 if base is None else base + number, variable="PARLEY_METRICS_PORT"
+            )
+            for each in (*public, *metrics):
+                stack.enter_context(each)
+            slots.append(_Slot(number, public, metrics))
+        yield slots
 
 
 class _Parent:
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._places: dict[int, _Place] = {}
+    def __init__(self, slots: list[_Slot]) -> None:
+        self._slots = slots
+        self._children: set[Child] = set()
+        """All that run: those that start, serve or retire."""
         self._tasks = asyncio.TaskGroup()
         self._stopping = asyncio.Event()
         self._told_to_replace = asyncio.Event()
-        self._sound = False
-        """Whether any child was ever ready: before that, the death of one is a fault that all share."""
         self._code = 0
 
     async def run(self) -> int:
@@ -97,61 +111,109 @@ class _Parent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._told_to_replace.set)
-        async with background(self._replace_when_told()), self._tasks:
-            for _ in range(self._settings.processes):
-                self._open_place()
+        async with self._tasks:
+            for slot in self._slots:
+                self._tasks.create_task(self._keep(slot))
+            self._tasks.create_task(self._replace_when_told())
         log.info("processes.stopped")
         return self._code
 
     def _stop(self, number: int) -> None:
-        self._stopping.set()
-        for place in self._places.values():
-            place.send(number)
+        """Pass the signal on. The first has each child end its streams, another ends all at once."""
+        for event in (self._stopping, self._told_to_replace, *(slot.vacant for slot in self._slots)):
+            event.set()
+        for child in self._children:
+            child.send(number)
 
-    def _open_place(self) -> _Place:
-        number = next(number for number in count() if number not in self._places)
-        base = self._settings.metrics_port
-        place = _Place(number, _free_port() if base is None else base + number)
-        self._places[number] = place
-        self._tasks.create_task(self._keep(place))
-        return place
-
-    async def _keep(self, place: _Place) -> None:
-        """One child after another, until this place is given up."""
+    async def _keep(self, slot: _Slot) -> None:
+        """Have one child after another serve the slot."""
         clock = asyncio.get_running_loop().time
         delay_s = 0.0
-        while not self._stopping.is_set() and not place.leaving:
-            began = clock()
-            code = await self._live(place)
-            if self._stopping.is_set() or place.leaving:
-                break
-            log.error("process.died", number=place.number, code=code)
-            if not self._sound:
-                self._code = 1
-                self._stop(signal.SIGTERM)
-            delay_s = 0.0 if clock() - began > _SOUND_S else min(max(_FIRST_DELAY_S, delay_s * 2), _LONGEST_DELAY_S)
+        while True:
+            await slot.vacant.wait()
             await self._pause(delay_s)
-        del self._places[place.number]
+            async with slot.changing:
+                if self._stopping.is_set():
+                    return
+                if slot.child is None:
+                    slot.began = clock()
+                    await self._fill(slot)
+            await slot.vacant.wait()
+            delay_s = (
+                0.0 if clock() - slot.began > _SOUND_S else min(max(_FIRST_DELAY_S, delay_s * 2), _LONGEST_DELAY_S)
+            )
 
-    async def _live(self, place: _Place) -> int:
-        """The whole life of a child, to its exit code."""
-        place.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app", "serve", "--one-of-several"),
-            env={**os.environ, "PARLEY_METRICS_PORT": str(place.metrics_port)},  # noqa: TID251 - handed on whole
-            start_new_session=True,  # Ctrl-C reaches it through this parent, once
-            preexec_fn=ending_with_parent(signal.SIGTERM),
-        )
-        log.info("process.started", number=place.number, pid=place.process.pid, metrics_port=place.metrics_port)
-        if self._stopping.is_set() or place.leaving:
-            place.send(signal.SIGTERM)
-        async with background(self._tell_when_ready(place)):
-            return await place.process.wait()
+    async def _fill(self, slot: _Slot) -> None:
+        child, fault = await self._started(slot)
+        if child is not None:
+            self._take_over(slot, child)
+        elif self._stopping.is_set():
+            return
+        elif slot.was_ready:
+            log.error("process.not_started", number=slot.number, reason=fault)
+        else:
+            sys.stderr.write(f"parley: {fault}\n")
+            self._code = 1
+            self._stop(signal.SIGTERM)
 
-    async def _tell_when_ready(self, place: _Place) -> None:
-        await until_ready(f"http://127.0.0.1:{place.metrics_port}")
-        self._sound = True
-        place.ready.set()
-        log.info("process.ready", number=place.number)
+    async def _started(self, slot: _Slot) -> tuple[Child | None, str]:
+        """A new child of the slot once it is ready, or none and why it is not."""
+        try:
+            child = await start_child(
+                slot.name,
+                {each.name: each.public for each in self._slots} | {METRICS: slot.metrics},
+                environment=os.environ,  # noqa: TID251 - handed on whole
+            )
+        except OSError as error:
+            return None, f"cannot start a process: {error.strerror}"
+        log.info("process.started", number=slot.number, pid=child.process.pid, metrics_port=slot.metrics_port)
+        self._children.add(child)
+        self._tasks.create_task(self._follow(slot, child))
+        if self._stopping.is_set():
+            child.send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_READY_S):
+                await child.changed.wait()
+        except TimeoutError:
+            child.send(signal.SIGKILL)
+            return None, f"process {child.process.pid} was not ready within {_READY_S} s"
+        if (code := child.process.returncode) is None:
+            log.info("process.ready", number=slot.number, pid=child.process.pid)
+            return child, ""
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        return None, child.fault or f"process {child.process.pid} ended {how} before it was ready"
+
+    async def _follow(self, slot: _Slot, child: Child) -> None:
+        """Follow what the child says until it has ended."""
+        async for _ in child.said():
+            self._share_out()
+        self._children.discard(child)
+        if child is slot.child:
+            slot.child = None
+            slot.vacant.set()
+            self._share_out()
+            if not self._stopping.is_set():
+                code = child.process.returncode
+                log.error("process.died", number=slot.number, pid=child.process.pid, code=code, reason=child.fault)
+        elif child.retiring:
+            slot.retired.set()
+
+    def _take_over(self, slot: _Slot, child: Child) -> None:
+        """Have `child` serve the slot; the one before retires."""
+        before, slot.child, slot.was_ready = slot.child, child, True
+        if not self._stopping.is_set():
+            slot.vacant.clear()
+        if before is not None:
+            slot.retired.clear()
+            before.retire()
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Say who accepts from which slot: its own child, and all others where that is gone or has drained."""
+        serving = {slot: slot.child for slot in self._slots if slot.child is not None and not slot.child.drained}
+        shared = [slot.name for slot in self._slots if slot not in serving]
+        for slot, child in serving.items():
+            child.accept_from((slot.name, METRICS, *shared))
 
     async def _pause(self, delay_s: float) -> None:
         try:
@@ -161,44 +223,34 @@ class _Parent:
             pass
 
     async def _replace_when_told(self) -> None:
+        """One round after the other. Signals that come during a round are one more round."""
         while True:
             await self._told_to_replace.wait()
             self._told_to_replace.clear()
+            if self._stopping.is_set():
+                return
             log.info("processes.replacing")
-            for old in list(self._places.values()):
-                if self._stopping.is_set() or not await self._replaced(old):
+            for slot in self._slots:
+                if not await self._replaced(slot):
                     break
 
-    async def _replaced(self, old: _Place) -> bool:
-        """Put another child in the place of `old`, who drains meanwhile; `old` stays if that one fails."""
-        new = self._open_place()
-        try:
-            async with asyncio.timeout(_REPLACED_S):
-                await new.ready.wait()
-        except TimeoutError:
-            log.error("process.not_ready", number=new.number, within_s=_REPLACED_S)
-            left, stays = new, False
-        else:
-            left, stays = old, True
-        left.leaving = True
-        left.send(signal.SIGTERM)
-        return stays
+    async def _replaced(self, slot: _Slot) -> bool:
+        """Have a new child take over the slot; the old one stays if that one cannot start.
 
-
-async def until_ready(url: str) -> None:
-    """Wait until `/readyz` of the server at `url` answers 200."""
-    async with ClientSession(timeout=ClientTimeout(total=5), trust_env=False) as http:
-        while True:
-            try:
-                async with http.get(f"{url}/readyz") as answer:
-                    if answer.status == 200:
-                        return
-            except (ClientError, TimeoutError):
-                pass
-            await asyncio.sleep(_ASK_AGAIN_S)
-
-
-def _free_port() -> int:
-    with closing(bound_socket("127.0.0.1", 0, reuse=socket.SO_REUSEADDR)) as found:
-        port: int = found.getsockname()[1]
-        return port
+        It waits until the one that was replaced before has ended: so the stores have at most twice the processes.
+        """
+        await slot.retired.wait()
+        async with slot.changing:
+            if self._stopping.is_set():
+                return False
+            if slot.child is None:
+                return True  # a new one comes anyway
+            began = asyncio.get_running_loop().time()
+            new, fault = await self._started(slot)
+            if new is None:
+                if not self._stopping.is_set():
+                    log.error("process.not_replaced", number=slot.number, reason=fault)
+                return False
+            slot.began = began
+            self._take_over(slot, new)
+            return True

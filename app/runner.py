@@ -25,15 +25,35 @@ _HTTP: dict[str, Any] = {
 }
 
 
-def runner_of(application: web.Application, *, shutdown_timeout_s: float) -> web.AppRunner:
+def runner_of(application: web.Application, *, shutdown_timeout_s: float) -> "Runner":
     """What serves `application`; it leaves signals alone."""
-    return _Runner(application, handle_signals=False, shutdown_timeout=shutdown_timeout_s, **_HTTP)
+    return Runner(application, handle_signals=False, shutdown_timeout=shutdown_timeout_s, **_HTTP)
 
 
-class _Runner(web.AppRunner):
+class Runner(web.AppRunner):
+    """aiohttp's runner. `closing`: every answer tells the client that its connection closes."""
+
+    closing = False
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self.server.connections) if self.server is not None else 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self.server is not None and any(
+            isinstance(each, _Connection) and each.busy for each in self.server.connections
+        )
+
     async def _make_server(self) -> web.Server:
-        made = await super()._make_server()
-        return _Server(answering(self.app), request_factory=made.request_factory, **self._kwargs)
+        request_of = (await super()._make_server()).request_factory
+
+        def request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
+            return request_of(message._replace(should_close=True) if self.closing else message, *others)
+
+        return _Server(answering(self.app), request_factory=request_that_may_close, **self._kwargs)
 
 
 class _Server(web.Server):
@@ -43,6 +63,11 @@ class _Server(web.Server):
 
 class _Connection(web.RequestHandler, StreamConnection):
     __slots__ = ("on_lost", "send_timeout_s")
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has a request that is not answered."""
+        return self._current_request is not None or bool(self._messages)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None

@@ -22,12 +22,11 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from app.processes import until_ready
 from bench.client import Target
 from bench.machine import Cores
 from bench.scenarios import ScenarioName
 from deploy.local import development
-from deploy.running import Failed, running, while_running
+from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from streams.wire.codec import loads

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.processes import until_ready
 from bench.failover_callers import judge_caller
 from bench.failover_cells import (
     CALLER_LANES,
@@ -32,7 +31,7 @@ from bench.failover_cells import (
 from bench.failover_judge import judge
 from bench.failover_stand import Stand, standing
 from deploy.local import development
-from deploy.running import Failed, running, while_running
+from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from vendors.sandbox.names import Names, naming

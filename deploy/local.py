@@ -18,10 +18,10 @@ from tempfile import NamedTemporaryFile
 
 from app import logs
 from app.children import end_with_parent
-from app.processes import check_port, until_ready
 from app.settings import Settings, SettingsError
+from app.sockets import check_port
 from deploy.engines import local_engines
-from deploy.running import Failed, running, while_running
+from deploy.running import Failed, running, until_ready, while_running
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from deploy.welcome import OPERATOR_FILE, base_url, welcome

@@ -7,10 +7,14 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
+from aiohttp import ClientError, ClientSession, ClientTimeout
+
 from app.children import ending_with_parent
 from streams.tasks import background
 
 T = TypeVar("T")
+
+_ASK_AGAIN_S = 0.1
 
 
 class Failed(Exception):
@@ -69,3 +73,16 @@ async def _first_end(processes: Mapping[str, Process]) -> str:
         }
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         return next(name for wait, name in waits.items() if wait in done)
+
+
+async def until_ready(url: str) -> None:
+    """Wait until `/readyz` of the server at `url` answers 200."""
+    async with ClientSession(timeout=ClientTimeout(total=5), trust_env=False) as http:
+        while True:
+            try:
+                async with http.get(f"{url}/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except (ClientError, TimeoutError):
+                pass
+            await asyncio.sleep(_ASK_AGAIN_S)

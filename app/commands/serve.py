@@ -7,8 +7,9 @@ from typing import Any
 
 import uvloop
 
+from app.control import Inherited
 from app.main import serve
-from app.processes import check_port, supervise
+from app.processes import supervise
 from app.settings import Settings
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
@@ -17,7 +18,7 @@ from streams.wire.errors import ServiceError
 def add_parser(subparsers: Any) -> None:
     """Add `serve` and `migrate` to the commands; `args.run(args)` runs one and returns the exit code."""
     server = subparsers.add_parser("serve", help="serve until SIGTERM; with PARLEY_PROCESSES, by several processes")
-    server.add_argument("--one-of-several", action="store_true", help=argparse.SUPPRESS)
+    server.add_argument("--one-of-several", metavar="INHERITED", help=argparse.SUPPRESS)
     server.set_defaults(run=run_serve)
     migration = subparsers.add_parser("migrate", help="bring the database up to date")
     migration.set_defaults(run=run_migrate)
@@ -25,16 +26,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run_serve(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
-    if args.one_of_several:
-        return _served(settings, reuse_port=True)
-    check_port(settings.host, settings.port)
-    if settings.processes > 1:
-        try:
-            return asyncio.run(supervise(settings))
-        except OSError as error:  # somebody else took the port meanwhile
-            sys.stderr.write(f"parley: {error}\n")
-            return 1
-    return _served(settings, reuse_port=False)
+    if args.one_of_several is not None:
+        return _served(settings, Inherited.from_argument(args.one_of_several))
+    return asyncio.run(supervise(settings)) if settings.processes > 1 else _served(settings)
 
 
 def run_migrate(args: argparse.Namespace) -> int:
@@ -48,10 +42,13 @@ def run_migrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _served(settings: Settings, *, reuse_port: bool) -> int:
+def _served(settings: Settings, inherited: Inherited | None = None) -> int:
     try:
-        uvloop.run(serve(settings, reuse_port=reuse_port))
+        uvloop.run(serve(settings, inherited))
     except (ServiceError, OSError) as error:
-        sys.stderr.write(f"parley: {error}\n")
+        if inherited is None:
+            sys.stderr.write(f"parley: {error}\n")
+        else:
+            inherited.tell_fault(str(error))
         return 1
     return 0

@@ -14,7 +14,7 @@ import psutil
 from app.children import ending_with_parent
 from streams.wire.codec import loads
 
-_LONGEST_S = 40
+_LONGEST_S = 90
 
 
 @dataclass

@@ -22,7 +22,7 @@ from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.callers import Caller, until
 from tests.deploy.commands import Command, command
-from tests.deploy.test_processes import serving, settings
+from tests.deploy.serving import serving, settings
 
 __all__ = ["settings"]
 

@@ -14,7 +14,7 @@ from app.settings import Settings
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers, until
-from tests.deploy.test_processes import serving, settings
+from tests.deploy.serving import serving, settings
 from tests.sse_client import all_events
 from tests.vendor import Vendor
 

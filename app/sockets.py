@@ -1,0 +1,74 @@
+"""Listening sockets that a process binds before anything else is opened."""
+
+import errno
+import socket
+
+from app.settings import SettingsError
+
+BACKLOG = 4096
+
+
+def check_port(host: str, port: int) -> None:
+    """`SettingsError` when another process listens there, even one that shares its port by SO_REUSEPORT."""
+    for bound in _bound_sockets(host, port, variable="PORT", shared=False):
+        bound.close()
+
+
+def listening_sockets(host: str, port: int, *, variable: str, shared: bool = False) -> list[socket.socket]:
+    """One listening socket for each address of `host`; `SettingsError` names `variable` where the port is taken.
+
+    `shared`: further sockets of this user can listen on the same port, and the kernel spreads connections over all.
+    """
+    sockets = _bound_sockets(host, port, variable=variable, shared=shared)
+    try:
+        for bound in sockets:
+            bound.listen(BACKLOG)
+    except OSError as error:  # another process has begun to listen since we bound
+        _close(sockets)
+        raise _refused(host, port, variable=variable, error=error) from None
+    return sockets
+
+
+def _bound_sockets(host: str, port: int, *, variable: str, shared: bool) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        sockets.extend(_bound_socket(*address, shared=shared) for address in _addresses(host, port))
+    except OSError as error:
+        _close(sockets)
+        raise _refused(host, port, variable=variable, error=error) from None
+    return sockets
+
+
+def _addresses(host: str, port: int) -> list[tuple[int, int, int, tuple[object, ...]]]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list({(family, kind, protocol, address): None for family, kind, protocol, _, address in found})
+
+
+def _bound_socket(
+    family: int, kind: int, protocol: int, address: tuple[object, ...], *, shared: bool
+) -> socket.socket:
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ended connections may still hold the port
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.settimeout(0)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
+def _refused(host: str, port: int, *, variable: str, error: OSError) -> SettingsError:
+    at_fault = "HOST" if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL else variable
+    return SettingsError(
+        f"parley: cannot listen on {host} port {port}: {error.strerror} ({at_fault} chooses another)"
+    )

@@ -1,0 +1,39 @@
+"""`python -m app serve` by several processes on the port of a test."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from app.settings import Settings
+from tests.deploy.commands import Command, command
+
+__all__ = ["serving", "settings"]
+
+
+@asynccontextmanager
+async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
+    """Two processes, unless `more` of the environment says otherwise."""
+    env = {
+        "PARLEY_ENV": "development",
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
+        "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),
+        "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
+        "PARLEY_DATA_DIR": str(settings.data_dir),
+        "PARLEY_PROCESSES": "2",
+        "PARLEY_DRAIN_TIMEOUT_S": "3",
+        "PORT": str(settings.port),
+        **more,
+    }
+    async with command("app", "serve", **env) as parent:
+        yield parent
+
+
+@pytest.fixture
+def settings(settings: Settings, listener: socket.socket) -> Settings:
+    """The test's own listener is closed: the processes take its port."""
+    listener.close()
+    return settings
