@@ -5,14 +5,16 @@ import gc
 import os
 import resource
 import signal
+from collections.abc import Sequence
 
 import structlog
 from aiohttp import web
 
 from app import logs
 from app.answering import on_prepare
-from app.endpoint import handler_of
-from app.routes import ROUTES
+from app.connections import Bounds
+from app.endpoint import Endpoint, handler_of
+from app.routes import ROUTES, public_routes
 from app.runner import runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
@@ -24,11 +26,11 @@ _STOP_LISTENING_AFTER_S = 1
 _LAST_WRITES_S = 5
 
 
-def application(services: Services) -> web.Application:
-    """All rows of the route table; a path answers with and without a slash at its end."""
+def application(services: Services, rows: Sequence[Endpoint] | None = None) -> web.Application:
+    """`rows` of the route table, else those of the public port. A path may have a slash at its end."""
     app = web.Application()
     app[SERVICES] = services
-    for row in ROUTES:
+    for row in public_routes(services.settings) if rows is None else rows:
         for path in filter(None, (row.path, row.s2s)):
             handle = handler_of(row, path)
             app.router.add_route(row.method, path, handle)
@@ -44,19 +46,22 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
     async with open_services(settings) as services:
-        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S)
+        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=Bounds.of(settings))
         await runner.setup()
+        operations = runner_of(application(services, ROUTES), shutdown_timeout_s=_LAST_WRITES_S)
         site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
         try:
             await site.start()
             if settings.metrics_port is not None:
-                await web.TCPSite(runner, "127.0.0.1", settings.metrics_port).start()
+                await operations.setup()
+                await web.TCPSite(operations, "127.0.0.1", settings.metrics_port).start()
             _settle_collector()
             log.info("server.listening", host=settings.host, port=settings.port)
             await _signalled()
             await _drain(services, site, stop_listening=reuse_port)
         finally:
             await runner.cleanup()
+            await operations.cleanup()
     log.info("server.stopped")
 
 
