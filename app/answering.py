@@ -58,11 +58,11 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
         named = request_id(request.headers.get("X-Request-Id"))
         known = request[KNOWN] = Known(named, time.monotonic())
         REQUEST_ID_OF_CALLS.set(named)
-        if (fault := _framing_fault(request)) is not None:
-            return malformed(request, known, fault)
         match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as an application does
         match.add_app(application)
         match.freeze()
+        if (fault := _framing_fault(request)) is not None:
+            return malformed(request, known, fault)
         try:
             if request.headers.get("Expect"):
                 await match.expect_handler(request)
@@ -105,7 +105,8 @@ def log_refused(event: str, **fields: Any) -> None:
 
 def _framing_fault(request: web.Request) -> ServiceError | None:
     """What makes it unsafe to read on: a version or a coding of the body that this server does not speak."""
-    version, coding = request.version, request.headers.get("Transfer-Encoding")
+    version = request._version  # noqa: SLF001 - `version` is kept once it is read
+    coding = request.headers.get("Transfer-Encoding")
     if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - two comparisons, no tuple to search
         request._version = HttpVersion11  # noqa: SLF001 - that of the answer
         return _VERSION

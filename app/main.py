@@ -46,7 +46,8 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
     async with open_services(settings) as services:
-        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=Bounds.of(settings))
+        bounds = Bounds.of(settings)
+        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=bounds)
         await runner.setup()
         operations = runner_of(application(services, ROUTES), shutdown_timeout_s=_LAST_WRITES_S)
         site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
@@ -56,7 +57,7 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
                 await operations.setup()
                 await web.TCPSite(operations, "127.0.0.1", settings.metrics_port).start()
             _settle_collector()
-            log.info("server.listening", host=settings.host, port=settings.port)
+            log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
             await _signalled()
             await _drain(services, site, stop_listening=reuse_port)
         finally:
