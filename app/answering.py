@@ -8,10 +8,11 @@ from types import CoroutineType
 from typing import Any
 
 import structlog
-from aiohttp import ClientPayloadError, web
+from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 
 from app.endpoint import KNOWN, Known
 from app.errors import error_response
+from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
 from streams.metrics import Counts, Times
@@ -35,10 +36,14 @@ _CLIENT_GONE = 499
 """In the access line alone: nobody is there to see it."""
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
+_PATH_CHARACTERS = 256
 _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
 
 
 NOT_HTTP = InvalidParameter("the request is not valid HTTP")
+_VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
+_CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
+_refusals = LineRate(100, "request.lines_left_out")
 
 
 def answering(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
@@ -56,6 +61,8 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
         match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as an application does
         match.add_app(application)
         match.freeze()
+        if (fault := _framing_fault(request)) is not None:
+            return malformed(request, known, fault)
         try:
             if request.headers.get("Expect"):
                 await match.expect_handler(request)
@@ -82,11 +89,30 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
 
 def malformed(request: web.BaseRequest, known: Known, error: BaseException | None) -> web.Response:
     """The answer to what is no good as HTTP; the connection ends."""
-    log.info("request.malformed", request_id=known.request_id, exception=error and type(error).__name__)
-    count(request.method, "none", status=400)
-    response = error_response(NOT_HTTP)
+    fault = error if isinstance(error, ServiceError) else NOT_HTTP
+    log_refused("request.malformed", request_id=known.request_id, exception=error and type(error).__name__)
+    response = error_response(fault)
+    count(request.method, "none", status=response.status)
     response.force_close()
     return response
+
+
+def log_refused(event: str, **fields: Any) -> None:
+    """Log what anybody can cause without an account: of such lines there are so many a second at most."""
+    if _refusals.admits():
+        log.info(event, **fields)
+
+
+def _framing_fault(request: web.Request) -> ServiceError | None:
+    """What makes it unsafe to read on: a version or a coding of the body that this server does not speak."""
+    version = request._version  # noqa: SLF001 - `version` is kept once it is read
+    coding = request.headers.get("Transfer-Encoding")
+    if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - two comparisons, no tuple to search
+        request._version = HttpVersion11  # noqa: SLF001 - that of the answer
+        return _VERSION
+    if coding is not None and (coding.strip().lower() != "chunked" or version == HttpVersion10):
+        return _CODING if version == HttpVersion11 else NOT_HTTP  # HTTP/1.0 has no codings (RFC 9112 §6.1)
+    return None
 
 
 async def _read_rest(request: web.Request, response: web.StreamResponse) -> None:
@@ -113,15 +139,21 @@ def _tell(request: web.Request, response: web.StreamResponse, known: Known) -> N
     if row is not None and not row.stream:
         SECONDS.add(seconds, request.method, path)
     if not (row and row.quiet):
-        log.info(
+        by_anybody = known.user_id is None and 400 <= response.status < 500
+        (log_refused if by_anybody else log.info)(
             "request",
             method=request.method,
-            path=request.path,
+            path=_path(request),
             status=response.status,
             ms=round(seconds * 1000, 1),
             app_id=known.app_id,
             user_id=known.user_id,
         )
+
+
+def _path(request: web.Request) -> str:
+    """The beginning of the path, for a log line: the client chooses its length."""
+    return request.path[:_PATH_CHARACTERS]
 
 
 def count(method: str, path: str, *, status: int) -> None:
@@ -134,7 +166,7 @@ def _failed(request: web.Request, known: Known, error: Exception) -> web.Respons
     match error:
         case ServiceError():
             if error.__cause__ is not None:
-                log.warning("request.failed", path=request.path, error=str(error), cause=repr(error.__cause__))
+                log.warning("request.failed", path=_path(request), error=str(error), cause=repr(error.__cause__))
             fault = error
         case web.HTTPMethodNotAllowed():
             methods = ", ".join(sorted(error.allowed_methods))
@@ -146,7 +178,7 @@ def _failed(request: web.Request, known: Known, error: Exception) -> web.Respons
         case ConnectionError() if request.transport is None or request.transport.is_closing():
             return web.Response(status=_CLIENT_GONE)
         case _:
-            log.error("request.crashed", method=request.method, path=request.path, exc_info=error)
+            log.error("request.crashed", method=request.method, path=_path(request), exc_info=error)
             fault = ServiceError("the server failed")
     if request.writer.output_size > 0 and request.transport is not None:
         request.transport.abort()

@@ -62,6 +62,12 @@ def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
     return "" if peer is None else str(peer)
 
 
+def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:
+    """Whether the address of a socket is that of a trusted proxy."""
+    peer = _address(address)
+    return peer is not None and any(peer in network for network in _networks(trusted_proxies))
+
+
 def network_of(address: str) -> str:
     """What one caller may be taken to hold: an IPv4 address, or the /64 of an IPv6 address."""
     parsed = _address(address)

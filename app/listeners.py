@@ -21,9 +21,17 @@ class Listeners:
     accepted while another process has the socket too.
     """
 
-    def __init__(self, runner: web.AppRunner, sockets: Mapping[str, Sequence[socket.socket]]) -> None:
-        self._runner = runner
+    def __init__(
+        self,
+        sockets: Mapping[str, Sequence[socket.socket]],
+        runner: web.AppRunner,
+        *,
+        runners: Mapping[str, web.AppRunner],
+    ) -> None:
+        """`runner` serves all sockets but those that `runners` has another one for, by name."""
         self._sockets = sockets
+        self._runner = runner
+        self._runners = runners
         self._sites: dict[str, list[web.SockSite]] = {}
         self._closed = False
 
@@ -39,8 +47,9 @@ class Listeners:
         """Accept from the listeners `names` and no others. Once closed, do nothing."""
         for name in () if self._closed else names:
             if name not in self._sites:
+                runner = self._runners.get(name, self._runner)
                 sites = self._sites[name] = [
-                    web.SockSite(self._runner, each.dup(), backlog=BACKLOG) for each in self._sockets[name]
+                    web.SockSite(runner, each.dup(), backlog=BACKLOG) for each in self._sockets[name]
                 ]
                 for site in sites:
                     await site.start()

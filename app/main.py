@@ -3,6 +3,7 @@
 import gc
 import resource
 import socket
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import structlog
@@ -10,11 +11,12 @@ from aiohttp import web
 
 from app import logs
 from app.answering import on_prepare
+from app.connections import Bounds
 from app.control import Inherited, Orders, parent_channel
 from app.drain import answer_the_last, serve_until_drained
-from app.endpoint import handler_of
+from app.endpoint import Endpoint, handler_of
 from app.listeners import METRICS, PUBLIC, Listeners
-from app.routes import ROUTES
+from app.routes import ROUTES, public_routes
 from app.runner import Runner, runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
@@ -26,11 +28,11 @@ log = structlog.get_logger()
 _LAST_WRITES_S = 5
 
 
-def application(services: Services) -> web.Application:
-    """All rows of the route table; a path answers with and without a slash at its end."""
+def application(services: Services, rows: Sequence[Endpoint] | None = None) -> web.Application:
+    """`rows` of the route table, else those of the public port. A path may have a slash at its end."""
     app = web.Application()
     app[SERVICES] = services
-    for row in ROUTES:
+    for row in public_routes(services.settings) if rows is None else rows:
         for path in filter(None, (row.path, row.s2s)):
             handle = handler_of(row, path)
             app.router.add_route(row.method, path, handle)
@@ -50,18 +52,24 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
     _raise_descriptor_limit()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
     async with open_services(settings) as services:
-        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S)
+        bounds = Bounds.of(settings)
+        runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=bounds)
         await runner.setup()
+        operations = runner_of(application(services, ROUTES), shutdown_timeout_s=_LAST_WRITES_S)
+        await operations.setup()
         try:
-            async with Listeners(runner, sockets) as listeners:
+            async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:
                 await listeners.accept_from(sockets if inherited is None else inherited.own)
                 _settle_collector()
-                log.info("server.listening", host=settings.host, port=settings.port)
+                log.info(
+                    "server.listening", host=settings.host, port=settings.port, connections=bounds.connections
+                )
                 await _serve_as_told(services, runner, listeners, inherited)
             await answer_the_last(runner)
             await services.supervisor.leave()
         finally:
             await runner.cleanup()
+            await operations.cleanup()
     log.info("server.stopped")
 
 

@@ -17,6 +17,7 @@ from app.dev.files import FILE_ROUTES
 from app.dev.talk import TALK_ROUTES
 from app.endpoint import Endpoint
 from app.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
+from app.settings import Settings
 
 AI_ROUTES = [
     Endpoint(
@@ -106,10 +107,14 @@ AI_ROUTES = [
     ),
 ]
 
+METRICS_ROUTES = [
+    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True, notes=METRICS),
+]
+
 OPERATIONS_ROUTES = [
     Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", quiet=True, notes=HEALTH),
     Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", quiet=True, notes=READINESS),
-    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True, notes=METRICS),
+    *METRICS_ROUTES,
 ]
 
 INTERFACE: list[Endpoint] = [
@@ -122,4 +127,15 @@ INTERFACE: list[Endpoint] = [
     *TALK_ROUTES,
 ]
 
-ROUTES: list[Endpoint] = [*INTERFACE, *docs_routes(INTERFACE)]
+DOCS_ROUTES = docs_routes(INTERFACE)
+ROUTES: list[Endpoint] = [*INTERFACE, *DOCS_ROUTES]
+
+
+def public_routes(settings: Settings) -> list[Endpoint]:
+    """The rows of the port that clients reach. `/metrics` and the reference are there where that is configured."""
+    hidden: list[Endpoint] = []
+    if not (settings.development if settings.public_metrics is None else settings.public_metrics):
+        hidden += METRICS_ROUTES
+    if not (settings.development if settings.public_docs is None else settings.public_docs):
+        hidden += DOCS_ROUTES
+    return [row for row in ROUTES if row not in hidden]

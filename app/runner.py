@@ -1,13 +1,21 @@
 """HTTP on a socket: aiohttp's server, and our envelope for what could not be read."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import structlog
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_parser import RawRequestMessage
 
-from app.answering import NOT_HTTP, answering, count
+from app.answering import NOT_HTTP, answering, count, log_refused
+from app.connections import (
+    LATE_HEAD,
+    Bounds,
+    Connections,
+    has_unread_bytes,
+    limit_unacknowledged,
+    raw_answer,
+)
 from app.endpoint import KNOWN
 from app.errors import error_response
 from streams.sse import StreamConnection
@@ -24,16 +32,28 @@ _HTTP: dict[str, Any] = {
     "lingering_time": 0,  # what answers reads that, and ends with the connection
 }
 
+NO_BOUNDS = Bounds()
+_READ_AGAIN_S = 0.5
 
-def runner_of(application: web.Application, *, shutdown_timeout_s: float) -> "Runner":
-    """What serves `application`; it leaves signals alone."""
-    return Runner(application, handle_signals=False, shutdown_timeout=shutdown_timeout_s, **_HTTP)
+def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds = NO_BOUNDS) -> "Runner":
+    """A runner that serves `application` to as many connections as `bounds` admits; it leaves signals alone."""
+    return Runner(application, shutdown_timeout_s=shutdown_timeout_s, bounds=bounds)
 
 
 class Runner(web.AppRunner):
-    """aiohttp's runner. `closing`: every answer tells the client that its connection closes."""
+    """aiohttp's runner. `closing`: every response tells the client that its connection closes."""
 
     closing = False
+
+    def __init__(self, application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds) -> None:
+        self._connections = Connections(bounds)
+        super().__init__(
+            application,
+            handle_signals=False,
+            shutdown_timeout=shutdown_timeout_s,
+            keepalive_timeout=bounds.keep_alive_s,
+            **_HTTP,
+        )
 
     @property
     def connections(self) -> int:
@@ -53,16 +73,33 @@ class Runner(web.AppRunner):
         def request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
             return request_of(message._replace(should_close=True) if self.closing else message, *others)
 
-        return _Server(answering(self.app), request_factory=request_that_may_close, **self._kwargs)
+        return _Server(
+            answering(self.app), self._connections, request_factory=request_that_may_close, **self._kwargs
+        )
+
+    async def _cleanup_server(self) -> None:
+        self._connections.close()
+        await super()._cleanup_server()
 
 
 class _Server(web.Server):
+    def __init__(self, handler: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(handler, **kwargs)
+        self.open_connections = connections
+
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
 class _Connection(web.RequestHandler, StreamConnection):
-    __slots__ = ("on_lost", "send_timeout_s")
+    __slots__ = ("awaits_head", "connections", "head_began", "network", "on_lost", "send_timeout_s")
+    awaits_head: bool
+    head_began: bool
+    network: str
+
+    def __init__(self, server: _Server, **kwargs: Any) -> None:
+        super().__init__(server, **kwargs)
+        self.connections = server.open_connections
 
     @property
     def busy(self) -> bool:
@@ -72,10 +109,14 @@ class _Connection(web.RequestHandler, StreamConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None
         self.send_timeout_s = None
-        super().connection_made(transport)
+        stream = cast("asyncio.Transport", transport)
+        if self.connections.admit(self, stream):
+            limit_unacknowledged(stream)
+            super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
+        self.connections.release(self)
         if self.on_lost is not None:
             self.on_lost()
 
@@ -86,6 +127,28 @@ class _Connection(web.RequestHandler, StreamConnection):
         if broken and request is not None and not request.content.is_eof():
             # in the middle of a body: aiohttp tells nobody who waits for more of it
             request.content.set_exception(web.RequestPayloadError("the body is not valid HTTP"))
+        if self.awaits_head or (self._waiter is not None and not self._messages):
+            self.connections.head_continues(self, whole=bool(self._messages))
+
+    def end_for_late_head(self) -> None:
+        """Close, with an answer where some of the head has come."""
+        if self.head_began and self.transport is not None:
+            given = new_id()
+            log_refused("request.malformed", request_id=given, exception="late head")
+            count("UNKNOWN", "none", status=408)
+            self.transport.write(raw_answer(LATE_HEAD, request_id=given))
+        self.force_close()
+
+    def has_unread_bytes(self) -> bool:
+        """Whether the kernel holds bytes of the client that nobody has read."""
+        return has_unread_bytes(self.transport)
+
+    def _process_keepalive(self) -> None:
+        """Close a connection that is idle for too long, but not over a request that waits in the kernel."""
+        if self._waiter is not None and not self._force_close and self.has_unread_bytes():
+            self._keepalive_handle = self._loop.call_later(_READ_AGAIN_S, self._process_keepalive)
+        else:
+            super()._process_keepalive()
 
     def handle_error(
         self,
@@ -95,11 +158,12 @@ class _Connection(web.RequestHandler, StreamConnection):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what could not be read, or what failed where no answer was made; the connection ends."""
+        request._version = HttpVersion11  # noqa: SLF001 - that of the answer, whatever the request claims
         known = request.get(KNOWN)
         given = known.request_id if known else new_id()
         what = None if exc is None else type(exc).__name__
         if status < 500:
-            log.info("request.malformed", request_id=given, exception=what)
+            log_refused("request.malformed", request_id=given, exception=what)
             count("UNKNOWN", "none", status=400)
         else:
             log.error("request.crashed", request_id=given, exc_info=exc)

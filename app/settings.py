@@ -13,6 +13,8 @@ from vendors.names import DNS_PORT
 
 _LAST_PORT = 65_535
 _DIGITS = 9
+_MOST_CONNECTIONS = 1_000_000
+_LONGEST_KEEP_ALIVE_S = 3_600
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -45,6 +47,15 @@ class Settings:
     """Where traces of streams are posted to, by OTLP over HTTP; none: there are none."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks in CIDR form whose `X-Forwarded-For` is believed."""
+    connections: int | None = None
+    """How many connections of clients a process holds; None: as many as its descriptors allow."""
+    connections_per_address: int = 1_000
+    keep_alive_s: float = 75
+    """How long a connection may wait for its next request."""
+    public_metrics: bool | None = None
+    """Whether `/metrics` is on the public port too; None: in development only."""
+    public_docs: bool | None = None
+    """The same for `/docs` and `/openapi.json`."""
     dns_servers: tuple[tuple[str, int], ...] = ()
     """Address and port of those that know vendors' names; none: the system's."""
     vendor_client: Literal["lane", "aiohttp"] = "lane"
@@ -87,6 +98,13 @@ class Settings:
             s3_endpoint_url=read.text("AWS_ENDPOINT_URL_S3", "") or read.text("AWS_ENDPOINT_URL", "") or None,
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
+            connections=read.optional_number("PARLEY_CONNECTIONS", least=1, most=_MOST_CONNECTIONS),
+            connections_per_address=read.number(
+                "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, least=1, most=_MOST_CONNECTIONS
+            ),
+            keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, least=1, most=_LONGEST_KEEP_ALIVE_S),
+            public_metrics=read.is_public("PARLEY_METRICS"),
+            public_docs=read.is_public("PARLEY_DOCS"),
             dns_servers=read.servers("PARLEY_DNS", port=DNS_PORT),
             vendor_client=read.vendor_client(),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
@@ -118,6 +136,17 @@ class _Reader:
 
     def optional_number(self, name: str, *, least: int, most: int) -> int | None:
         return self.number(name, 0, least=least, most=most) if self.text(name, "") else None
+
+    def is_public(self, name: str) -> bool | None:
+        match self.text(name, ""):
+            case "":
+                return None
+            case "public":
+                return True
+            case "private":
+                return False
+            case _:
+                raise SettingsError(f"parley: {name} must be public or private")
 
     def traces_url(self) -> str | None:
         """As OpenTelemetry has it: a whole URL for traces alone, or what all kinds of telemetry begin with."""

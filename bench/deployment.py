@@ -113,6 +113,7 @@ async def _sandbox(stack: AsyncExitStack) -> str:
 def _environment(folder: Path, stores: Stores, *, processes: int) -> dict[str, str]:
     env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(_free_port()), "PATH": os.defpath})
     env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
+    env |= {"PARLEY_CONNECTIONS_PER_ADDRESS": "1000000"}  # all users of a load come from one address
     return env | ({"PARLEY_PROCESSES": str(processes)} if processes > 1 else {})
 
 

@@ -140,10 +140,11 @@ class Server:
 @asynccontextmanager
 async def running_server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
     """The application of `services` on `listener`."""
-    from app.main import application  # noqa: PLC0415 - most tests need no server
+    from app.connections import Bounds  # noqa: PLC0415 - most tests need no server
+    from app.main import application  # noqa: PLC0415
     from app.runner import runner_of  # noqa: PLC0415
 
-    runner = runner_of(application(services), shutdown_timeout_s=1)
+    runner = runner_of(application(services), shutdown_timeout_s=1, bounds=Bounds.of(services.settings))
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=4096).start()

@@ -92,6 +92,52 @@ async def test_a_body_whose_chunks_break_later_is_refused_at_once(server: Server
     assert "request.crashed" not in [line["event"] for line in lines]
 
 
+@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip,chunked", "identity, chunked", ",chunked", ""])
+async def test_a_body_in_a_coding_beside_chunked_is_refused_undecoded(server: Server, coding: str) -> None:
+    raw = f"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {coding}\r\n\r\n"
+    status, headers, body = await answer(server, raw.encode())  # read to the end: the server closes
+    assert (status, headers["Connection"]) == (501, "close")
+    assert loads(body)["error"]["message"] == "invalid_parameter: Transfer-Encoding must be chunked"
+
+
+@pytest.mark.parametrize("coding", ["chunked", "CHUNKED", "  Chunked  "])
+async def test_the_name_of_the_coding_may_have_any_case_and_spaces_around_it(server: Server, coding: str) -> None:
+    body = '{"device": {"id": "a-coin"}}'
+    raw = (
+        f"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding:{coding}\r\n\r\n"
+        f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
+    )
+    status, _, _ = await answer(server, raw.encode())
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET /healthz HTTP/2.0", 505),
+        ("GET /healthz HTTP/0.9", 505),
+        ("GET /healthz", 505),
+        ("GET /healthz HTTP/3.7", 400),
+        ("GET /healthz HTTP/1.2", 400),
+        ("PRI * HTTP/2.0", 400),
+    ],
+)
+async def test_another_version_of_http_is_refused_in_http_1_1(server: Server, line: str, status: int) -> None:
+    async with connection(server) as (reader, writer):
+        writer.write(f"{line}\r\nHost: a\r\n\r\n".encode())
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert loads(body)["error"]["error_type"] == "invalid_parameter"
+
+
+async def test_http_1_0_is_answered_and_has_no_chunks(server: Server) -> None:
+    status, _, _ = await answer(server, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert status == 200
+    raw = b"POST /bp/user/login HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    status, _, body = await answer(server, raw)
+    assert (status, loads(body)) == (400, NOT_HTTP)
+
+
 async def test_an_encoded_body_is_refused_undecoded(server: Server) -> None:
     raw = (
         b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"

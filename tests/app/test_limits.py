@@ -241,12 +241,34 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("PARLEY_METRICS_PORT", "70000", "from 1 to 65535"),
         ("PARLEY_PROCESSES", "0", "from 1 to 256"),
         ("PARLEY_PROCESSES", "257", "from 1 to 256"),
+        ("PARLEY_CONNECTIONS", "0", "from 1 to 1000000"),
+        ("PARLEY_CONNECTIONS_PER_ADDRESS", "0", "from 1 to 1000000"),
+        ("PARLEY_CONNECTIONS_PER_ADDRESS", "many", "a whole number"),
+        ("PARLEY_KEEP_ALIVE_S", "0", "from 1 to 3600"),
     ],
 )
 def test_numbers_of_the_environment_have_bounds(name, value, what):
     with pytest.raises(SettingsError) as refused:
         Settings.from_env(ENVIRONMENT | {name: value})
     assert str(refused.value) == f"parley: {name} must be {what}"
+
+
+def test_connections_and_ports_of_operators_are_set_by_the_environment():
+    read = Settings.from_env(ENVIRONMENT)
+    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (None, 1000, 75)
+    assert (read.public_metrics, read.public_docs) == (None, None)
+    given = {
+        "PARLEY_CONNECTIONS": "500",
+        "PARLEY_CONNECTIONS_PER_ADDRESS": "20",
+        "PARLEY_KEEP_ALIVE_S": "620",
+        "PARLEY_METRICS": "public",
+        "PARLEY_DOCS": "private",
+    }
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (500, 20, 620)
+    assert (read.public_metrics, read.public_docs) == (True, False)
+    with pytest.raises(SettingsError, match="PARLEY_DOCS must be public or private"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_DOCS": "on"})
 
 
 def test_the_outermost_numbers_of_the_environment_are_taken():

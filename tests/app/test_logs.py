@@ -5,7 +5,10 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from structlog.testing import capture_logs
+
 from streams.wire.codec import loads
+from tests.servers import Server
 
 SAID = """
 import asyncio
@@ -52,6 +55,21 @@ log.info("after", text="caf\u00e9")
 """
 
 
+LONG = """
+import structlog
+from app import logs
+
+logs.configure(level="info")
+log = structlog.get_logger()
+log.info("long", path="/x" * 10_000, fields=["y" * 10_000], number=7, request_id="mine")
+try:
+    raise ValueError("z" * 50_000)
+except ValueError as error:
+    log.error("crashed", exc_info=error)
+log.info("short", text="t" * 1000)
+"""
+
+
 async def lines(code: str) -> list[dict[str, Any]]:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1, stderr=-1)
     out, complaints = await process.communicate()
@@ -92,3 +110,35 @@ async def test_a_line_is_written_whatever_stands_in_it() -> None:
     assert (library["event"], library["logger"], library["level"]) == ("'library'", "'a.library'", "'warning'")
     assert library["message"] == r"'bad \udcff'"
     assert (after["event"], after["text"], after["level"]) == ("after", "caf\u00e9", "info")
+
+
+async def test_a_line_is_bounded_whatever_length_its_fields_have() -> None:
+    long, crashed, short = await lines(LONG)
+    assert (long["event"], long["request_id"], long["number"], long["level"]) == ("long", "mine", 7, "info")
+    assert long["path"] == "/x" * 128
+    assert len(long["fields"]) == 256
+    assert crashed["exception"].startswith("Traceback (most recent call last):")
+    assert len(crashed["exception"]) < 7000
+    assert short["text"] == "t" * 1000, "a line of usual length is whole"
+
+
+async def test_paths_and_lines_of_anonymous_requests_are_bounded(server: Server) -> None:
+    requests, longest = 400, 256
+    url = f"{server.url}/{'x' * 8000}"
+    with capture_logs() as said:
+        began = asyncio.get_running_loop().time()
+        for _ in range(requests):
+            async with server.http.get(url) as response:
+                assert response.status == 404
+        seconds = asyncio.get_running_loop().time() - began
+        async with asyncio.timeout(5):
+            while not (told := [line for line in said if line["event"] == "request.lines_left_out"]):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    seen = [line for line in said if line["event"] == "request"]
+    assert {len(line["path"]) for line in seen} == {longest}
+    if seconds < 2:
+        assert len(seen) <= 100 * (seconds + 1)
+    async with asyncio.timeout(5):
+        while len(seen) + sum(line["count"] for line in told) < requests:
+            await asyncio.sleep(0.02)
+            told = [line for line in said if line["event"] == "request.lines_left_out"]

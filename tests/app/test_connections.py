@@ -1,0 +1,253 @@
+"""Which connections a server admits, how long it keeps those that ask nothing, and what it says to the others."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+
+from app.settings import Settings
+from streams.wire.codec import loads
+from tests.servers import Server
+
+ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+HEAD_S = 10
+LATER_S = 5
+"""How much later than due a connection may end: the server looks each second, and the machine may be busy."""
+KEEP_ALIVE_S = 2
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """A test changes some by `@pytest.mark.parametrize("settings", [{...}], indirect=True)`."""
+    return replace(settings, **getattr(request, "param", {}))
+
+
+def changed(**fields: object) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("settings", [fields], indirect=True, ids=[""])
+
+
+class Client:
+    """A connection, by its bytes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, raw: bytes) -> None:
+        self.writer.write(raw)
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        async with asyncio.timeout(10):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            status, *lines = head.decode().rstrip().split("\r\n")
+            headers = dict(line.split(": ", 1) for line in lines)
+            return int(status.split()[1]), headers, await self.reader.readexactly(int(headers["Content-Length"]))
+
+    async def asks(self) -> int:
+        self.send(ASK)
+        return (await self.answer())[0]
+
+    async def rest(self, within_s: float) -> bytes:
+        """What still comes until the server closes."""
+        async with asyncio.timeout(within_s):
+            return await self.reader.read()
+
+
+@asynccontextmanager
+async def client(server: Server, **options: object) -> AsyncIterator[Client]:
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port, **options)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+
+
+async def seconds_until_closed(client: Client) -> tuple[float, bytes]:
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    rest = await client.rest(HEAD_S + LATER_S)
+    return clock() - began, rest
+
+
+async def trickle(client: Client) -> None:
+    client.send(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+    while True:
+        client.send(b"x")
+        await asyncio.sleep(0.5)
+
+
+async def test_a_head_that_is_not_whole_in_ten_seconds_ends_its_connection(server: Server) -> None:
+    async with (
+        client(server) as silent,
+        client(server) as half,
+        client(server) as slow,
+        client(server) as second,
+        client(server) as uploading,
+    ):
+        half.send(ASK[:-2])
+        assert await second.asks() == 200
+        second.send(ASK[:9])
+        uploading.send(b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{")
+        trickling = asyncio.create_task(trickle(slow))  # noqa: TID251
+        ends = await asyncio.gather(*map(seconds_until_closed, (silent, half, slow, second)))
+        trickling.cancel()
+        uploading.send(b'"device":{"id":"d"}}'[:19])
+        assert (await uploading.answer())[0] == 400, "a body has times of its own"
+    assert all(HEAD_S - 1 < seconds < HEAD_S + LATER_S for seconds, _ in ends)
+    (_, nothing), *others = ends
+    assert nothing == b"", "no answer where nothing was asked"
+    for _, raw in others:
+        head, _, body = raw.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        assert loads(body)["error"]["error_type"] == "invalid_parameter"
+
+
+@changed(keep_alive_s=KEEP_ALIVE_S)
+async def test_an_idle_connection_is_closed_and_one_in_use_is_not(server: Server) -> None:
+    async with client(server) as idle, client(server) as used:
+        assert await idle.asks() == 200
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        for _ in range(4):
+            assert await used.asks() == 200
+            await asyncio.sleep(KEEP_ALIVE_S / 4)
+        assert await idle.rest(KEEP_ALIVE_S + LATER_S) == b""
+        assert clock() - began > KEEP_ALIVE_S - 0.25
+        assert await used.asks() == 200
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(150)
+async def test_an_idle_connection_is_kept_for_75_seconds(server: Server) -> None:
+    async with client(server) as idle:
+        assert await idle.asks() == 200
+        began = asyncio.get_running_loop().time()
+        assert await idle.rest(90) == b""
+        assert 74 < asyncio.get_running_loop().time() - began < 80
+
+
+@changed(keep_alive_s=KEEP_ALIVE_S)
+async def test_a_request_that_comes_as_its_connection_expires_is_answered(server: Server) -> None:
+    async with client(server) as idle:
+        assert await idle.asks() == 200
+        await asyncio.sleep(KEEP_ALIVE_S - 0.7)
+        idle.writer.get_extra_info("socket").setblocking(False)
+        idle.send(ASK)
+        threading.Event().wait(1.4)  # the loop is busy with something else while the time ends
+        assert (await idle.answer())[0] == 200
+
+
+@changed(connections=3)
+async def test_connections_beyond_those_of_the_process_are_told_so(server: Server) -> None:
+    before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) or 0
+    async with client(server) as first, client(server) as second, client(server) as third:
+        for each in (first, second, third):
+            assert await each.asks() == 200
+        assert REGISTRY.get_sample_value("parley_connections") == 3
+        async with client(server) as fourth:
+            upload = (
+                b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000
+            )
+            fourth.send(upload)
+            status, headers, body = await fourth.answer()
+            assert await fourth.rest(5) == b""
+        assert status == 503
+        assert (headers["Connection"], headers["Retry-After"]) == ("close", "1")
+        assert headers["X-Request-Id"]
+        error = loads(body)["error"]
+        assert (error["error_type"], error["extra"]) == ("backend unavailable", {"retryable": True})
+        async with server.http.get(f"{server.url}/healthz") as refused:  # as a common client sees it
+            assert refused.status == 503
+        assert REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) == before + 2
+        first.writer.close()
+        await open_are(2)
+        async with client(server) as fifth:
+            assert await fifth.asks() == 200
+
+
+async def open_are(count: int) -> None:
+    async with asyncio.timeout(10):
+        while (REGISTRY.get_sample_value("parley_connections") or 0) != count:  # noqa: ASYNC110 - a gauge has no event
+            await asyncio.sleep(0.02)
+
+
+@changed(connections=1)
+async def test_a_client_that_is_not_admitted_and_says_nothing_is_told_and_closed_too(server: Server) -> None:
+    async with client(server) as only, client(server) as silent:
+        assert await only.asks() == 200
+        assert (await silent.answer())[0] == 503
+        assert await silent.rest(5) == b""
+
+
+@changed(connections=1)
+async def test_refusals_leave_one_log_line_a_second_with_their_count(server: Server) -> None:
+    count = 40
+    clock = asyncio.get_running_loop().time
+    with capture_logs() as lines:
+        async with client(server) as only:
+            assert await only.asks() == 200
+            began = clock()
+            for _ in range(count):
+                async with client(server) as refused:
+                    assert await refused.asks() == 503
+            async with asyncio.timeout(10):
+                while sum(line["count"] for line in of_refusals(lines)) < count:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            seconds = clock() - began
+    told = of_refusals(lines)
+    assert len(told) <= seconds + 1
+    assert told[0]["by_bound"].keys() == {"process"}
+    assert (told[0]["open"], told[0]["connections"], told[0]["last_address"]) == (1, 1, "127.0.0.1")
+
+
+def of_refusals(lines: list) -> list:
+    return [line for line in lines if line["event"] == "connections.refused"]
+
+
+@changed(connections_per_address=2)
+async def test_connections_of_one_address_are_bounded_and_others_are_not_affected(server: Server) -> None:
+    before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "address"}) or 0
+    async with client(server) as first, client(server) as second, client(server) as third:
+        assert [await first.asks(), await second.asks()] == [200, 200]
+        third.send(ASK)
+        status, headers, body = await third.answer()
+        assert (status, headers["Connection"], headers["Retry-After"]) == (429, "close", "1")
+        assert loads(body)["error"]["error_type"] == "api_rate_limit"
+        async with client(server, local_addr=("127.0.0.2", 0)) as elsewhere:
+            assert await elsewhere.asks() == 200
+        first.writer.close()
+        await open_are(1)
+        async with client(server) as next_one:
+            assert await next_one.asks() == 200
+    assert REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "address"}) == before + 1
+
+
+@changed(connections_per_address=2, trusted_proxies=("127.0.0.0/30",))
+async def test_a_trusted_proxy_may_open_any_number_of_connections(server: Server) -> None:
+    async with client(server) as first, client(server) as second, client(server) as third:
+        assert [await each.asks() for each in (first, second, third)] == [200] * 3
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(120)
+async def test_a_client_that_takes_nothing_of_a_large_answer_loses_its_connection(server: Server) -> None:
+    await open_are(0)
+    url = urlsplit(server.url)
+    with socket.socket() as small:
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        small.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(small, (url.hostname, url.port))
+        ask = b"GET /docs/scalar.js HTTP/1.1\r\nHost: a\r\n\r\n"
+        await loop.sock_sendall(small, ask * 20)  # the kernel takes some megabytes by itself
+        await open_are(1)
+        async with asyncio.timeout(90):
+            while REGISTRY.get_sample_value("parley_connections") != 0:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
