@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.marks import write_between
 from bench.plots import bars, latencies, over_time
 
 if TYPE_CHECKING:
@@ -14,17 +15,6 @@ _BEGIN, _END = "<!-- figures: written by bench.versus -->", "<!-- /figures -->"
 def write_report(path: Path, found: "Measured", *, command: str) -> None:
     """Put the figures into `path`, in place of those that are there, and the pictures beside it into `plots`."""
     write_between(path, (_BEGIN, _END), _figures(path.parent / "plots", found, command))
-
-
-def write_between(path: Path, marks: tuple[str, str], written: str) -> None:
-    """Replace what stands in `path` between the lines `marks`; a file that does not exist is made."""
-    begin, end = marks
-    text = path.read_text() if path.exists() else f"{begin}\n{end}\n"
-    before, found_begin, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found_begin or not found_end:
-        raise ValueError(f"{path} has no line {begin} with {end} behind it")
-    path.write_text(f"{before}{begin}\n{written}{end}{after}")
 
 
 def _figures(folder: Path, found: "Measured", command: str) -> str:

@@ -18,7 +18,7 @@ _READ_BYTES = 256 * 1024
 class Connection:
     """One connection. `look` notes what the server did, and reads nothing from the socket."""
 
-    __slots__ = ("_loop", "_socket", "closed_at", "left", "opened_at", "status")
+    __slots__ = ("_loop", "_socket", "closed_at", "left", "opened_at", "status", "was_reset")
 
     def __init__(self, connected: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,6 +28,8 @@ class Connection:
         """When the server was seen to have closed it; 0: it has not."""
         self.left = False
         """Whether the attack closed it first."""
+        self.was_reset = False
+        """Whether the attack reset it, as its way to attack."""
         self.status = ""
         """Of the first answer."""
 
@@ -95,6 +97,7 @@ class Connection:
         """Close it by a RST: nothing that is still to be sent is sent, and the server reads an error."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
         self.close()
+        self.was_reset = self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class Outcomes:
     """When the attack ended, or when the attack itself closed them."""
     closed_after_s: tuple[float, float] | None = None
     """The shortest and the longest life of those that the server closed."""
+    reset: int = 0
+    """By the attack itself."""
     refused: dict[str, int] = field(default_factory=dict)
     """Connections that were never made, by the reason."""
     statuses: dict[str, int] = field(default_factory=dict)
@@ -115,22 +120,28 @@ class Outcomes:
     def of(cls, connections: Iterable[Connection], refused: Counter[str]) -> "Outcomes":
         made = list(connections)
         lives_s = [one.closed_at - one.opened_at for one in made if one.closed_at]
+        resets = sum(one.was_reset for one in made)
         statuses = Counter(one.status for one in made if one.status)
         return cls(
             opened=len(made),
-            still_open=len(made) - len(lives_s),
+            still_open=len(made) - len(lives_s) - resets,
             closed_after_s=(min(lives_s), max(lives_s)) if lives_s else None,
+            reset=resets,
             refused=dict(refused),
             statuses=dict(statuses.most_common()),
         )
 
     def __str__(self) -> str:
         parts = [f"{self.opened:,} opened"]
+        if self.reset:
+            parts.append(f"{self.reset:,} reset by the attack")
         if self.still_open:
             parts.append(f"{self.still_open:,} never closed by the server")
         if self.closed_after_s is not None:
             shortest_s, longest_s = self.closed_after_s
-            parts.append(f"{self.opened - self.still_open:,} closed after {shortest_s:.1f} to {longest_s:.1f} s")
+            parts.append(
+                f"{self.opened - self.still_open - self.reset:,} closed after {shortest_s:.1f} to {longest_s:.1f} s"
+            )
         parts += [f"{count:,} refused ({reason})" for reason, count in self.refused.items()]
         if self.statuses:
             parts.append(

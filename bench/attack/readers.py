@@ -12,7 +12,6 @@ _READERS_OF_A_STREAM = 16
 _BATCH = 20
 _ANSWER_S = 5.0
 _LOOK_AGAIN_S = 0.02
-_HOLD_S = 8.0
 _MADE_TOGETHER = 8
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _STREAM_ID = b"x-service-stream-id: "
@@ -66,7 +65,7 @@ async def _read_nothing(attacker: Attacker, requests: list[bytes]) -> None:
         async with asyncio.TaskGroup() as tasks:
             for request in requests[begin : begin + _BATCH]:
                 tasks.create_task(one(request))
-    await asyncio.sleep(_HOLD_S)
+    await asyncio.sleep(attacker.for_s)
 
 
 async def _answered(connection: Connection) -> None:

@@ -7,7 +7,7 @@ from bench.attack.attacks import Attack
 from bench.attack.judging import Held, Seen, judge
 from bench.attack.witness import Window
 from bench.figures import UNKNOWN, table
-from bench.writing import write_between
+from bench.marks import write_between
 
 BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
 _MIB = 2**20

@@ -7,7 +7,7 @@ import asyncio
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
@@ -35,7 +35,7 @@ class Window:
     """What the healthy clients saw in a span of time."""
 
     gap: Spread = field(default_factory=Spread)
-    """Between two reads of a stream that brought events."""
+    """Between two reads of a stream that brought events, and what the running streams have waited at the end."""
     first_event: Spread = field(default_factory=Spread)
     health: Spread = field(default_factory=Spread)
     """Answers of `/healthz` over a kept connection."""
@@ -96,21 +96,20 @@ def _main(pipe: Pipe, target: Target, load: Load) -> None:
 
 
 class _Clients:
-    """`load.at_once` streams at a time, each place one after another, and a probe of each kind."""
+    """`load.at_once` streams at a time, each followed by the next, and a probe of each kind."""
 
     def __init__(self, target: Target, load: Load) -> None:
-        self._target = target
         self._load = load
         self._client = Client(target, load)
         self._live: list[Stream] = [Stream(0)] * load.at_once
+        session = {"X-Service-App-Id": target.app_id, "X-Service-Session-Token": target.tokens[0]}
+        self._health = _Probe(target.url, "/healthz", {})
+        self._rest = _Probe(target.url, "/bp/ai/conversations", session)
         self._clear()
 
     def _clear(self) -> None:
         self._client.sample = Sample()
         self._ended: list[Stream] = []
-        self._health_s: list[float] = []
-        self._rest_s: list[float] = []
-        self._faults: Counter[str] = Counter()
         self._late_s = 0.0
 
     async def answer(self, pipe: Pipe) -> None:
@@ -132,12 +131,10 @@ class _Clients:
                 await over.wait()
 
     async def _run(self) -> None:
-        token = self._target.tokens[0]
-        session = {"X-Service-App-Id": self._target.app_id, "X-Service-Session-Token": token}
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
-            tasks.create_task(self._probe("/healthz", {}, self._note_health))
-            tasks.create_task(self._probe("/bp/ai/conversations", session, self._note_rest))
+            tasks.create_task(self._health.run())
+            tasks.create_task(self._rest.run())
             for place in range(self._load.at_once):
                 tasks.create_task(self._streams(place))
 
@@ -150,31 +147,6 @@ class _Clients:
             if stream.fault or stream.outcome != "end":
                 await asyncio.sleep(_AFTER_FAILURE_S)
 
-    async def _probe(self, path: str, headers: Mapping[str, str], note: Callable[[float], None]) -> None:
-        """Ask for `path` again and again over one connection, and note how long each answer took."""
-        parts = urlsplit(self._target.url)
-        fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n".encode()
-        while True:
-            try:
-                async with asyncio.timeout(_PROBE_TIMEOUT_S):
-                    reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
-                try:
-                    while True:
-                        note(await _asked(reader, writer, request))
-                        await asyncio.sleep(_PROBE_EVERY_S)
-                finally:
-                    writer.close()
-            except (OSError, TimeoutError, EOFError, ValueError) as error:
-                self._faults[f"{path}: {error!r}"[:_FAULT_CHARACTERS]] += 1
-                await asyncio.sleep(_AFTER_FAILURE_S)
-
-    def _note_health(self, took_s: float) -> None:
-        self._health_s.append(took_s)
-
-    def _note_rest(self, took_s: float) -> None:
-        self._rest_s.append(took_s)
-
     async def _tick(self) -> None:
         while True:
             due = time.monotonic() + _TICK_S
@@ -183,7 +155,7 @@ class _Clients:
 
     def _window(self) -> Window:
         now = time.monotonic()
-        waiting = [now - stream.last_event for stream in self._live if stream.last_event and not _over(stream)]
+        waiting = [now - (one.last_event or one.begun) for one in self._live if one.begun and not _over(one)]
         faults = Counter(
             (stream.fault or stream.outcome)[:_FAULT_CHARACTERS]
             for stream in self._ended
@@ -192,28 +164,69 @@ class _Clients:
         window = Window(
             gap=Spread.of([*self._client.sample.gaps_s, *waiting]),
             first_event=Spread.of(one.first_event - one.begun for one in self._ended if one.first_event),
-            health=Spread.of(self._health_s),
-            rest=Spread.of(self._rest_s),
+            health=Spread.of(self._health.take()),
+            rest=Spread.of(self._rest.take()),
             streams=len(self._ended),
-            failures=dict(faults + self._faults),
+            failures=dict(faults + self._health.take_faults() + self._rest.take_faults()),
             late_ms=self._late_s * 1000,
         )
         self._clear()
         return window
 
 
+class _Probe:
+    """Asks for `path` again and again over one connection, and notes how long each answer took."""
+
+    def __init__(self, url: str, path: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(url)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._path = path
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n".encode()
+        self._took_s: list[float] = []
+        self._asked_at = 0.0
+        """When the request was sent whose answer is awaited; 0: none is."""
+        self._faults: Counter[str] = Counter()
+
+    def take(self) -> list[float]:
+        """Seconds of the answers since the last call, and of the wait for one that has not come yet."""
+        taken, self._took_s = self._took_s, []
+        return [*taken, time.monotonic() - self._asked_at] if self._asked_at else taken
+
+    def take_faults(self) -> Counter[str]:
+        taken, self._faults = self._faults, Counter()
+        return taken
+
+    async def run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                    reader, writer = await asyncio.open_connection(self._host, self._port)
+                try:
+                    while True:
+                        await self._ask(reader, writer)
+                        await asyncio.sleep(_PROBE_EVERY_S)
+                finally:
+                    writer.close()
+            except (OSError, EOFError, ValueError) as error:  # a TimeoutError is an OSError
+                self._faults[f"{self._path}: {error!r}"[:_FAULT_CHARACTERS]] += 1
+                await asyncio.sleep(_AFTER_FAILURE_S)
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read one answer with a `Content-Length`; `ValueError` where its status is not 200."""
+        self._asked_at = time.monotonic()
+        try:
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
+                writer.write(self._request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                if not head.startswith(b"HTTP/1.1 200"):
+                    raise ValueError(head.partition(b"\r\n")[0].decode(errors="replace"))
+                _, _, length = head.lower().partition(b"content-length: ")
+                await reader.readexactly(int(length.partition(b"\r\n")[0]))
+        finally:
+            self._took_s.append(time.monotonic() - self._asked_at)
+            self._asked_at = 0.0
+
+
 def _over(stream: Stream) -> bool:
     return bool(stream.fault or stream.outcome)
-
-
-async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> float:
-    """How many seconds an answer took. It has a `Content-Length`; `ValueError` where its status is not 200."""
-    began = time.monotonic()
-    async with asyncio.timeout(_PROBE_TIMEOUT_S):
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise ValueError(head.partition(b"\r\n")[0].decode(errors="replace"))
-        _, _, length = head.lower().partition(b"content-length: ")
-        await reader.readexactly(int(length.partition(b"\r\n")[0]))
-    return time.monotonic() - began

@@ -163,8 +163,14 @@ def test_outcomes_tell_what_became_of_connections():
     refused = Counter({"ECONNREFUSED": 2})
 
     assert str(Outcomes.of([], refused)) == "0 opened; 2 refused (ECONNREFUSED)"
-    told = str(Outcomes(opened=5, still_open=2, closed_after_s=(0.5, 10.25), statuses={"400": 3}))
-    assert told == "5 opened; 2 never closed by the server; 3 closed after 0.5 to 10.2 s; answers: 3 of 400"
+    told = Outcomes(opened=5, still_open=2, closed_after_s=(0.5, 10.25), reset=1, statuses={"400": 3})
+    assert str(told).split("; ") == [
+        "5 opened",
+        "1 reset by the attack",
+        "2 never closed by the server",
+        "2 closed after 0.5 to 10.2 s",
+        "answers: 3 of 400",
+    ]
 
 
 def test_every_attack_has_a_name_of_its_own():
