@@ -5,7 +5,7 @@ INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover soak lock clean
+.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ bench-full: $(INSTALLED) ## the same in the numbers that count, into bench/repor
 
 bench-failover: $(INSTALLED) ## play every fault of a vendor at every stage (what came of each: bench/failover.md)
 	@$(VENV)/bin/python -m bench.failover
+
+bench-attack: $(INSTALLED) ## attack a server of its own (a quarter of an hour; what is sent and judged: bench/report.md)
+	@$(VENV)/bin/python -m bench.attack --spawn $(ARGS)
 
 soak: $(INSTALLED) ## run the tests that take great numbers and minutes
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)

@@ -70,6 +70,8 @@ class Wanted:
     baseline: bool = False
     profile: Path | None = None
     """Where the server's profile is written, which SIGUSR2 starts and stops."""
+    descriptors: int = 0
+    """How many files and sockets the server may open; 0: as many as this process may."""
 
 
 @asynccontextmanager
@@ -122,6 +124,8 @@ async def _server(
 ) -> int:
     profiled = ["-m", "bench.profiled_server", str(wanted.profile)]
     command = [sys.executable, *(profiled if wanted.profile else ["-m", "app", "serve"])]
+    if wanted.descriptors:
+        command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(wanted.descriptors), *command]
     output = stack.enter_context(log.open("wb"))
     server = await _on_cores(stack, command, cores, env=env, cwd=_ROOT, stdout=output, stderr=output)
     try:

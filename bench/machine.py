@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import platform
 import resource
 import time
 from collections.abc import Callable, Iterable
@@ -110,3 +111,19 @@ def raise_descriptor_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def described(cores: Cores) -> str:
+    """One line about this machine and what runs where on it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    load_1, _, _ = os.getloadavg()
+    return (
+        f"{time.strftime('%d %B %Y', time.gmtime())}: {os.cpu_count()} cores ({next(iter(names), 'unknown')}), "
+        f"Python {platform.python_version()}, target on core {_listed(cores.target)}, generator, vendor and stores "
+        f"on {_listed(cores.others)}, load average {load_1:.1f} before"
+    )
+
+
+def _listed(cores: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(cores)))

@@ -6,7 +6,6 @@ The target has the first core of this process; generator, vendor and stores have
 import argparse
 import asyncio
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from bench.client import Client, Stream
 from bench.deployment import Deployment, Wanted, spawned
 from bench.figures import HEADINGS, Figures, row, table
 from bench.load import measured
-from bench.machine import Cores, Spent
+from bench.machine import Cores, Spent, described
 from bench.profiling import Profile, profiled
 from bench.scenarios import Load
 from bench.targets import (
@@ -207,7 +206,7 @@ class Measured:
 def measure(suite: Suite) -> Measured:
     """Run the whole suite, and tell each row as it is done."""
     cores = Cores.parted()
-    machine = _machine(cores)
+    machine = described(cores)
     print(machine, flush=True)
     wanted = Wanted(suite.models, users=suite.users, baseline=True)
     with asyncio.Runner() as runner:
@@ -227,21 +226,6 @@ def measure(suite: Suite) -> Measured:
 
 def _progress(one: Judged) -> None:
     print(f"{one.load}: {one.found} ({one.verdict})", flush=True)
-
-
-def _machine(cores: Cores) -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    load_1, _, _ = os.getloadavg()
-    return (
-        f"{time.strftime('%d %B %Y', time.gmtime())}: {os.cpu_count()} cores ({next(iter(names), 'unknown')}), "
-        f"Python {platform.python_version()}, target on core {_listed(cores.target)}, generator, vendor and stores "
-        f"on {_listed(cores.others)}, load average {load_1:.1f} before"
-    )
-
-
-def _listed(cores: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(cores)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.marks import write_between
 from bench.plots import bars, latencies, over_time
 
 if TYPE_CHECKING:
@@ -13,12 +14,7 @@ _BEGIN, _END = "<!-- figures: written by bench.versus -->", "<!-- /figures -->"
 
 def write_report(path: Path, found: "Measured", *, command: str) -> None:
     """Put the figures into `path`, in place of those that are there, and the pictures beside it into `plots`."""
-    text = path.read_text() if path.exists() else f"{_BEGIN}\n{_END}\n"
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no line {_BEGIN} with {_END} behind it")
-    path.write_text(f"{before}{_BEGIN}\n{_figures(path.parent / 'plots', found, command)}{_END}{after}")
+    write_between(path, (_BEGIN, _END), _figures(path.parent / "plots", found, command))
 
 
 def _figures(folder: Path, found: "Measured", command: str) -> str:

@@ -1,0 +1,62 @@
+"""Attacks by the body of a request: tiny chunks, chunk extensions, trailers, uploads that stop."""
+
+import asyncio
+
+from bench.attack.attacker import CHUNKED, Attacker, chunk, repeat, together
+
+_PIECE_BYTES = 256 * 1024
+"""As much as one read of the server takes."""
+_IDLE_UPLOADS = 200
+_IDLE_S = 45.0
+
+
+def _repeated(item: bytes) -> bytes:
+    return item * (_PIECE_BYTES // len(item))
+
+
+_ONE_BYTE_CHUNKS = _repeated(chunk(b"A"))
+
+
+async def tiny_chunks(attacker: Attacker, connections: int) -> None:
+    """One user sends audio in chunks of one byte."""
+    await repeat(attacker, connections, begin=[attacker.upload(0)], then=[_ONE_BYTE_CHUNKS])
+
+
+async def tiny_json(attacker: Attacker) -> None:
+    """A JSON body in chunks of one byte, to an endpoint that is no upload."""
+    head = attacker.head("POST", "/bp/ai/audio/tts", token=attacker.token(0), headers=CHUNKED)
+    await repeat(attacker, 4, begin=[head + b"\r\n" + chunk(b'{"text":"')], then=[_ONE_BYTE_CHUNKS])
+
+
+async def chunk_extensions(attacker: Attacker) -> None:
+    """One-byte chunks with short extensions, with extensions of 4 KiB, and one extension that never ends."""
+    short, long = b"1;a=b\r\nA\r\n", b"1;a=" + b"b" * 4096 + b"\r\nA\r\n"
+    endless = b"b" * _PIECE_BYTES
+    begin = attacker.upload(0)
+    await repeat(
+        attacker,
+        6,
+        begin=[begin, begin, begin + b"1;a="],
+        then=[_repeated(short), _repeated(long), endless],
+    )
+
+
+async def trailer_flood(attacker: Attacker) -> None:
+    """Trailer fields without end behind a chunked body, short ones and long ones."""
+    begin = attacker.upload(0) + b"0\r\n"
+    fields = [_repeated(b"a: b\r\n"), _repeated(b"a: " + b"b" * 4096 + b"\r\n")]
+    await repeat(attacker, 8, begin=[begin], then=fields)
+
+
+async def idle_uploads(attacker: Attacker) -> None:
+    """Uploads that stop: half of them inside the parameters, half behind them."""
+    whole = attacker.parameters("audio")
+
+    async def one(number: int) -> None:
+        parameters = whole if number % 2 else whole[: len(whole) // 2]
+        connection = await attacker.connect()
+        if connection is not None:
+            await connection.send(attacker.upload(number, parameters=parameters))
+
+    await together(_IDLE_UPLOADS, one)
+    await asyncio.sleep(_IDLE_S)

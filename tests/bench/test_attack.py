@@ -1,0 +1,103 @@
+"""The attacks as an operator runs them: against a server by its URL, with users of its own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.attack.attacker import is_loopback
+from bench.attack.attacks import ATTACKS
+from tests.deploy.commands import Command, command
+from tests.servers import Server
+
+QUICK = ("--streams", "2", "--calm", "1s", "--for", "1s")
+
+
+def cells(attack: Command, table: int) -> dict[str, str]:
+    """The only row of a printed table, by its headings."""
+    lines = [line for line in attack.lines if line.startswith("|")]
+    headings, _, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[3 * table :][:3])
+    return dict(zip(headings, row, strict=True))
+
+
+async def test_an_attack_is_judged_by_the_streams_beside_it(ready: Server, users: Path, tmp_path: Path):
+    report = tmp_path / "report.md"
+    where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x2", "--pid", str(os.getpid()))
+
+    async with command("bench.attack", *where, *QUICK, "--only", "reset-heads", "--report", str(report)) as attack:
+        code = await attack.end()
+
+    seen, costs = cells(attack, 0), cells(attack, 1)
+    verdict = seen["verdict"]
+    assert code == int(verdict.startswith("missed")), attack.lines
+    assert f"reset-heads: {verdict}" in attack.lines
+    assert (seen["attack"], seen["failed"]) == ("reset-heads", "0")
+    assert int(seen["healthy streams"]) > 2
+    assert int(costs["connections of the attack"].partition(" opened")[0].replace(",", "")) > 16
+    assert costs["server CPU"].endswith("%")
+    assert "| reset-heads |" in report.read_text()
+
+
+async def test_readers_that_read_nothing_are_counted(ready: Server, users: Path):
+    where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x2")
+
+    async with command("bench.attack", *where, *QUICK, "--only", "slow-live") as attack:
+        await attack.end()
+
+    costs = cells(attack, 1)
+    assert costs["connections of the attack"].startswith("100 opened")
+    assert "100 of 200" in costs["connections of the attack"]
+    assert costs["memory MiB before/peak/after"] == "-"
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "parley.example"])
+async def test_a_server_elsewhere_is_refused_unless_it_is_said_to_be_ours(host: str, users: Path):
+    async with command("bench.attack", "--url", f"http://{host}:8080", "--token-file", str(users)) as attack:
+        assert await attack.end() == 2
+
+    assert "is not this machine: --i-own-it says that the server is yours to attack" in attack.lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [
+        *(("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True), ("", False)),
+        *(("192.0.2.1", False), ("10.0.0.1", False), ("128.0.0.1", False), ("localhost.example", False)),
+    ],
+)
+def test_only_loopback_is_this_machine(host: str, is_ours: bool):
+    assert is_loopback(host) is is_ours
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "one of --url, --spawn and --list is required"),
+        (("--url", "https://127.0.0.1:1"), "--url must be an http:// URL"),
+        (("--url", "http://127.0.0.1:1"), "--url needs --token-file"),
+        (("--spawn", "--only", "none"), "--only: there is no attack 'none'"),
+    ],
+)
+async def test_what_cannot_be_attacked_is_told_in_one_line(arguments: tuple[str, ...], expected: str):
+    async with command("bench.attack", *arguments) as attack:
+        assert await attack.end() == 2
+
+    assert expected in attack.lines[-1]
+
+
+async def test_a_server_that_is_not_there_is_told(tmp_path: Path):
+    path = tmp_path / "users"
+    path.write_text("a token-a\nb token-b\n")
+    where = ("--url", "http://127.0.0.1:9", "--token-file", str(path), *QUICK)
+
+    async with command("bench.attack", *where, "--only", "reset-heads") as attack:
+        assert await attack.end() == 1
+
+    assert attack.lines[-1].startswith("bench: ")
+
+
+async def test_attacks_are_listed():
+    async with command("bench.attack", "--list") as attack:
+        assert await attack.end() == 0
+
+    assert [line.split()[0] for line in attack.lines] == [one.name for one in ATTACKS]

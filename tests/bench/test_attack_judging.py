@@ -1,0 +1,193 @@
+"""An attack is judged by what healthy clients saw beside it, and by what the server kept of it."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.attack.attacks import ATTACKS, BY_NAME
+from bench.attack.connections import Outcomes
+from bench.attack.judging import Held, Seen, Targets, judge
+from bench.attack.report import BEGIN, END, tables, write_report
+from bench.attack.witness import Window
+from bench.figures import Spread
+
+MIB = 2**20
+MS = st.floats(min_value=0, max_value=10_000)
+
+
+def window(*, gap_ms: float = 20, health_ms: float = 2, late_ms: float = 0, failed: int = 0) -> Window:
+    gaps = Spread.of([gap_ms / 1000] * 100)
+    return Window(
+        gap=gaps,
+        first_event=gaps,
+        health=Spread.of([health_ms / 1000]),
+        rest=gaps,
+        streams=10,
+        failures={"lost": failed} if failed else {},
+        late_ms=late_ms,
+    )
+
+
+NONE = Targets()
+SEEN = Seen(
+    calm=window(),
+    under=window(),
+    outcomes=Outcomes(opened=100),
+    seconds=8,
+    before=Held(100 * MIB, 50, 1.0, log_bytes=0),
+    peak=Held(100 * MIB, 150, 3.0, log_bytes=4096),
+    after=Held(100 * MIB, 50, 3.0, log_bytes=4096),
+    most_open=100,
+    requests=4,
+)
+
+
+def missed(seen: Seen, targets: Targets = NONE) -> list[str]:
+    return list(judge(seen, targets).missed)
+
+
+def test_an_attack_that_nobody_feels_is_met():
+    assert str(judge(SEEN, Targets())) == "met"
+
+
+@given(calm_ms=MS, growth_ms=st.floats(min_value=0, max_value=10_000))
+def test_a_gap_may_grow_by_less_than_20_ms_over_the_calm(calm_ms: float, growth_ms: float):
+    seen = replace(SEEN, calm=window(gap_ms=calm_ms), under=window(gap_ms=calm_ms + growth_ms))
+
+    if abs(growth_ms - 20) > 0.001:
+        assert bool(missed(seen)) == (growth_ms > 20)
+
+
+@pytest.mark.parametrize(
+    ("under", "expected"),
+    [
+        (window(gap_ms=41), ["gap p99 +21 ms", "longest gap +21 ms"]),
+        (window(health_ms=51), ["/healthz 51 ms"]),
+        (window(failed=3), ["3 healthy streams or requests failed"]),
+        (Window(), ["no healthy stream or request was answered"]),
+    ],
+)
+def test_what_healthy_clients_saw_is_named(under: Window, expected: list[str]):
+    assert missed(replace(SEEN, under=under)) == expected
+
+
+@given(gap_ms=MS, health_ms=MS, late_ms=MS)
+def test_a_late_witness_explains_no_more_than_its_lateness(gap_ms: float, health_ms: float, late_ms: float):
+    seen = replace(SEEN, under=window(gap_ms=gap_ms, health_ms=health_ms, late_ms=late_ms))
+
+    verdict = judge(seen, Targets())
+
+    assert bool(verdict.missed) == (gap_ms - 20 - late_ms >= 20 or health_ms - late_ms >= 50)
+    if late_ms == 0:
+        assert verdict.uncertain == []
+
+
+def test_a_late_witness_makes_a_row_that_does_not_count():
+    seen = replace(SEEN, under=window(gap_ms=45, late_ms=10))
+
+    assert str(judge(seen, Targets())).startswith("does not count: gap p99 +25 ms")
+    assert str(judge(replace(seen, stopped="stopped"), Targets())) == "missed: stopped"
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "waited_s", "verdict"),
+    [(200, 0.7, "missed"), (200, 0.9, "does not count"), (269, 0.9, "does not count"), (271, 8, "missed")],
+)
+def test_a_crowded_machine_explains_a_quarter_of_a_second(gap_ms: float, waited_s: float, verdict: str):
+    seen = replace(SEEN, under=window(gap_ms=gap_ms), peak=replace(SEEN.peak, waited_s=waited_s))
+
+    assert str(judge(seen, NONE)).startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (Outcomes(opened=3, closed_after_s=(9.0, 11.9)), []),
+        (Outcomes(opened=3, closed_after_s=(9.0, 20.0)), ["connections closed after 20 s"]),
+        (Outcomes(opened=3, still_open=1, closed_after_s=(9.0, 11.0)), ["1 connections never closed"]),
+        (Outcomes(refused={"ECONNREFUSED": 3}), []),
+    ],
+)
+def test_connections_must_be_closed_in_time(outcomes: Outcomes, expected: list[str]):
+    assert missed(replace(SEEN, outcomes=outcomes), Targets(closed_within_s=12)) == expected
+
+
+def test_connections_of_one_address_are_bounded():
+    targets = Targets(most_open=1000)
+
+    assert missed(replace(SEEN, most_open=1000), targets) == []
+    assert missed(replace(SEEN, most_open=1001), targets) == ["1,001 connections at once"]
+
+
+@pytest.mark.parametrize(
+    ("grown_mib", "own_log_bytes", "expected"),
+    [(25, 0, []), (26, 0, ["266 KiB by connection"]), (125, MIB, []), (126, MIB, ["1,290 KiB by connection"])],
+)
+def test_a_reader_may_cost_256_kib_beyond_the_log(grown_mib: int, own_log_bytes: int, expected: list[str]):
+    peak = replace(SEEN.peak, rss_bytes=(100 + grown_mib) * MIB)
+    seen = replace(SEEN, peak=peak, log_of_a_reader_bytes=own_log_bytes)
+
+    assert missed(seen, Targets(connection_kib=256)) == expected
+
+
+def test_memory_must_come_back_to_within_a_tenth():
+    targets = Targets(memory_returns=True)
+
+    assert missed(replace(SEEN, after=Held(110 * MIB)), targets) == []
+    assert missed(replace(SEEN, after=Held(112 * MIB)), targets) == ["memory 12% over before"]
+
+
+def test_log_is_counted_by_request():
+    assert missed(SEEN, Targets(log_bytes_by_request=1024)) == []
+    assert missed(replace(SEEN, requests=3), Targets(log_bytes_by_request=1024)) == [
+        "1,365 bytes of log by request"
+    ]
+
+
+def test_what_a_server_elsewhere_holds_is_not_judged():
+    targets = Targets(connection_kib=1, memory_returns=True, log_bytes_by_request=1)
+    seen = replace(SEEN, before=None, peak=None, after=None)
+
+    assert missed(seen, targets) == []
+    assert "| - | - | - | - | - |" in tables([(BY_NAME["log"], seen)])
+
+
+def test_failed_answers_beside_an_attack_are_missed():
+    assert missed(replace(SEEN, victims_failed=["502", "502"])) == ["2 answers of the vendor failed"]
+
+
+def test_outcomes_tell_what_became_of_connections():
+    refused = Counter({"ECONNREFUSED": 2})
+
+    assert str(Outcomes.of([], refused)) == "0 opened; 2 refused (ECONNREFUSED)"
+    told = Outcomes(opened=5, still_open=2, closed_after_s=(0.5, 10.25), reset=1, statuses={"400": 3})
+    assert str(told).split("; ") == [
+        "5 opened",
+        "1 reset by the attack",
+        "2 never closed by the server",
+        "2 closed after 0.5 to 10.2 s",
+        "answers: 3 of 400",
+    ]
+
+
+def test_every_attack_has_a_name_of_its_own():
+    assert len(BY_NAME) == len(ATTACKS)
+
+
+def test_tables_replace_those_before_and_the_prose_stays(tmp_path):
+    path = tmp_path / "report.md"
+    path.write_text(f"Before\n\n{BEGIN}\nold\n{END}\n\nAfter\n")
+    rows = [(ATTACKS[0], SEEN), (ATTACKS[1], replace(SEEN, under=window(gap_ms=400)))]
+
+    for _ in range(2):
+        write_report(path, rows, machine="a machine", command="python -m bench.attack")
+
+    text = path.read_text()
+    assert text.startswith("Before\n")
+    assert text.endswith(f"{END}\n\nAfter\n")
+    assert "old" not in text
+    assert text.count("| tiny-chunks-4 | 20 / 20 / 20 | 400 / 400 / 400 |") == 1
+    assert "missed: gap p99 +380 ms" in text
