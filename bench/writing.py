@@ -13,12 +13,17 @@ _BEGIN, _END = "<!-- figures: written by bench.versus -->", "<!-- /figures -->"
 
 def write_report(path: Path, found: "Measured", *, command: str) -> None:
     """Put the figures into `path`, in place of those that are there, and the pictures beside it into `plots`."""
-    text = path.read_text() if path.exists() else f"{_BEGIN}\n{_END}\n"
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no line {_BEGIN} with {_END} behind it")
-    path.write_text(f"{before}{_BEGIN}\n{_figures(path.parent / 'plots', found, command)}{_END}{after}")
+    write_between(path, _BEGIN, _END, content=_figures(path.parent / "plots", found, command))
+
+
+def write_between(path: Path, begin: str, end: str, *, content: str) -> None:
+    """Replace what stands between the lines `begin` and `end` of `path`; a file that does not exist is made."""
+    text = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    before, found_begin, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"{path} has no line {begin} with {end} behind it")
+    path.write_text(f"{before}{begin}\n{content}{end}{after}")
 
 
 def _figures(folder: Path, found: "Measured", command: str) -> str:
