@@ -34,6 +34,7 @@ from pathlib import Path
 from bench.machine import raise_descriptor_limit
 from bench.scenarios import seconds
 from bench.soak_callers import SHORT, Lengths
+from bench.soak_judge import Anomaly
 from bench.soak_notes import Notes
 from bench.soak_report import summary, write_report
 from bench.soak_run import Plan, Run
@@ -75,19 +76,26 @@ async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: 
         seed=args.seed,
     ) as stand:
         begun = time.monotonic()
-        run = Run(stand, plan, Notes(lambda: time.monotonic() - begun))
-        await run.load()
+        run = Run(stand, plan, Notes(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
+        try:
+            await run.load()
+        finally:
+            write_csv(folder / "samples.csv", run.samples)
+            _write_anomalies(folder, run.noted())
         judged = run.judge(await run.settle())
     if not args.keep_data:
         shutil.rmtree(folder / "data")
-    write_csv(folder / "samples.csv", run.samples)
-    with (folder / "anomalies.jsonl").open("wb") as file:
-        file.writelines(dumps(asdict(anomaly)) + b"\n" for anomaly in judged.anomalies)
+    _write_anomalies(folder, judged.anomalies)
     print(summary(run, judged))
     print(f"Files: {folder}")
     if args.report:
         write_report(args.report, run, judged, command=f"python -m bench.soak {command}".rstrip())
     return 0 if judged.passed else 1
+
+
+def _write_anomalies(folder: Path, anomalies: Sequence[Anomaly]) -> None:
+    with (folder / "anomalies.jsonl").open("wb") as file:
+        file.writelines(dumps(asdict(anomaly)) + b"\n" for anomaly in anomalies)
 
 
 def _parser() -> argparse.ArgumentParser:

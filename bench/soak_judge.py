@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from bench.soak_notes import AcknowledgedTurn, Answer, Stream
@@ -58,34 +59,40 @@ class Judged:
 
 
 def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
-    """Streams that did not come to `end` in one response.
-
-    Misses: not exactly one terminal event, a gap, a wrong digest, an error that nothing explains.
-    """
+    """Streams without exactly one terminal event, with a gap or a wrong digest, or answered twice under one key."""
     found = []
     for stream in streams:
-        if stream.outcome == "end" and not (stream.faults or stream.cuts or stream.first_stream_id):
-            continue
         wrong = [] if stream.outcome else ["no terminal event"]
         wrong += stream.faults
         if stream.first_stream_id and not disturbances.of(["Valkey"], stream.begin_s, stream.end_s):
-            wrong.append(f"asked again it was another stream than {stream.first_stream_id}")
-        told = f"ended with {stream.outcome}: {stream.message}"
-        if stream.outcome not in {"", "end"} and not _explained(stream, disturbances):
-            wrong.append(told)
-        found += [
-            Anomaly(
-                what=what,
-                at_s=round(stream.end_s, 1),
-                miss=bool(wrong),
-                during=disturbances.names(stream.begin_s, stream.end_s),
-                stream_id=stream.stream_id,
-                request_id=stream.request_id,
-                detail=f"{stream.kind} from {stream.begin_s:.1f} s, {stream.cuts} cuts, {stream.resumes} resumes",
-            )
-            for what in wrong or [told]
-        ]
+            wrong.append("asked again under its key, another stream answered")
+        found += [_of_stream(stream, disturbances, what=what) for what in wrong]
     return found
+
+
+def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
+    """Streams that ended with `error`, or that the server cut before their end. Misses: errors without a reason."""
+    found = []
+    for stream in streams:
+        if stream.outcome not in {"", "end"}:
+            what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
+            found.append(_of_stream(stream, disturbances, what=what, miss=miss))
+        elif stream.cuts:
+            found.append(_of_stream(stream, disturbances, what="cut by the server and read on", miss=False))
+    return found
+
+
+def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
+    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {stream.cuts} cuts, {stream.resumes} resumes"
+    return Anomaly(
+        what=what,
+        at_s=round(stream.end_s, 1),
+        miss=miss,
+        during=disturbances.names(stream.begin_s, stream.end_s),
+        stream_id=stream.stream_id,
+        request_id=stream.request_id,
+        detail=f"{detail}, first stream {stream.first_stream_id}" if stream.first_stream_id else detail,
+    )
 
 
 def _explained(stream: Stream, disturbances: Disturbances) -> bool:
@@ -176,22 +183,34 @@ def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Ano
     return found
 
 
-def log_anomalies(lines: Iterable[bytes]) -> tuple[list[Anomaly], Counter[str]]:
-    """What the server's log says beyond `info`: errors as misses, and all events by level and name."""
-    found, counts = [], Counter[str]()
+def log_anomalies(
+    lines: Iterable[bytes], disturbances: Disturbances, *, begun: datetime
+) -> tuple[list[Anomaly], Counter[str]]:
+    """What the server's log says beyond `info`: errors as misses, and all events by level and name.
+
+    `begun`: when the load began. A line without a time has that of the line before it.
+    """
+    found, counts, at_s = [], Counter[str](), 0.0
     for raw in lines:
+        line: dict[str, Any] = {}
         if b'"level":"info"' in raw:
             continue
-        line: dict[str, Any] = {}
         try:
             line = loads(raw)
             level, event = line["level"], line["event"]
+            at_s = round((datetime.fromisoformat(line["timestamp"]) - begun).total_seconds(), 1)
         except (ValueError, KeyError, TypeError):
             level, event = "error", "a line that is no JSON"
         counts[f"{level} {event}"] += 1
         if level in {"error", "critical"} and event not in _HARMLESS:
-            stream_id, request_id = str(line.get("stream_id", "")), str(line.get("request_id", ""))
-            detail = raw.decode(errors="replace").strip()[:_DETAIL_CHARACTERS]
-            what = f"server's log: {event}"
-            found.append(Anomaly(what=what, at_s=-1, stream_id=stream_id, request_id=request_id, detail=detail))
+            found.append(
+                Anomaly(
+                    what=f"server's log: {event}",
+                    at_s=at_s,
+                    during=disturbances.names(at_s, at_s),
+                    stream_id=str(line.get("stream_id", "")),
+                    request_id=str(line.get("request_id", "")),
+                    detail=raw.decode(errors="replace").strip()[:_DETAIL_CHARACTERS],
+                )
+            )
     return found, counts

@@ -15,6 +15,7 @@ from bench.soak_judge import (
     Anomaly,
     Judged,
     answer_anomalies,
+    error_anomalies,
     log_anomalies,
     memory_anomalies,
     record_anomalies,
@@ -26,6 +27,7 @@ from bench.soak_records import Key, Record, Remains, read_history, read_remains,
 from bench.soak_samples import Sample, Sampler, Window, windows
 from bench.soak_schedule import Disturbances, Planned, schedule
 from bench.soak_stand import DRAIN_S, Stand
+from deploy.running import while_running
 from streams.tasks import background
 
 _SAMPLE_EVERY_S = 5
@@ -83,11 +85,19 @@ class Run:
     stand: Stand
     plan: "Plan"
     notes: Notes
+    begun: datetime
+    """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     samples: list[Sample] = field(default_factory=list)
 
     async def load(self) -> None:
-        """All callers, from the first stream to the last event, while processes and stores are disturbed."""
+        """All callers, from the first stream to the last event, while processes and stores are disturbed.
+
+        `Failed` where the server ends by itself.
+        """
+        await while_running({"the server": self.stand.parent}, self._load())
+
+    async def _load(self) -> None:
         async with open_http() as http:
             clients = [UserClient(http, self.stand.url, _headers(token), self.notes) for token in self.stand.tokens]
             callers = make_callers(clients, self.notes, lengths=self.plan.lengths, seed=self.plan.seed)
@@ -146,15 +156,20 @@ class Run:
 
     def _progress(self) -> str:
         sample, notes = self.samples[-1], self.notes
-        wrong = sum(one.miss for one in stream_anomalies(notes.streams, self.disturbances))
-        failures = sum(one.miss for one in answer_anomalies(notes.answers, self.disturbances))
+        missed = sum(one.miss for one in self.noted())
         return (
             f"{sample.at_s / 60:.1f} min: {sample.live} live, {sample.ended:,} ended, {sample.events:,} events; "
-            f"{wrong} streams wrong, {failures} requests failed, {len(notes.answers)} answers not 200; "
+            f"{missed} misses, {len(notes.answers)} answers not 200; "
             f"children {sample.children_bytes / 2**20:.0f} MiB in {sample.children}, "
             f"parent {sample.parent_bytes / 2**20:.0f} MiB, Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
             f"generator {sample.generator_cpu_s / max(1, sample.at_s):.0%} of a core"
         )
+
+    def noted(self) -> list[Anomaly]:
+        """What callers have noted so far."""
+        streams, disturbances = self.notes.streams, self.disturbances
+        answers = answer_anomalies(self.notes.answers, disturbances)
+        return stream_anomalies(streams, disturbances) + error_anomalies(streams, disturbances) + answers
 
     async def settle(self) -> "Settled":
         """Read what is left and what is kept once the load is over, then end the server."""
@@ -174,6 +189,10 @@ class Run:
         judged.add(
             "every stream: one terminal event, no gap, the right digest", f"{len(notes.streams):,} streams", wrong
         )
+        errors = error_anomalies(notes.streams, disturbances)
+        judged.add(
+            "every `error` has a reason", f"{sum(s.outcome not in {'', 'end'} for s in notes.streams):,}", errors
+        )
         failures = answer_anomalies(notes.answers, disturbances)
         judged.add(
             "every request: a stream, or refused with reason", f"{len(notes.answers):,} refused or failed", failures
@@ -189,7 +208,7 @@ class Run:
         ended = [Anomaly(what="the server did not end well", at_s=at_s)] * (settled.code != 0)
         judged.add("SIGTERM at the end", f"exit code {settled.code}", ended)
         with stand.log.open("rb") as lines:
-            errors, counts = log_anomalies(lines)
+            errors, counts = log_anomalies(lines, disturbances, begun=self.begun)
         told = ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) or "nothing"
         judged.add("no error in the server's log", told, errors)
         return judged

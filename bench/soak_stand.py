@@ -79,7 +79,8 @@ class Stand:
 
     async def stop_server(self) -> int | None:
         """Have the server end as an operator does; its exit code, or nothing where it did not end in time."""
-        self.parent.terminate()
+        if self.parent.returncode is None:
+            self.parent.terminate()
         try:
             async with asyncio.timeout(_SERVER_STOPS_S):
                 return await self.parent.wait()
