@@ -39,6 +39,7 @@ from bench.soak_notes import Notes
 from bench.soak_report import summary, write_report
 from bench.soak_run import Plan, Run
 from bench.soak_samples import write_csv
+from bench.soak_schedule import TARGETS
 from bench.soak_stand import standing
 from deploy.running import Failed
 from streams.wire.codec import dumps
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         over_s=min(args.over_s, args.minutes * 60 / 3),
         replace_every_s=args.replace_every_s,
         fault_every_s=args.fault_every_s,
+        targets=args.disturb,
         seed=args.seed,
         lengths=SHORT if args.short else Lengths(),
     )
@@ -114,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fault-every", dest="fault_every_s", type=seconds, default=600, metavar="TIME", help="of each store"
     )
+    parser.add_argument("--disturb", nargs="*", choices=TARGETS, default=TARGETS, help="(default: all of them)")
     parser.add_argument(
         "--over", dest="over_s", type=seconds, default=30, metavar="TIME", help="the first streams begin"
     )

@@ -19,7 +19,8 @@ _AT_ONCE = 8
 _PAGE = 100
 _ROWS_AT_ONCE = 1_000
 _LOOK_AGAIN_S = 1
-_PREFIX = "parley:"
+DEFAULT_PREFIX = "parley:"
+"""Of all keys in Valkey, where `PARLEY_REDIS_PREFIX` names no other."""
 Key = tuple[str, int]
 """Conversation and record."""
 
@@ -116,18 +117,20 @@ async def read_history(
     return found
 
 
-async def read_remains(database_url: str, redis_url: str, *, within_s: float) -> Remains:
+async def read_remains(
+    database_url: str, redis_url: str, *, within_s: float, prefix: str = DEFAULT_PREFIX
+) -> Remains:
     """What is left, as soon as that is nothing or the time is over."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
     while True:
-        remains = await _remains(database_url, redis_url)
+        remains = await _remains(database_url, redis_url, prefix)
         if remains.nothing or loop.time() > until:
             return remains
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-async def _remains(database_url: str, redis_url: str) -> Remains:
+async def _remains(database_url: str, redis_url: str, prefix: str) -> Remains:
     found = Remains()
     conn = await asyncpg.connect(database_url)
     try:
@@ -136,10 +139,10 @@ async def _remains(database_url: str, redis_url: str) -> Remains:
     finally:
         await conn.close()
     async with Redis.from_url(redis_url) as client:
-        found.parked = int(await client.llen(f"{_PREFIX}{{parked}}:turns"))  # type: ignore[misc]
-        async for key in client.scan_iter(match=f"{_PREFIX}{{{APP}:*}}:turn:*", count=1_000):
+        found.parked = int(await client.llen(f"{prefix}{{parked}}:turns"))  # type: ignore[misc]
+        async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:turn:*", count=1_000):
             found.turns.append(key.decode())
-        async for key in client.scan_iter(match=f"{_PREFIX}{{{APP}:*}}:streams", count=1_000):
+        async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:streams", count=1_000):
             found.slots += [f"{key.decode()} {id_.decode()}" for id_ in await client.zrange(key, 0, -1)]
     return found
 

@@ -83,14 +83,18 @@ def _memory(run: Run) -> str:
     rows = [
         [
             f"{window.begin_s / 60:.1f} to {window.end_s / 60:.1f}",
-            *(f"{size / _MIB:,.1f}" for size in (window.children_bytes, window.parent_bytes, window.valkey_bytes)),
-            f"{window.postgres_connections:.0f}",
+            *(_mib(size) for size in (window.children_bytes, window.parent_bytes, window.valkey_bytes)),
+            f"{window.postgres_connections:.0f}" if window.postgres_connections >= 0 else "-",
             f"{window.descriptors:.0f}",
         ]
         for window in run.windows()
     ]
     headings = ["minutes", "processes MiB", "parent MiB", "Valkey MiB", "PostgreSQL connections", "descriptors"]
     return table(headings, rows)
+
+
+def _mib(size_bytes: float) -> str:
+    return f"{size_bytes / _MIB:,.1f}" if size_bytes >= 0 else "-"
 
 
 def _misses(judged: Judged) -> list[str]:

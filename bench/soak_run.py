@@ -25,7 +25,7 @@ from bench.soak_judge import (
 from bench.soak_notes import Notes
 from bench.soak_records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak_samples import Sample, Sampler, Window, windows
-from bench.soak_schedule import Disturbances, Planned, schedule
+from bench.soak_schedule import TARGETS, Disturbances, Planned, Target, schedule
 from bench.soak_stand import DRAIN_S, Stand
 from deploy.running import while_running
 from streams.tasks import background
@@ -49,6 +49,8 @@ class Plan:
     """Over which the first streams begin."""
     replace_every_s: float
     fault_every_s: float
+    targets: Sequence[Target] = TARGETS
+    """What is disturbed."""
     seed: int = 1
     lengths: Lengths = field(default_factory=Lengths)
     tell_every_s: float = 60
@@ -118,7 +120,7 @@ class Run:
             self.plan.total_s, replace_every_s=self.plan.replace_every_s, fault_every_s=self.plan.fault_every_s
         )
         async with asyncio.TaskGroup() as tasks:
-            for target in ("server", "PostgreSQL", "Valkey"):
+            for target in self.plan.targets:
                 tasks.create_task(self._disturb_one([one for one in planned if one.target == target]))
 
     async def _disturb_one(self, planned: Sequence[Planned]) -> None:
@@ -189,9 +191,11 @@ class Run:
         judged.add(
             "every stream: one terminal event, no gap, the right digest", f"{len(notes.streams):,} streams", wrong
         )
-        errors = error_anomalies(notes.streams, disturbances)
+        unexplained = error_anomalies(notes.streams, disturbances)
         judged.add(
-            "every `error` has a reason", f"{sum(s.outcome not in {'', 'end'} for s in notes.streams):,}", errors
+            "every `error` has a reason",
+            f"{sum(s.outcome not in {'', 'end'} for s in notes.streams):,}",
+            unexplained,
         )
         failures = answer_anomalies(notes.answers, disturbances)
         judged.add(
@@ -221,10 +225,10 @@ class Run:
         settled = [window for window in self.windows() if window.end_s >= self.plan.settled_s]
         if not settled or settled[0].children_bytes <= 0:
             return "not measured"
-        first, last = settled[0], settled[-1]
+        first, last, highest = settled[0], settled[-1], max(window.children_bytes for window in settled)
         return (
             f"children {first.children_bytes / 2**20:.1f} → {last.children_bytes / 2**20:.1f} MiB "
-            f"({last.children_bytes / first.children_bytes - 1:+.1%}), "
+            f"({last.children_bytes / first.children_bytes - 1:+.1%}; highest {highest / 2**20:.1f}), "
             f"parent {first.parent_bytes / 2**20:.1f} → {last.parent_bytes / 2**20:.1f} MiB"
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Target = Literal["server", "PostgreSQL", "Valkey"]
+TARGETS: tuple[Target, ...] = ("server", "PostgreSQL", "Valkey")
 Action = Literal["replace", "kill", "pause", "empty"]
 """Processes are replaced (SIGHUP). A store is killed (SIGKILL) and started again on its data, or without it
 (`empty`), or paused (SIGSTOP, SIGCONT)."""

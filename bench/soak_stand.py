@@ -148,14 +148,14 @@ async def standing(
         except (Failed, TimeoutError):
             sys.stderr.write(log.read_text())
             raise
-        await put_all(url, env["PARLEY_ADMIN_TOKEN"], _configs(vendor_url, lengths))
+        await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
         tokens = await make_tokens(users, env, folder / "users")
         yield Stand(
             url, tokens, stores, processes, parent, log, data_dir.resolve(), dict(stores.processes), restarted
         )
 
 
-def _configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:
+def soak_configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:
     """The app with its default limits; each strategy twice, by either of two accounts of the vendor.
 
     Where account `one` breaks off, the strategy after it writes the answer anew; account `two` causes an `error`.
