@@ -5,7 +5,7 @@ INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak lock clean
+.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ bench-attack: $(INSTALLED) ## attack a server of its own (a quarter of an hour; 
 
 soak: $(INSTALLED) ## run the tests that take great numbers and minutes
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
+
+soak-hour: $(INSTALLED) ## an hour of 300 streams at a time, stores going away (ARGS="--report bench/report.md")
+	@$(VENV)/bin/python -m bench.soak --minutes 60 $(ARGS)
 
 lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade takes the newest)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)

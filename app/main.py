@@ -61,9 +61,7 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
             async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:
                 await listeners.accept_from(sockets if inherited is None else inherited.own)
                 _settle_collector()
-                log.info(
-                    "server.listening", host=settings.host, port=settings.port, connections=bounds.connections
-                )
+                log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
                 await _serve_as_told(services, runner, listeners, inherited)
             await answer_the_last(runner)
             await services.supervisor.leave()

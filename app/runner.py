@@ -35,6 +35,7 @@ _HTTP: dict[str, Any] = {
 NO_BOUNDS = Bounds()
 _READ_AGAIN_S = 0.5
 
+
 def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds = NO_BOUNDS) -> "Runner":
     """A runner that serves `application` to as many connections as `bounds` admits; it leaves signals alone."""
     return Runner(application, shutdown_timeout_s=shutdown_timeout_s, bounds=bounds)

@@ -90,8 +90,8 @@ async def spawned(wanted: Wanted, cores: Cores) -> AsyncIterator[Deployment]:
         server = await _server(stack, wanted, env, cores, log=folder / "server.log", url=url)
         admin_token = env["PARLEY_ADMIN_TOKEN"]
         await make_app(url, admin_token)
-        await _put_all(url, admin_token, strategies(wanted, vendor_url, sandbox_url))
-        tokens = await _users(wanted.users, env, folder / "users")
+        await put_all(url, admin_token, strategies(wanted, vendor_url, sandbox_url))
+        tokens = await make_tokens(wanted.users, env, folder / "users")
         made = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
         yield await _with_baseline(stack, made, vendor_url, cores) if wanted.baseline else made
 
@@ -113,7 +113,7 @@ async def _sandbox(stack: AsyncExitStack) -> str:
 
 
 def _environment(folder: Path, stores: Stores, *, processes: int) -> dict[str, str]:
-    env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(_free_port()), "PATH": os.defpath})
+    env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(free_port()), "PATH": os.defpath})
     env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
     env |= {"PARLEY_CONNECTIONS_PER_ADDRESS": "1000000"}  # all users of a load come from one address
     return env | ({"PARLEY_PROCESSES": str(processes)} if processes > 1 else {})
@@ -159,13 +159,15 @@ async def _with_baseline(
     return replace(deployment, baseline=Target(url, digests=False), baseline_pids=(relay.pid,))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nobody listens at the moment."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
 
 
-async def _users(count: int, env: Mapping[str, str], path: Path) -> list[str]:
+async def make_tokens(count: int, env: Mapping[str, str], path: Path) -> list[str]:
+    """Make so many users of the app `bench`; their session tokens."""
     command = [sys.executable, "-m", "app", "users", "make", str(count), "--app", APP, "--out", str(path)]
     async with running(command, env=env, cwd=_ROOT) as made:
         if await made.wait() != 0:
@@ -207,7 +209,7 @@ def strategies(wanted: Wanted, vendor_url: str, sandbox_url: str) -> dict[str, A
 
 async def make_app(url: str, admin_token: str) -> None:
     """The app `bench`, or its limits lifted again where it is there."""
-    await _put_all(
+    await put_all(
         url,
         admin_token,
         {
@@ -218,7 +220,8 @@ async def make_app(url: str, admin_token: str) -> None:
     )
 
 
-async def _put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> None:
+async def put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> None:
+    """Write configs of the app `bench`, given by `kind/name`."""
     headers = {"Authorization": f"Bearer {admin_token}"}
     async with ClientSession(headers=headers) as http:
         for key, value in configs.items():

@@ -43,7 +43,7 @@ class Spent:
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> "Spent":
-        found = [_spent(pid) for root in pids for pid in _family(root)]
+        found = [_spent(pid) for root in pids for pid in family(root)]
         return cls(sum(cpu_s for cpu_s, _ in found), sum(rss_bytes for _, rss_bytes in found), len(found))
 
 
@@ -55,8 +55,8 @@ def _spent(pid: int) -> tuple[float, int]:
     return (int(stat[11]) + int(stat[12])) / _TICKS, int(stat[21]) * _PAGE_BYTES
 
 
-def _family(pid: int) -> list[int]:
-    """A process and those below it."""
+def family(pid: int) -> list[int]:
+    """The ids of a process and of all its descendants, parents first."""
     found = [pid]
     for parent in found:
         try:

@@ -8,6 +8,8 @@ from typing import Any
 import matplotlib as mpl
 
 from bench.figures import Figures, Spread
+from bench.soak_samples import Sample
+from bench.soak_schedule import Disturbance
 
 mpl.use("Agg")
 
@@ -73,6 +75,26 @@ def over_time(path: Path, title: str, found: Sequence[Figures]) -> None:
         shares.set_ylim(bottom=0)
         axes.set_ylim(bottom=0)
         axes.legend()
+
+
+def soaked(path: Path, samples: Sequence[Sample], disturbances: Sequence[Disturbance]) -> None:
+    """Memory and streams over the minutes of a soak; bars show when processes were replaced and stores away."""
+    colours = {"server": "tab:gray", "PostgreSQL": "tab:blue", "Valkey": "tab:red"}
+    with _picture(path, "Soak: memory (PSS) and streams") as axes:
+        at = [sample.at_s / 60 for sample in samples]
+        axes.plot(at, [sample.children_bytes / 2**20 for sample in samples], label="newest processes")
+        axes.plot(at, [sample.draining_bytes / 2**20 for sample in samples], label="draining processes", alpha=0.5)
+        axes.plot(at, [sample.parent_bytes / 2**20 for sample in samples], label="parent")
+        for one in disturbances:
+            axes.axvspan(one.begin_s / 60, one.end_s / 60, color=colours[one.target], alpha=0.25)
+        streams = axes.twinx()
+        streams.plot(at, [sample.live for sample in samples], linestyle=":", color="black", label="streams")
+        streams.set_ylabel("streams (dotted)")
+        streams.set_ylim(bottom=0)
+        axes.set_xlabel("minutes (grey: processes replaced, blue: PostgreSQL away, red: Valkey away)")
+        axes.set_ylabel("MiB")
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="lower left")
 
 
 def _rates(found: Figures, of: Callable[[tuple[float, int, float, int]], float]) -> tuple[list[float], list[float]]:

@@ -18,11 +18,12 @@ _LAST = re.compile(rb"\nid: (\d+)\nevent: (end|error)\ndata: ([^\r\n]*)")
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _TAIL_BYTES = 64
 """More than stands between the end of one line and the name of an event."""
-_SAID = {
+SAID = {
     "assistant_output_chunk": "text",
     "assistant_output_audio_chunk": "audio",
     "audio_chunk": "audio",
 }
+"""Events that the digest covers: by name, the field of their content that holds what was said."""
 
 
 class Tally:
@@ -70,10 +71,11 @@ class Tally:
             return "", "it has no last event"
         if int(last[1]) != self.events:
             return "", f"{self.events} events came, and the last has number {int(last[1])}"
-        return _outcome(last[2].decode(), last[3]), ""
+        return outcome_of(last[2].decode(), last[3]), ""
 
 
-def _outcome(name: str, data: bytes) -> str:
+def outcome_of(name: str, data: bytes) -> str:
+    """`end`, or `error` and its type."""
     return name if name == "end" else f"error {loads(data)['content']['error']['error_type']}"
 
 
@@ -133,7 +135,7 @@ class Reading:
         self.spoken = []
         try:
             *frames, self._partial = (self._partial + self._chunks.feed(data)).split(b"\n\n")
-            events = [_event(frame) for frame in frames]
+            events = [event_of(frame) for frame in frames]
             for event in events:
                 self._take(event)
         except (ValueError, KeyError, TypeError) as error:
@@ -156,10 +158,10 @@ class Reading:
         if event.id != self._last_id + 1:
             self._wrong(f"{event.id} follows {self._last_id}")
         self._last_id = event.id
-        if (field := _SAID.get(event.name)) is not None:
+        if (field := SAID.get(event.name)) is not None:
             self._say(loads(event.data)["content"][field], is_text=field == "text")
         elif event.name in {"end", "error"}:
-            self.outcome = _outcome(event.name, event.data)
+            self.outcome = outcome_of(event.name, event.data)
             if event.name == "end" and self._needs_digest:
                 self._check_digest(loads(event.data)["content"]["digest"])
 
@@ -178,6 +180,7 @@ class Reading:
         self.fault = self.fault or fault
 
 
-def _event(frame: bytes) -> Event:
+def event_of(frame: bytes) -> Event:
+    """Parse one frame, without the blank line at its end; `ValueError` or `KeyError` where it is none."""
     fields = dict(line.split(b": ", 1) for line in frame.split(b"\n"))
     return Event(int(fields.get(b"id", b"0")), fields[b"event"].decode(), fields[b"data"])

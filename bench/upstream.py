@@ -106,18 +106,22 @@ class Wheel:
 
 
 class Vendor:
-    """What its connections share. Of its calls the share `failing` goes wrong, each in one of four ways."""
+    """What its connections share. Of its calls the share `failing` goes wrong, each in one of four ways.
 
-    def __init__(self, *, failing: float = 0, seed: int = 0) -> None:
+    With `hanging` there is a fifth: the call is never answered.
+    """
+
+    def __init__(self, *, failing: float = 0, seed: int = 0, hanging: bool = False) -> None:
         self.wheel = Wheel()
         self.held: set[Upstream] = set()
         self._failing = failing
+        self._faults = ("status", "hang up", "cut", "error", *(("hang",) if hanging else ()))
         self._random = random.Random(seed)  # noqa: S311 - which calls fail is no secret
 
     def fault(self) -> str:
         if self._random.random() >= self._failing:
             return ""
-        return self._random.choice(("status", "hang up", "cut", "error"))
+        return self._random.choice(self._faults)
 
 
 class Upstream(asyncio.Protocol):
@@ -159,20 +163,33 @@ class Upstream(asyncio.Protocol):
             while held:
                 held.pop().play(1, 0)
         elif path.endswith(b"/audio/transcriptions"):
-            self._transport.write(_TRANSCRIPT)
+            self._transcribe()
         elif (model := _MODEL.search(request)) is None:
             self._transport.write(_UNKNOWN)
         else:
             self._sound = path.endswith(b"/audio/speech")
             self._begin(model)
 
-    def _begin(self, model: re.Match[bytes]) -> None:
+    def _refused(self) -> bool:
+        """Choose how the call goes; whether that is without any answer, or with a status alone."""
         self._fault = self._vendor.fault()
         if self._fault == "status":
             self._transport.write(_BROKEN)
         elif self._fault == "hang up":
             self._transport.abort()
+        return self._fault in {"status", "hang up", "hang"}
+
+    def _transcribe(self) -> None:
+        if self._refused():
+            return
+        if self._fault:
+            self._transport.write(_TRANSCRIPT[: -len(_HEARD) // 2])
+            self._transport.close()
         else:
+            self._transport.write(_TRANSCRIPT)
+
+    def _begin(self, model: re.Match[bytes]) -> None:
+        if not self._refused():
             self._transport.write(_SOUND if self._sound else _EVENTS)
             if model[1] is None:
                 self._vendor.held.add(self)
@@ -210,10 +227,10 @@ class Upstream(asyncio.Protocol):
             self._transport.write(_END if self._sound else _STOP_CHUNK)
 
 
-async def main(*, failing: float, seed: int) -> None:
+async def main(*, failing: float, seed: int, hanging: bool) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    vendor = Vendor(failing=failing, seed=seed)
+    vendor = Vendor(failing=failing, seed=seed, hanging=hanging)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Upstream(vendor), "127.0.0.1", 0, backlog=4096)
     gc.freeze()
@@ -226,5 +243,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.upstream", description=__doc__)
     parser.add_argument("--failing", type=float, default=0, help="the share of calls that go wrong")
     parser.add_argument("--seed", type=int, default=0, help="of the choice which")
+    parser.add_argument("--hanging", action="store_true", help="some of them are never answered")
     args = parser.parse_args()
-    sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed)))
+    sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed, hanging=args.hanging)))

@@ -16,8 +16,9 @@ import sys
 import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -45,6 +46,8 @@ class Stores:
     redis_url: str
     processes: Mapping[str, Process] = field(default_factory=dict)
     """By name, those that we run: none where the stores are somebody else's."""
+    restarts: Mapping[str, Callable[[], AbstractAsyncContextManager[Process]]] = field(default_factory=dict)
+    """By name: runs a store that was killed again, on the same data and socket. Entered once the store answers."""
 
 
 @asynccontextmanager
@@ -55,18 +58,36 @@ async def embedded_stores(data_dir: Path, *, durable: bool = True) -> AsyncItera
         lock = stack.enter_context(await _locked(data_dir))
         sockets = _socket_folder(data_dir)
         stack.callback(shutil.rmtree, sockets, ignore_errors=True)
-        postgres = await stack.enter_async_context(
-            _postgres(data_dir, sockets, lock=lock, settings=() if durable else _UNSAFE)
+        run_postgres = partial(_postgres, data_dir, sockets, lock=lock, settings=() if durable else _UNSAFE)
+        run_valkey = partial(_valkey, data_dir, sockets, lock=lock, durable=durable)
+        postgres = await stack.enter_async_context(run_postgres())
+        valkey = await stack.enter_async_context(run_valkey())
+        database_url = f"postgresql:///postgres?host={sockets}&user={_USER}"
+        redis_url = f"unix://{sockets}/valkey.sock"
+        postgres_ready = partial(
+            _ready, "PostgreSQL", partial(_ask_postgres, database_url), data_dir / "postgres.log"
         )
-        valkey = await stack.enter_async_context(_valkey(data_dir, sockets, lock=lock, durable=durable))
-        stores = Stores(
-            database_url=f"postgresql:///postgres?host={sockets}&user={_USER}",
-            redis_url=f"unix://{sockets}/valkey.sock",
+        valkey_ready = partial(_ready, "Valkey", partial(_ask_valkey, redis_url), data_dir / "valkey.log")
+        await postgres_ready(postgres)
+        await valkey_ready(valkey)
+        yield Stores(
+            database_url=database_url,
+            redis_url=redis_url,
             processes={"PostgreSQL": postgres, "Valkey": valkey},
+            restarts={
+                "PostgreSQL": partial(_restarted, run_postgres, postgres_ready),
+                "Valkey": partial(_restarted, run_valkey, valkey_ready),
+            },
         )
-        await _ready("PostgreSQL", postgres, lambda: _ask_postgres(stores.database_url), data_dir / "postgres.log")
-        await _ready("Valkey", valkey, lambda: _ask_valkey(stores.redis_url), data_dir / "valkey.log")
-        yield stores
+
+
+@asynccontextmanager
+async def _restarted(
+    run: Callable[[], AbstractAsyncContextManager[Process]], ready: Callable[[Process], Awaitable[None]]
+) -> AsyncIterator[Process]:
+    async with run() as process:
+        await ready(process)
+        yield process
 
 
 def _made(data_dir: Path) -> Path:
@@ -161,7 +182,7 @@ def _options(output: IO[bytes], lock: IO[str]) -> dict[str, Any]:
     return {"stdout": output, "stderr": output, "env": _ENV, "cwd": "/", "pass_fds": (lock.fileno(),)}
 
 
-async def _ready(name: str, process: Process, ask: Callable[[], Awaitable[None]], log: Path) -> None:
+async def _ready(name: str, ask: Callable[[], Awaitable[None]], log: Path, process: Process) -> None:
     try:
         async with asyncio.timeout(_READY_S):
             while process.returncode is None:

@@ -1,4 +1,6 @@
+import os
 import secrets
+import signal
 from pathlib import Path
 
 import asyncpg
@@ -37,6 +39,27 @@ async def test_stores_listen_on_no_network_and_their_folder_is_closed_and_goes(t
         async with Redis.from_url(stores.redis_url) as client:
             assert await client.config_get("port") == {"port": "0"}
     assert not sockets.exists()
+
+
+async def test_store_that_was_killed_runs_again_on_its_data_and_socket(tmp_path: Path):
+    async with embedded_stores(tmp_path) as stores:
+        assert await _count_boots(stores) == (1, 1)
+        for name, process in stores.processes.items():
+            os.kill(process.pid, signal.SIGKILL)
+            await process.wait()
+            async with stores.restarts[name]() as again:
+                assert again.pid != process.pid
+                assert await _count(stores, name) == 1
+
+
+async def _count(stores: Stores, name: str) -> int:
+    if name == "Valkey":
+        async with Redis.from_url(stores.redis_url) as client:
+            return int(await client.get("boots"))
+    conn = await asyncpg.connect(stores.database_url)
+    count = await conn.fetchval("select count(*) from boots")
+    await conn.close()
+    return count
 
 
 async def test_data_folder_in_use_is_refused(tmp_path: Path):

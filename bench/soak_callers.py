@@ -1,0 +1,211 @@
+"""The callers of a soak: users who converse, speak, leave, come back, cancel and ask again until it is over."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from aiohttp import ClientResponse
+
+from bench.scenarios import SCENARIOS, Load
+from bench.soak_http import UserClient
+from bench.soak_notes import AcknowledgedTurn, Kind, Notes, Stream
+from bench.soak_transcript import Transcript
+from streams.tasks import background
+from streams.wire.codec import dumps
+
+_WEIGHTS: dict[Kind, int] = {"text": 52, "tts": 10, "audio": 8, "leave": 14, "cancel": 8, "again": 8}
+_MOST_TURNS = 6
+"""Of one conversation."""
+_HEARD = "How are you today?"
+"""What the vendor hears in every recording."""
+_PIECE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Models of `bench.upstream` by how long they answer, with weights for the choice among them."""
+
+    chat: Sequence[str] = ("50x200", "60x400", "75x800")
+    weights: Sequence[int] = (45, 40, 15)
+    speech: str = "15x800"
+    leave_within_s: float = 6
+    """A caller who leaves, cancels or is cut does so within this time."""
+    away_within_s: float = 4
+    """And is back within this time."""
+
+
+SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave_within_s=1, away_within_s=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: the same again under the same key."""
+
+    path: str
+    body: bytes
+    key: str = ""
+    recording: Sequence[bytes] = ()
+    """Sent behind the body, a piece every 100 ms."""
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield self.body
+        for piece in self.recording:
+            await asyncio.sleep(_PIECE_S)
+            yield piece
+
+
+class Caller:
+    """One user, who has one stream after another."""
+
+    def __init__(self, client: UserClient, notes: Notes, *, user: int, lengths: Lengths, seed: int) -> None:
+        self._client = client
+        self._notes = notes
+        self._user = user
+        self._lengths = lengths
+        self._random = random.Random(f"{seed} {user}")  # noqa: S311 - the same load every time
+        self._conversation_id = ""
+        self._turns_left = 0
+        self._number = 0
+
+    async def live(self, *, first_s: float, until_s: float) -> None:
+        """Begin streams from `first_s` to `until_s`, and follow the last of them to its end."""
+        await asyncio.sleep(max(0, first_s - self._notes.now_s()))
+        kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+        while self._notes.now_s() < until_s:
+            await self._stream(self._random.choices(kinds, weights)[0])
+
+    async def _stream(self, kind: Kind) -> None:
+        self._number += 1
+        stream = Stream(kind, self._user, self._notes.now_s())
+        self._notes.started[kind] += 1
+        self._notes.live += 1
+        transcript = Transcript()
+        text = _HEARD if kind == "audio" else f"Turn {self._number} of user {self._user}: what happened then?"
+        try:
+            response = await self._begin(stream, self._request(kind, text))
+            if response is not None:
+                await self._follow(stream, transcript, response)
+        except asyncio.CancelledError:
+            stream.faults.append("it had not ended when the run was over")
+            raise
+        finally:
+            self._notes.live -= 1
+            self._note(stream, transcript, text)
+
+    def _request(self, kind: Kind, text: str) -> Request:
+        model = self._random.choices(self._lengths.chat, self._lengths.weights)[0]
+        accounts = self._random.sample(("one", "two"), 2)
+        key = f"soak-{self._user}-{self._number}" if kind == "again" else ""
+        if kind == "tts":
+            names = [f"{account}-{self._lengths.speech}" for account in accounts]
+            return Request("/bp/ai/audio/tts", dumps({"strategies": names, "text": text}), key)
+        parameters: dict[str, Any] = {
+            "strategies": [f"{account}-{model}" for account in accounts],
+            "type": "audio" if kind == "audio" else "text",
+            "language_code": "en-US",
+            "target_language_code": "en-US",
+        }
+        if self._turns_left:
+            parameters["conversation_id"] = self._conversation_id
+        if kind == "audio":
+            _, *recording = SCENARIOS["audio"].body(Load("", [], audio_s=1))
+            return Request("/bp/ai/conversation", dumps(parameters), recording=recording)
+        return Request("/bp/ai/conversation", dumps(parameters) + text.encode(), key)
+
+    async def _begin(self, stream: Stream, request: Request) -> ClientResponse | None:
+        stream.request_id = self._client.new_request_id()
+        if stream.kind == "again":
+            # half of these callers are cut before they have the head of the answer
+            cut_after_s = self._random.uniform(0, 0.03) if self._random.random() < 0.5 else None
+            first = await self._client.cut_short(request, stream.request_id, cut_after_s=cut_after_s)
+            response = await self._client.begin(request, stream.request_id)
+            if first and response is not None and response.headers["X-Service-Stream-Id"] != first:
+                stream.first_stream_id = first
+        else:
+            response = await self._client.begin(request, stream.request_id)
+        if response is None:
+            stream.faults.append("it was refused again and again")
+            return None
+        stream.stream_id = response.headers["X-Service-Stream-Id"]
+        stream.conversation_id = response.headers.get("X-Service-Conversation-Id", "")
+        return response
+
+    async def _follow(self, stream: Stream, transcript: Transcript, response: ClientResponse) -> None:
+        """Read to the terminal event, over as many responses as it takes."""
+        leaves = 2 if stream.kind == "leave" else 0
+        transcript.begin()
+        async with background(self._cancel(stream)) if stream.kind == "cancel" else nullcontext():
+            while True:
+                leave_after_s = self._soon() if leaves else None
+                left = await self._client.read(response, transcript, leave_after_s=leave_after_s)
+                if transcript.over:
+                    return
+                if left:
+                    leaves -= 1
+                    await asyncio.sleep(self._random.uniform(0.1, self._lengths.away_within_s))
+                else:
+                    stream.cuts += 1
+                stream.resumes += 1
+                resumed = await self._client.resume(stream.stream_id, transcript.last_id)
+                if resumed is None:
+                    stream.faults.append("it cannot be resumed")
+                    return
+                transcript.begin(after=transcript.last_id)
+                response = resumed
+
+    def _soon(self) -> float:
+        return self._random.uniform(0.2, self._lengths.leave_within_s)
+
+    async def _cancel(self, stream: Stream) -> None:
+        await asyncio.sleep(self._soon())
+        await self._client.cancel(stream.stream_id)
+
+    def _note(self, stream: Stream, transcript: Transcript, text: str) -> None:
+        receipt = transcript.receipt
+        stream.end_s = self._notes.now_s()
+        stream.outcome, stream.unnumbered = transcript.outcome, transcript.unnumbered
+        stream.faults += transcript.faults
+        stream.message = receipt.get("message", "")
+        self._notes.streams.append(stream)
+        if stream.kind == "tts":
+            return
+        record_id = receipt.get("record_id") or receipt.get("extra", {}).get("record_id")
+        self._go_on(stream.conversation_id if record_id else "")
+        if stream.outcome != "end":
+            return
+        canceled = receipt["finish_reason"] == "canceled"
+        if record_id is None:
+            if not canceled:  # what is cancelled before its input was heard has no record
+                stream.faults.append("`end` without a record")
+            return
+        self._notes.turns.append(
+            AcknowledgedTurn(
+                self._user,
+                stream.conversation_id,
+                record_id,
+                stream.stream_id,
+                stream.request_id,
+                stream.end_s,
+                status="interrupted" if canceled else "complete",
+                user_text=text,
+                text_sha256=sha256("".join(transcript.written).encode()).hexdigest(),
+            )
+        )
+
+    def _go_on(self, conversation_id: str) -> None:
+        """Have the next turn in this conversation, or in a new one where it does not exist or has had its turns."""
+        if conversation_id and conversation_id == self._conversation_id:
+            self._turns_left -= 1
+        elif conversation_id:
+            self._conversation_id, self._turns_left = conversation_id, self._random.randrange(_MOST_TURNS)
+        else:
+            self._turns_left = 0
+
+
+def make_callers(clients: Sequence[UserClient], notes: Notes, *, lengths: Lengths, seed: int) -> list[Caller]:
+    """A caller for each of them."""
+    return [Caller(client, notes, user=user, lengths=lengths, seed=seed) for user, client in enumerate(clients)]

@@ -1,0 +1,216 @@
+"""Judges a soak by what was noted and sampled. Pure: what was seen in, verdicts and anomalies out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from bench.soak_notes import AcknowledgedTurn, Answer, Stream
+from bench.soak_records import Key, Record, Remains, lost_turns
+from bench.soak_samples import Window
+from bench.soak_schedule import RECOVERY_S, Disturbances, Target
+from streams.wire.codec import loads
+
+GROWTH = 0.05
+_STORES: tuple[Target, ...] = ("PostgreSQL", "Valkey")
+_VENDOR_FAULTS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
+_DRAINED = "backend_unavailable: the server is draining"
+_HARMLESS = frozenset({"attempts.lost"})
+"""Lines of the server's log at level `error` that say what an absent database may cost."""
+_REFUSALS = frozenset({429, 502, 503})
+_DETAIL_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """Something to look at; `miss`: it must not happen. `at_s` counts from the beginning of the load."""
+
+    what: str
+    at_s: float
+    miss: bool = True
+    during: Sequence[str] = ()
+    """What was disturbed meanwhile, such as `Valkey kill`."""
+    stream_id: str = ""
+    request_id: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    what: str
+    seen: str
+    misses: int
+
+
+@dataclass(slots=True)
+class Judged:
+    verdicts: list[Verdict] = field(default_factory=list)
+    anomalies: list[Anomaly] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not any(verdict.misses for verdict in self.verdicts)
+
+    def add(self, what: str, seen: str, anomalies: Sequence[Anomaly]) -> None:
+        """A verdict by its anomalies: each that is a miss counts."""
+        self.verdicts.append(Verdict(what, seen, sum(anomaly.miss for anomaly in anomalies)))
+        self.anomalies += anomalies
+
+
+def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
+    """Streams without exactly one terminal event, with a gap or a wrong digest, or answered twice under one key."""
+    found = []
+    for stream in streams:
+        wrong = [] if stream.outcome else ["no terminal event"]
+        wrong += stream.faults
+        if stream.first_stream_id and not disturbances.of(["Valkey"], stream.begin_s, stream.end_s):
+            wrong.append("asked again under its key, another stream answered")
+        found += [_of_stream(stream, disturbances, what=what) for what in wrong]
+    return found
+
+
+def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
+    """Streams that ended with `error`, or that the server cut before their end. Misses: errors without a reason."""
+    found = []
+    for stream in streams:
+        if stream.outcome not in {"", "end"}:
+            what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
+            found.append(_of_stream(stream, disturbances, what=what, miss=miss))
+        elif stream.cuts:
+            found.append(_of_stream(stream, disturbances, what="cut by the server and read on", miss=False))
+    return found
+
+
+def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
+    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {stream.cuts} cuts, {stream.resumes} resumes"
+    return Anomaly(
+        what=what,
+        at_s=round(stream.end_s, 1),
+        miss=miss,
+        during=disturbances.names(stream.begin_s, stream.end_s),
+        stream_id=stream.stream_id,
+        request_id=stream.request_id,
+        detail=f"{detail}, first stream {stream.first_stream_id}" if stream.first_stream_id else detail,
+    )
+
+
+def _explained(stream: Stream, disturbances: Disturbances) -> bool:
+    """Whether the vendor's faults or an absent store may end a stream with this error."""
+    if stream.outcome in _VENDOR_FAULTS and not stream.unnumbered and stream.message != _DRAINED:
+        return True
+    return stream.outcome != "error internal" and disturbances.of(_STORES, stream.begin_s, stream.end_s)
+
+
+def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
+    """Why an answer that is no stream may be given; empty where it is a failure.
+
+    Refused in the envelope: while a store is away (429, 502, 503, and 409 where a turn could not be given back),
+    and by a process that is being replaced (503).
+    """
+    if not answer.error_type:
+        return ""
+    if disturbances.of(_STORES, answer.begin_s, answer.end_s):
+        if answer.status in _REFUSALS:
+            return "a store was away"
+        if answer.status == 409:
+            return "a store was away, and the turn was still held"
+    if answer.status == 503 and disturbances.of(["server"], answer.begin_s, answer.end_s):
+        return "processes were replaced"
+    return ""
+
+
+def answer_anomalies(answers: Iterable[Answer], disturbances: Disturbances) -> list[Anomaly]:
+    """HTTP answers that are no stream. Misses: those that are failures."""
+    return [
+        Anomaly(
+            what=f"{answer.asked}: {answer.status or 'no answer'} {answer.error_type}".rstrip(),
+            at_s=round(answer.end_s, 1),
+            miss=not why_allowed(answer, disturbances),
+            during=disturbances.names(answer.begin_s, answer.end_s),
+            stream_id=answer.stream_id,
+            request_id=answer.request_id,
+            detail=answer.detail,
+        )
+        for answer in answers
+    ]
+
+
+def record_anomalies(
+    turns: Iterable[AcknowledgedTurn], kept: Mapping[Key, Record], disturbances: Disturbances, *, where: str
+) -> list[Anomaly]:
+    """Acknowledged answers that `where` (a store, or the history) does not hold as they were received."""
+    return [
+        Anomaly(
+            what=f"{where}: {wrong}",
+            at_s=round(turn.at_s, 1),
+            during=disturbances.names(turn.at_s - RECOVERY_S, turn.at_s),
+            stream_id=turn.stream_id,
+            request_id=turn.request_id,
+            detail=f"conversation {turn.conversation_id}, record {turn.record_id}",
+        )
+        for wrong, lost in lost_turns(turns, kept).items()
+        for turn in lost
+    ]
+
+
+def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
+    """What is left of turns after the load."""
+    left = [
+        ("a record is left running", f"conversation {conversation_id}, record {record_id}")
+        for conversation_id, record_id in remains.running
+    ]
+    left += [("turns are left parked", str(remains.parked))] * bool(remains.parked)
+    left += [("a turn is left in Valkey", key) for key in remains.turns]
+    left += [("a slot is left in Valkey", slot) for slot in remains.slots]
+    return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]
+
+
+def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
+    """Growth of the children and of the parent, from the first window that ends at `settled_s` or later."""
+    settled = [window for window in windows if window.end_s >= settled_s]
+    if len(settled) < 2:
+        return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
+    first, last = settled[0], settled[-1]
+    found = []
+    for name, before, after in (
+        ("children", first.children_bytes, last.children_bytes),
+        ("parent", first.parent_bytes, last.parent_bytes),
+    ):
+        if before <= 0 or after > before * (1 + GROWTH):
+            detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"
+            found.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
+    return found
+
+
+def log_anomalies(
+    lines: Iterable[bytes], disturbances: Disturbances, *, begun: datetime
+) -> tuple[list[Anomaly], Counter[str]]:
+    """What the server's log says beyond `info`: errors as misses, and all events by level and name.
+
+    `begun`: when the load began. A line without a time has that of the line before it.
+    """
+    found, counts, at_s = [], Counter[str](), 0.0
+    for raw in lines:
+        line: dict[str, Any] = {}
+        if b'"level":"info"' in raw:
+            continue
+        try:
+            line = loads(raw)
+            level, event = line["level"], line["event"]
+            at_s = round((datetime.fromisoformat(line["timestamp"]) - begun).total_seconds(), 1)
+        except (ValueError, KeyError, TypeError):
+            level, event = "error", "a line that is no JSON"
+        counts[f"{level} {event}"] += 1
+        if level in {"error", "critical"} and event not in _HARMLESS:
+            found.append(
+                Anomaly(
+                    what=f"server's log: {event}",
+                    at_s=at_s,
+                    during=disturbances.names(at_s, at_s),
+                    stream_id=str(line.get("stream_id", "")),
+                    request_id=str(line.get("request_id", "")),
+                    detail=raw.decode(errors="replace").strip()[:_DETAIL_CHARACTERS],
+                )
+            )
+    return found, counts

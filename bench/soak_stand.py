@@ -1,0 +1,181 @@
+"""What a soak runs against: stores that can be killed and paused, a vendor that fails, a server of processes."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+from app.processes import until_ready
+from bench.deployment import free_port, make_tokens, put_all
+from bench.machine import family
+from bench.soak_callers import Lengths
+from bench.soak_schedule import Action
+from deploy.local import development
+from deploy.running import Failed, running, while_running
+from deploy.stores import Stores, embedded_stores
+from storage.migrate import migrate
+
+_ROOT = Path(__file__).parents[1]
+_READY_S = 60
+_ENDS_WITHIN_S = 10
+_SERVER_STOPS_S = 150
+DRAIN_S = 90
+"""More than the longest stream takes, so that replacing a process cuts none."""
+
+
+@dataclass
+class Stand:
+    """`parent` is the server's parent process; `log` holds what it and its children print."""
+
+    url: str
+    tokens: list[str]
+    stores: Stores
+    processes: int
+    parent: Process
+    log: Path
+    _data_dir: Path
+    _running: dict[str, Process]
+    _stack: AsyncExitStack
+
+    def children(self) -> list[int]:
+        """Ids of the server's processes, the oldest first."""
+        return sorted(family(self.parent.pid)[1:], key=_started_at)
+
+    def store_pid(self, name: str) -> int:
+        return self._running[name].pid
+
+    def replace_processes(self) -> None:
+        self.parent.send_signal(signal.SIGHUP)
+
+    async def disturb(self, store: str, action: Action, *, for_s: float) -> None:
+        """Kill or pause a store, and have it back after so long. Returns once it answers again."""
+        if action == "pause":
+            pids = family(self.store_pid(store))
+            try:
+                _signal(pids, signal.SIGSTOP)
+                await asyncio.sleep(for_s)
+            finally:
+                _signal(pids[::-1], signal.SIGCONT)
+            return
+        process = self._running[store]
+        pids = family(process.pid)
+        _signal(pids, signal.SIGKILL)
+        await process.wait()
+        async with asyncio.timeout(_ENDS_WITHIN_S):
+            while any(map(_lives, pids)):  # noqa: ASYNC110 - no event tells of other processes
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(for_s)
+        if action == "empty":
+            shutil.rmtree(self._data_dir / "valkey")
+        self._running[store] = await self._stack.enter_async_context(self.stores.restarts[store]())
+
+    async def stop_server(self) -> int | None:
+        """Have the server end as an operator does; its exit code, or nothing where it did not end in time."""
+        if self.parent.returncode is None:
+            self.parent.terminate()
+        try:
+            async with asyncio.timeout(_SERVER_STOPS_S):
+                return await self.parent.wait()
+        except TimeoutError:
+            return None
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process is there and has not ended: one that nobody has waited for has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _started_at(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+@asynccontextmanager
+async def standing(
+    folder: Path, *, users: int, processes: int, lengths: Lengths, failing: float, seed: int
+) -> AsyncIterator[Stand]:
+    """Run all of it as long as the block lasts. Data goes to `folder/data`, the server's log beside it."""
+    data_dir, log = folder / "data", folder / "server.log"
+    async with AsyncExitStack() as stack:
+        stores = await stack.enter_async_context(embedded_stores(data_dir))
+        restarted = await stack.enter_async_context(AsyncExitStack())
+        command = [
+            sys.executable,
+            "-m",
+            "bench.upstream",
+            "--failing",
+            str(failing),
+            "--seed",
+            str(seed),
+            "--hanging",
+        ]
+        vendor = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
+        assert vendor.stdout is not None, "it is a pipe"
+        vendor_url = f"http://127.0.0.1:{int(await vendor.stdout.readline())}"
+        await migrate(stores.database_url)
+        env = development({"PARLEY_DATA_DIR": str(data_dir), "PORT": str(free_port()), "PATH": os.defpath})
+        env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
+        env |= {"PARLEY_PROCESSES": str(processes), "PARLEY_DRAIN_TIMEOUT_S": str(DRAIN_S)}
+        output = stack.enter_context(log.open("ab"))
+        serve = [sys.executable, "-m", "app", "serve"]
+        parent = await stack.enter_async_context(
+            running(serve, stop_s=_SERVER_STOPS_S, env=env, cwd=_ROOT, stdout=output, stderr=output)
+        )
+        url = f"http://127.0.0.1:{env['PORT']}"
+        try:
+            await while_running({"the server": parent}, asyncio.wait_for(until_ready(url), _READY_S))
+        except (Failed, TimeoutError):
+            sys.stderr.write(log.read_text())
+            raise
+        await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
+        tokens = await make_tokens(users, env, folder / "users")
+        yield Stand(
+            url, tokens, stores, processes, parent, log, data_dir.resolve(), dict(stores.processes), restarted
+        )
+
+
+def soak_configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:
+    """The app with its default limits; each strategy twice, by either of two accounts of the vendor.
+
+    Where account `one` breaks off, the strategy after it writes the answer anew; account `two` causes an `error`.
+    """
+    configs: dict[str, Any] = {"apps/default": {"title": "Soak"}, "auth/default": {"require_sign": False}}
+    waits = {"connect_s": 3, "first_output_s": 4, "between_s": 10}
+    for name, on_break in (("one", "restart"), ("two", "fail")):
+        shared = {"base_url": f"{vendor_url}/v1", "api_key": "bench", "concurrency": 2000}
+        configs[f"vendor_accounts/chat-{name}"] = {"platform": "vendor_b_llm", **shared}
+        configs[f"vendor_accounts/audio-{name}"] = {"platform": "vendor_b_audio", **shared}
+        audio = {"account": f"audio-{name}", "waits": waits}
+        configs[f"recognition/{name}"] = {**audio, "model": "whisper-1"}
+        configs[f"speech/{name}-{lengths.speech}"] = {
+            **audio,
+            "model": lengths.speech,
+            "audio_format": "wav",
+            "min_realtime_factor": 0,
+            "options": {"stream_format": "audio"},
+        }
+        for model in lengths.chat:
+            chat = {"account": f"chat-{name}", "model": model, "waits": waits}
+            configs[f"conversation/{name}-{model}"] = {"chat": chat, "recognition": name, "on_break": on_break}
+    return configs

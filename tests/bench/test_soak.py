@@ -1,0 +1,40 @@
+"""A soak as it is run, but a small one: what it prints, its files, its report."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from streams.wire.codec import loads
+from tests.deploy.commands import command
+
+MARKS = "Before\n\n<!-- soak: written by bench.soak -->\nold\n<!-- /soak -->\n\nAfter\n"
+
+
+@pytest.mark.soak
+async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_path: Path):
+    report = tmp_path / "report.md"
+    report.write_text(MARKS)
+    size = ("--minutes", "0.4", "--streams", "8", "--over", "1s", "--short")
+    faults = ("--disturb", "server", "PostgreSQL", "--replace-every", "8s", "--fault-every", "16s")
+
+    async with command("bench.soak", *size, *faults, "--folder", str(tmp_path), "--report", str(report)) as soak:
+        async for _ in soak:
+            pass
+        await soak.process.wait()
+
+    anomalies = [loads(line) for line in (tmp_path / "anomalies.jsonl").read_bytes().splitlines()]
+    missed = {one["what"] for one in anomalies if one["miss"] and not one["what"].startswith("memory")}
+    assert missed == set(), "\n".join(soak.lines)
+    text = report.read_text()
+    assert text.startswith("Before\n\n<!-- soak")
+    assert text.endswith("<!-- /soak -->\n\nAfter\n")
+    assert "old" not in text
+    assert "PostgreSQL pause at" in text
+    assert "server replace at" in text
+    assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "samples.csv").open() as file:
+        samples = list(csv.DictReader(file))
+    assert max(int(sample["children_bytes"]) for sample in samples) > 0
+    assert b'"event":"stream.ended"' in (tmp_path / "server.log").read_bytes()
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,61 @@
+"""Callers of a soak against a server that nobody disturbs: all that they do ends well, and all of it is kept."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.commands.users import make_users
+from bench.deployment import APP
+from bench.soak_callers import SHORT, make_callers
+from bench.soak_http import UserClient, open_http
+from bench.soak_judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
+from bench.soak_notes import Notes
+from bench.soak_records import read_history, read_remains, read_rows
+from bench.soak_schedule import Disturbances
+from bench.soak_stand import soak_configs
+from tests.deploy.commands import command
+from tests.servers import Server
+
+USERS = 12
+LOAD_S = 4
+KEPT_WITHIN_S = 20
+
+
+@pytest.fixture
+async def sound(server: Server) -> AsyncIterator[Server]:
+    """The server with the configs of a soak, and a vendor without faults."""
+    async with command("bench.upstream") as vendor:
+        for key, value in soak_configs(f"http://127.0.0.1:{int(await vendor.until(''))}", SHORT).items():
+            kind, _, name = key.partition("/")
+            await server.services.configs.put(APP, kind, name, value, author="tests")
+        yield server
+
+
+async def test_callers_of_every_kind_end_well_and_their_turns_are_kept(sound: Server):
+    tokens = [token for _, token in await make_users(sound.services, APP, USERS)]
+    headers = [{"X-Service-App-Id": APP, "X-Service-Session-Token": token} for token in tokens]
+    begun = time.monotonic()
+    notes = Notes(lambda: time.monotonic() - begun)
+    async with open_http() as http:
+        clients = [UserClient(http, sound.url, one, notes) for one in headers]
+        callers = make_callers(clients, notes, lengths=SHORT, seed=3)
+        await asyncio.gather(*(caller.live(first_s=0, until_s=LOAD_S) for caller in callers))
+    settings, calm = sound.services.settings, Disturbances()
+    remains = await read_remains(
+        settings.database_url, settings.redis_url, within_s=KEPT_WITHIN_S, prefix=settings.redis_prefix
+    )
+    rows = await read_rows(settings.database_url)
+    history = await read_history(sound.url, notes.turns, headers=lambda user: headers[user])
+
+    assert set(notes.started) >= {"text", "tts", "audio", "leave", "cancel"}
+    assert len(notes.streams) == notes.started.total() >= USERS
+    assert notes.live == 0
+    assert stream_anomalies(notes.streams, calm) == []
+    assert [one for one in error_anomalies(notes.streams, calm) if one.miss and "canceled" not in one.what] == []
+    assert answer_anomalies(notes.answers, calm) == []
+    assert {turn.status for turn in notes.turns} == {"complete", "interrupted"}
+    assert record_anomalies(notes.turns, rows, calm, where="PostgreSQL") == []
+    assert record_anomalies(notes.turns, history, calm, where="the history") == []
+    assert remains.nothing

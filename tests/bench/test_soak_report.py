@@ -1,0 +1,67 @@
+"""The report of a soak stands between its marks, with what was missed."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.soak_judge import Anomaly, Judged
+from bench.soak_notes import Answer, Notes, Stream
+from bench.soak_report import write_report
+from bench.soak_run import Plan, Run
+from bench.soak_samples import Sample
+
+MIB = 2**20
+
+
+def sample(at_s: float, valkey_bytes: int) -> Sample:
+    return Sample(
+        at_s=at_s,
+        children=2,
+        children_bytes=200 * MIB,
+        children_rss_bytes=0,
+        draining_bytes=0,
+        parent_bytes=70 * MIB,
+        descriptors=10,
+        threads=4,
+        server_cpu_s=at_s / 10,
+        generator_cpu_s=at_s / 20,
+        valkey_bytes=valkey_bytes,
+        postgres_connections=8,
+        live=300,
+        ended=0,
+        events=0,
+    )
+
+
+def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
+    run = Run(None, Plan(120, 10, 60, 60), Notes(lambda: 120), begun=datetime.now(UTC))
+    run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
+    run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
+    run.notes.streams = [
+        Stream("text", 1, 0, outcome="end"),
+        Stream("leave", 2, 0, outcome="error database", resumes=2, cuts=1),
+        Stream("leave", 2, 0),
+    ]
+    run.notes.answers = [
+        Answer("begin", 31, 32, 503, "redis_service", "", "soak-1"),
+        Answer("resume", 90, 91, 404, "item_not_found", "", "soak-2"),
+    ]
+    judged = Judged()
+    judged.add("requests", "2", [Anomaly(what="resume: 404 item_not_found", at_s=91)])
+    path = tmp_path / "report.md"
+    path.write_text("Before\n\n<!-- soak: written by bench.soak -->\nold\n<!-- /soak -->\n\nAfter\n")
+
+    write_report(path, run, judged, command="python -m bench.soak")
+
+    text = path.read_text()
+    assert text.startswith("Before\n\n<!-- soak")
+    assert text.endswith("<!-- /soak -->\n\nAfter\n")
+    assert "old" not in text
+    assert "| requests | 2 | 1 |" in text
+    assert "- 1: resume: 404 item_not_found" in text
+    assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
+    assert "Requests refused or failed: 1 (a store was away), 1 (failed)." in text
+    assert "Valkey kill at 0.5 min for 6 s" in text
+    assert "| 0.6 to 1.0 | 200.0 | 70.0 | - | 8 | 10 |" in text
+    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 3.0 | 8 | 10 |" in text
+    assert "the server 10% of a core, the generator 5%" in text
+    assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
