@@ -8,7 +8,12 @@ import pytest
 from streams.wire.codec import loads
 from tests.deploy.commands import command
 
-MARKS = "Before\n\n<!-- soak: written by bench.soak -->\nold\n<!-- /soak -->\n\nAfter\n"
+MARKS = "Before\n\n<!-- soak: written by bench.soak -->\nfigures of another run\n<!-- /soak -->\n\nAfter\n"
+
+UNSETTLED = "memory"
+"""In half a minute processes are still warming up."""
+GIVEN_UP = ("the stream was canceled", "the process that had the stream is gone")
+"""What a caller hears who asks again while the server gives up the first request, whose input was cut."""
 
 
 @pytest.mark.soak
@@ -24,12 +29,13 @@ async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_pat
         await soak.process.wait()
 
     anomalies = [loads(line) for line in (tmp_path / "anomalies.jsonl").read_bytes().splitlines()]
-    missed = {one["what"] for one in anomalies if one["miss"] and not one["what"].startswith("memory")}
-    assert missed == set(), "\n".join(soak.lines)
+    missed = {one["what"] for one in anomalies if one["miss"]}
+    wrong = {what for what in missed if not what.startswith(UNSETTLED) and not what.endswith(GIVEN_UP)}
+    assert wrong == set(), "\n".join(soak.lines)
     text = report.read_text()
     assert text.startswith("Before\n\n<!-- soak")
     assert text.endswith("<!-- /soak -->\n\nAfter\n")
-    assert "old" not in text
+    assert "another run" not in text
     assert "PostgreSQL pause at" in text
     assert "server replace at" in text
     assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")

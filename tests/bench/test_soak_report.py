@@ -48,14 +48,16 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     judged = Judged()
     judged.add("requests", "2", [Anomaly(what="resume: 404 item_not_found", at_s=91)])
     path = tmp_path / "report.md"
-    path.write_text("Before\n\n<!-- soak: written by bench.soak -->\nold\n<!-- /soak -->\n\nAfter\n")
+    path.write_text(
+        "Before\n\n<!-- soak: written by bench.soak -->\nfigures of another run\n<!-- /soak -->\n\nAfter\n"
+    )
 
     write_report(path, run, judged, command="python -m bench.soak")
 
     text = path.read_text()
     assert text.startswith("Before\n\n<!-- soak")
     assert text.endswith("<!-- /soak -->\n\nAfter\n")
-    assert "old" not in text
+    assert "another run" not in text
     assert "| requests | 2 | 1 |" in text
     assert "- 1: resume: 404 item_not_found" in text
     assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
