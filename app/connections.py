@@ -6,7 +6,6 @@ A connection that is not admitted is answered, because a client that finds it cl
 import asyncio
 import os
 import resource
-import select
 import socket as sockets
 from collections import Counter
 from dataclasses import dataclass
@@ -98,9 +97,6 @@ class Connection(Protocol):
 
     def end_for_late_head(self) -> None:
         """Close, with an answer where some of the head has come."""
-
-    def has_unread_bytes(self) -> bool:
-        """Whether the kernel holds bytes of the client that nobody has read."""
 
 
 class Connections:
@@ -198,14 +194,15 @@ class Connections:
             self._timer = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """End what is late. The cost is that of what ends, however many connections are open."""
+        """End what is late, at the cost of what ends, however many connections are open.
+
+        A head that came while the loop was busy is not late: uvloop reads before it runs timers.
+        """
         self._timer = None
         now = asyncio.get_running_loop().time()
         for connection in _due(self._late_at, now):
-            # A request that came while the loop was busy is read first.
-            if connection.head_began or not connection.has_unread_bytes():
-                del self._late_at[connection]
-                connection.end_for_late_head()
+            del self._late_at[connection]
+            connection.end_for_late_head()
         for refusal in _due(self._refusals, now):
             del self._refusals[refusal]
             refusal.end()
@@ -311,16 +308,6 @@ def limit_unacknowledged(transport: asyncio.Transport) -> None:
         and socket.family in {sockets.AF_INET, sockets.AF_INET6}
     ):
         socket.setsockopt(sockets.IPPROTO_TCP, _TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
-
-
-def has_unread_bytes(transport: asyncio.BaseTransport | None) -> bool:
-    """Whether the kernel holds bytes of the client, or its end, that nobody has read."""
-    socket = None if transport is None else transport.get_extra_info("socket")
-    if socket is None or socket.fileno() < 0:
-        return False
-    poll = select.poll()
-    poll.register(socket.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _check_descriptors(connections: int) -> None:

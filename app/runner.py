@@ -12,7 +12,6 @@ from app.connections import (
     LATE_HEAD,
     Bounds,
     Connections,
-    has_unread_bytes,
     limit_unacknowledged,
     raw_answer,
 )
@@ -33,7 +32,6 @@ _HTTP: dict[str, Any] = {
 }
 
 NO_BOUNDS = Bounds()
-_READ_AGAIN_S = 0.5
 
 
 def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds = NO_BOUNDS) -> "Runner":
@@ -139,17 +137,6 @@ class _Connection(web.RequestHandler, StreamConnection):
             count("UNKNOWN", "none", status=408)
             self.transport.write(raw_answer(LATE_HEAD, request_id=given))
         self.force_close()
-
-    def has_unread_bytes(self) -> bool:
-        """Whether the kernel holds bytes of the client that nobody has read."""
-        return has_unread_bytes(self.transport)
-
-    def _process_keepalive(self) -> None:
-        """Close a connection that is idle for too long, but not over a request that waits in the kernel."""
-        if self._waiter is not None and not self._force_close and self.has_unread_bytes():
-            self._keepalive_handle = self._loop.call_later(_READ_AGAIN_S, self._process_keepalive)
-        else:
-            super()._process_keepalive()
 
     def handle_error(
         self,

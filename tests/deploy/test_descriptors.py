@@ -126,3 +126,5 @@ async def test_metrics_and_reference_of_a_process_in_production_are_on_its_metri
                 assert response.status == 404
             async with http.get(f"http://127.0.0.1:{unused_tcp_port}{path}") as response:
                 assert response.status == 200
+        process.process.terminate()
+        assert await process.end() == 0
