@@ -55,11 +55,14 @@ class Nginx:
 
 
 @contextmanager
-def running_nginx(folder: Path, parley: str) -> Iterator[Nginx]:
-    """An nginx in front of `parley` (host:port), with TLS turned on, that writes below `folder` alone."""
+def running_nginx(folder: Path, parley: str, *, kept_s: int = 15) -> Iterator[Nginx]:
+    """An nginx in front of `parley` (host:port), with TLS turned on, that writes below `folder` alone.
+
+    `kept_s`: how long it keeps an idle connection to Parley.
+    """
     with listening_socket() as plain, listening_socket() as tls:
         addresses = ["{}:{}".format(*listener.getsockname()) for listener in (plain, tls)]
-        command = [str(NGINX), "-p", str(folder), "-c", str(_configured(folder, parley, *addresses))]
+        command = [str(NGINX), "-p", str(folder), "-c", str(_configured(folder, parley, *addresses, kept_s=kept_s))]
         process = subprocess.Popen(
             command,
             env={"NGINX": f"{plain.fileno()};{tls.fileno()};"},  # it takes them over, as from one that it replaces
@@ -74,11 +77,12 @@ def running_nginx(folder: Path, parley: str) -> Iterator[Nginx]:
         assert process.wait(_END_S) == 0
 
 
-def _configured(folder: Path, parley: str, plain: str, tls: str) -> Path:
+def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int) -> Path:
     _write_certificate(folder)
     site = SITE.read_text()
     for old, new in {
         "127.0.0.1:8080": parley,
+        "keepalive_timeout 15s;": f"keepalive_timeout {kept_s}s;",
         "listen 80 ": f"listen {plain} ",
         "#listen 443 ": f"listen {tls} ",
         "#ssl_certificate ": "ssl_certificate ",

@@ -1,0 +1,215 @@
+"""Processes that are replaced or stopped under load: every request is answered, every stream is whole."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from app.commands.users import make_users
+from app.services import Services
+from app.settings import Settings
+from bench.deployment import Wanted, strategies
+from streams.tasks import background
+from tests.deploy.callers import Caller, until
+from tests.deploy.commands import Command, command
+from tests.deploy.nginx import NGINX, running_nginx
+from tests.deploy.serving import serving, settings
+
+__all__ = ["settings"]
+
+MODEL = "20x50"
+USERS = 200
+READY_S = 120
+DRAIN_S = 30
+SIGHUPS = int(os.environ.get("PARLEY_SOAK_SIGHUPS", "10"))  # noqa: TID251
+STREAMS_PER_S = 20
+CALLS_PER_S = 50
+
+pytestmark = [pytest.mark.skipif(NGINX is None, reason="nginx is not installed"), pytest.mark.timeout(600)]
+
+
+@dataclass
+class Load:
+    """Requests at even rates, by turns over each of `ways`. What is not as it should be is kept in `faults`."""
+
+    ways: list[tuple[str, ClientSession, str]]
+    """Name, client and URL."""
+    tokens: Iterator[str]
+    begun: list[Caller] = field(default_factory=list)
+    answered: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    async def run(self, tasks: asyncio.TaskGroup, *, streams_per_s: float, calls_per_s: float) -> None:
+        """Start requests in `tasks` until cancelled."""
+        async with asyncio.TaskGroup() as kinds:
+            kinds.create_task(self._evenly(tasks, self._stream, per_s=streams_per_s))
+            kinds.create_task(self._evenly(tasks, self._call, per_s=calls_per_s))
+
+    async def _evenly(self, tasks: asyncio.TaskGroup, ask: Any, *, per_s: float) -> None:
+        due = time.monotonic()
+        for way in cycle(self.ways):
+            tasks.create_task(ask(*way))
+            due += 1 / per_s
+            await asyncio.sleep(due - time.monotonic())
+
+    async def _call(self, way: str, http: ClientSession, url: str) -> None:
+        headers = {"X-Service-Session-Token": next(self.tokens)}
+        try:
+            async with http.get(f"{url}/bp/user/me", headers=headers) as answer:
+                await answer.read()
+                self._note(way, "call", answer.status)
+        except ClientError as error:
+            self.faults.append(f"call {way}: {error!r}")
+
+    async def _stream(self, way: str, http: ClientSession, url: str) -> None:
+        caller = Caller(http, url, {"X-Service-Session-Token": next(self.tokens)})
+        try:
+            response = await caller.say("Tell me a story", MODEL)
+        except ClientError as error:
+            self.faults.append(f"stream {way}: {error!r}")
+            return
+        self._note(way, "stream", response.status)
+        if response.status == 200:
+            self.begun.append(caller)
+            await caller.read(response)
+            last = caller.seen[-1].name if caller.seen else None
+            if caller.cut or last != "end":
+                self.faults.append(f"stream {way}: cut after {len(caller.seen)} events, the last {last}")
+        else:
+            response.release()
+
+    def _note(self, way: str, what: str, status: int) -> None:
+        self.answered += 1
+        if status != 200:
+            self.faults.append(f"{what} {way}: {status}")
+
+
+@asynccontextmanager
+async def loaded(
+    settings: Settings,
+    services: Services,
+    folder: Path,
+    *,
+    streams_per_s: float,
+    calls_per_s: float,
+    kept_s: int = 2,
+) -> AsyncIterator[tuple[Command, Load]]:
+    """Two processes under load: on fresh and on kept connections, directly and through nginx.
+
+    At the end of the block no more requests begin, and those under way are waited for. `kept_s`: how long clients
+    and nginx keep an idle connection.
+    """
+    tokens = [token for _, token in await make_users(services, "default", USERS)]
+    async with AsyncExitStack() as stack:
+        vendor = await stack.enter_async_context(command("bench.upstream"))
+        vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
+        for key, value in strategies(Wanted(frozenset({MODEL})), vendor_url, "").items():
+            kind, _, name = key.partition("/")
+            await services.configs.put("default", kind, name, value, author="test")
+        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(DRAIN_S)))
+        nginx = stack.enter_context(running_nginx(folder, f"127.0.0.1:{settings.port}", kept_s=kept_s))
+        for _ in range(2):
+            await parent.event("process.ready")
+        await stack.enter_async_context(background(_read(parent)))
+        ways = []
+        for name, url in (("direct", settings.public_url), ("nginx", nginx.url)):
+            for kept in (False, True):
+                keep: dict[str, Any] = {"keepalive_timeout": kept_s} if kept else {"force_close": True}
+                connector = TCPConnector(limit=0, **keep)
+                client = ClientSession(connector=connector, timeout=ClientTimeout(total=90))
+                http = await stack.enter_async_context(client)
+                ways.append((f"{'kept' if kept else 'fresh'}, {name}", http, url))
+        load = Load(ways, cycle(tokens))
+        async with (
+            asyncio.TaskGroup() as tasks,
+            background(load.run(tasks, streams_per_s=streams_per_s, calls_per_s=calls_per_s)),
+        ):
+            await until(lambda: len(load.begun) > 2 * len(ways), within_s=READY_S)
+            yield parent, load
+
+
+async def _read(parent: Command) -> None:
+    async for _ in parent:
+        pass
+
+
+def count(parent: Command, event: str) -> int:
+    return sum(f'"event":"{event}"' in line for line in parent.lines)
+
+
+async def two_are_left(parent: Command) -> None:
+    """Wait until those that were replaced have ended, and find that no more and no less than two stay."""
+    await until(lambda: len(parent.descendants()) == 2, within_s=READY_S)
+    assert count(parent, "process.started") == count(parent, "process.ready")
+    assert count(parent, "server.stopped") + 2 == count(parent, "process.ready")
+
+
+async def test_nothing_fails_while_processes_are_replaced_again_and_again(
+    settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=20) as (parent, load):
+        for _ in range(3):
+            parent.process.send_signal(signal.SIGHUP)
+            await until(lambda: count(parent, "process.started") > count(parent, "process.ready"), within_s=READY_S)
+        await until(lambda: count(parent, "processes.replacing") == 2, within_s=READY_S)
+        await until(lambda: count(parent, "process.ready") == 6, within_s=READY_S)
+        await two_are_left(parent)
+    assert load.faults == []
+    assert load.answered > 200
+
+
+async def test_streams_are_whole_where_processes_are_stopped_while_others_retire(
+    settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=20) as (parent, load):
+        parent.process.send_signal(signal.SIGHUP)
+        await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
+        begun = len(load.begun)
+        parent.process.send_signal(signal.SIGTERM)
+        assert await parent.process.wait() == 0
+    assert begun > 0
+    assert all(not caller.cut and caller.seen[-1].name == "end" for caller in load.begun)
+    assert not [line for line in parent.lines if "process.died" in line]
+
+
+async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_that_they_close(
+    settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    load_of = loaded(settings, services, tmp_path, streams_per_s=4, calls_per_s=1)
+    async with load_of as (parent, load), AsyncExitStack() as stack:
+        callers = []
+        for _ in range(16):  # each on a connection of its own, to either process
+            connector = TCPConnector(limit=1, keepalive_timeout=600)
+            http = await stack.enter_async_context(ClientSession(connector=connector))
+            async with http.get(f"{settings.public_url}/healthz") as answer:
+                assert answer.status == 200
+            callers.append(Caller(http, settings.public_url, {"X-Service-Session-Token": next(load.tokens)}))
+        parent.process.send_signal(signal.SIGHUP)
+        await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
+        responses = await asyncio.gather(*(caller.say("Tell me a story", MODEL) for caller in callers))
+        assert {response.status for response in responses} == {200}
+        assert "close" in {response.headers.get("Connection") for response in responses}
+        await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
+        assert {caller.seen[-1].name for caller in callers} == {"end"}
+
+
+@pytest.mark.soak
+async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
+    settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    rates = {"streams_per_s": STREAMS_PER_S, "calls_per_s": CALLS_PER_S}
+    async with loaded(settings, services, tmp_path, **rates, kept_s=15) as (parent, load):
+        for _ in range(SIGHUPS):
+            parent.process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(3)
+        await two_are_left(parent)
+    assert load.faults == []
