@@ -7,7 +7,7 @@ from bench.attack.attacker import CHUNKED, Attacker, chunk, repeat, together
 _PIECE_BYTES = 256 * 1024
 """As much as one read of the server takes."""
 _IDLE_UPLOADS = 200
-_IDLE_S = 45.0
+_IDLE_S = 48.0
 
 
 def _repeated(item: bytes) -> bytes:
