@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import socket
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from streams.wire.codec import dumps
 _CONNECT_S = 5.0
 _FIRST_HOST = 2
 """Attacks on 127.0.0.1 come from 127.0.0.2 on, so that limits per address spare the witness."""
+_REFUSED_S = 1.0
 _MOST_REOPENED = 50
 _REOPEN_AFTER_S = 0.05
 _UNKNOWN_LIMIT = 1_500
@@ -145,7 +147,9 @@ class Attacker:
 
     @property
     def open_connections(self) -> int:
-        return sum(connection.is_open for connection in self.connections)
+        """How many are open, of those old enough that the server would have closed what it refuses."""
+        before = time.monotonic() - _REFUSED_S
+        return sum(connection.is_open and connection.opened_at < before for connection in self.connections)
 
     def close(self) -> None:
         for connection in self.connections:

@@ -77,13 +77,14 @@ ATTACKS = (
         "idle-uploads",
         "uploads that stop inside the parameters or behind them, 200 connections",
         uploads.idle_uploads,
-        Targets(closed_within_s=30 + 10 + _SLACK_S),
+        Targets(closed_within_s=30 + 10 + 2 * _SLACK_S),
+        limit_s=90,
     ),
     Attack(
         "idle-connections",
         "1,500 connections of one address, silent after one request",
         hoards.idle_connections,
-        Targets(closed_within_s=75 + _SLACK_S, most_open=1000),
+        Targets(closed_within_s=75 + 2 * _SLACK_S, most_open=1000),
         limit_s=120,
     ),
     Attack(

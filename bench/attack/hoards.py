@@ -10,7 +10,7 @@ _OF_AN_ADDRESS = 900
 """Below the limit of an address, so that several addresses reach the limit of the process."""
 _MOST_ADDRESSES = 6
 _BEYOND = 200
-_BATCH = 50
+_BATCH = 20
 _IDLE_S = 85.0
 _VICTIMS = 40
 _VICTIM_S = 30.0

@@ -9,7 +9,8 @@ from bench.attack.connections import Connection
 _RECEIVE_BYTES = 4096
 _READERS_OF_A_STREAM = 16
 """More than that the server refuses by default."""
-_BATCH = 20
+_BATCH = 5
+"""Few at once: what is attacked is how readers are kept, not how they are let in."""
 _ANSWER_S = 5.0
 _LOOK_AGAIN_S = 0.02
 _MADE_TOGETHER = 8

@@ -7,7 +7,9 @@ from bench.attack.attacker import CHUNKED, Attacker, chunk, repeat, together
 _PIECE_BYTES = 256 * 1024
 """As much as one read of the server takes."""
 _IDLE_UPLOADS = 200
-_IDLE_S = 45.0
+_IDLE_S = 48.0
+_APART_S = 0.01
+"""Between two uploads that stop: what is attacked is how they are kept, not how they are let in."""
 
 
 def _repeated(item: bytes) -> bytes:
@@ -54,6 +56,7 @@ async def idle_uploads(attacker: Attacker) -> None:
 
     async def one(number: int) -> None:
         parameters = whole if number % 2 else whole[: len(whole) // 2]
+        await asyncio.sleep(number * _APART_S)
         connection = await attacker.connect()
         if connection is not None:
             await connection.send(attacker.upload(number, parameters=parameters))
