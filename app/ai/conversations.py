@@ -53,8 +53,11 @@ async def delete_conversation(call: Call) -> web.Response:
     if is_id(conversation_id):
         if await call.services.places.turn_is_taken(call.app_id, call.caller.user, conversation_id):
             raise InvalidOperation("a turn of this conversation is running")
-        longest_s = longest_stream_s(call.app_limits)
-        await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
+        async with call.services.database.connection() as conn:
+            running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
+        if running:  # Valkey may have lost the key of the turn
+            longest_s = longest_stream_s(call.app_limits)
+            await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
         async with call.services.database.connection() as conn:
             keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
         if keys is not None:
