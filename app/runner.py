@@ -10,6 +10,7 @@ from aiohttp.http_parser import RawRequestMessage
 from app.answering import NOT_HTTP, answering, count
 from app.endpoint import KNOWN
 from app.errors import error_response
+from app.ingress import ParsingTurns, SlicedConnection
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -33,7 +34,8 @@ def runner_of(application: web.Application, *, shutdown_timeout_s: float) -> web
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        return _Server(answering(self.app), request_factory=made.request_factory, **self._kwargs)
+        turns = ParsingTurns(asyncio.get_running_loop())
+        return _Server(answering(self.app), request_factory=made.request_factory, turns=turns, **self._kwargs)
 
 
 class _Server(web.Server):
@@ -41,7 +43,7 @@ class _Server(web.Server):
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
-class _Connection(web.RequestHandler, StreamConnection):
+class _Connection(SlicedConnection, StreamConnection):
     __slots__ = ("on_lost", "send_timeout_s")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -54,10 +56,12 @@ class _Connection(web.RequestHandler, StreamConnection):
         if self.on_lost is not None:
             self.on_lost()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+    def parse(self, data: bytes) -> None:
+        super().parse(data)
         request = self._current_request
         broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
+        if broken:
+            self.drop_held()  # the parser refuses all of it
         if broken and request is not None and not request.content.is_eof():
             # in the middle of a body: aiohttp tells nobody who waits for more of it
             request.content.set_exception(web.RequestPayloadError("the body is not valid HTTP"))
