@@ -32,9 +32,10 @@ UNITS = {
 
 @dataclass
 class Felt:
-    """What other users notice of a load, in milliseconds. `gaps`: between events of a paced stream beyond its pace."""
+    """What other users notice of a load, in milliseconds."""
 
     gaps: list[float] = field(default_factory=list)
+    """Between events of a paced stream, beyond its pace."""
     health: list[float] = field(default_factory=list)
     turns: list[float] = field(default_factory=list)
     """CPU time of one turn of the server's loop: other processes of a busy machine do not lengthen it much."""
