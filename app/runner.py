@@ -17,6 +17,7 @@ from app.connections import (
 )
 from app.endpoint import KNOWN
 from app.errors import error_response
+from app.ingress import ParsingTurns, SlicedConnection
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -73,7 +74,11 @@ class Runner(web.AppRunner):
             return request_of(message._replace(should_close=True) if self.closing else message, *others)
 
         return _Server(
-            answering(self.app), self._connections, request_factory=request_that_may_close, **self._kwargs
+            answering(self.app),
+            self._connections,
+            request_factory=request_that_may_close,
+            turns=ParsingTurns(asyncio.get_running_loop()),
+            **self._kwargs,
         )
 
     async def _cleanup_server(self) -> None:
@@ -90,7 +95,7 @@ class _Server(web.Server):
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
-class _Connection(web.RequestHandler, StreamConnection):
+class _Connection(SlicedConnection, StreamConnection):
     __slots__ = ("awaits_head", "connections", "head_began", "network", "on_lost", "send_timeout_s")
     awaits_head: bool
     head_began: bool
@@ -119,10 +124,12 @@ class _Connection(web.RequestHandler, StreamConnection):
         if self.on_lost is not None:
             self.on_lost()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+    def parse(self, data: bytes) -> None:
+        super().parse(data)
         request = self._current_request
         broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
+        if broken:
+            self.drop_held()  # the parser refuses all of it
         if broken and request is not None and not request.content.is_eof():
             # in the middle of a body: aiohttp tells nobody who waits for more of it
             request.content.set_exception(web.RequestPayloadError("the body is not valid HTTP"))

@@ -77,22 +77,25 @@ _END: Part = (b"", False)
 
 
 class ChunkReader:
-    """Reads one request: `first_json()` once, then `next_part()` until there is none.
+    """Reads one request: `first_json()` once, then `next_part()` until it returns nothing.
 
-    `read` gives what comes next; at the end it gives nothing, that ends no chunk. `arrived`: whether nothing has to
-    be waited for any more.
+    `read` waits for the next part; at the end of the body it returns nothing, with no end of a chunk. `buffered`
+    returns at once all bytes that are there, of however many chunks, and does not say where a chunk ends: many
+    small chunks are decoded together, and without a timeout for each. `arrived`: whether the whole body is there.
     """
 
-    __slots__ = ("_after", "_arrived", "_begun", "_deadline", "_limits", "_read")
+    __slots__ = ("_after", "_arrived", "_begun", "_buffered", "_deadline", "_limits", "_read")
 
     def __init__(
         self,
         read: Callable[[], Awaitable[Part]],
         limits: InputLimits,
         *,
+        buffered: Callable[[], bytes] = lambda: b"",
         arrived: Callable[[], bool] = lambda: False,
     ) -> None:
         self._read = read
+        self._buffered = buffered
         self._arrived = arrived
         self._limits = limits
         self._after = _END
@@ -112,7 +115,7 @@ class ChunkReader:
             raise InvalidParameter("the parameters timed out") from None
 
     async def _first_json(self, scanner: FirstObject) -> bytes:
-        while (part := await self._read()) != _END:
+        while (part := self._at_once() or await self._read()) != _END:
             piece, chunk_ends = part
             if found := scanner.feed(piece):
                 parameters, after = found
@@ -125,7 +128,7 @@ class ChunkReader:
         part, self._after = self._after, _END
         while True:
             if part == _END:
-                part = await (self._read() if self._arrived() else self._read_in_time())
+                part = self._at_once() or await (self._read() if self._arrived() else self._read_in_time())
                 if part == _END:
                     return None
             if not self._begun:
@@ -133,6 +136,10 @@ class ChunkReader:
                 self._begun = bool(part[0])
             if part != _END:
                 return part
+
+    def _at_once(self) -> Part | None:
+        piece = self._buffered()
+        return (piece, False) if piece else None
 
     async def _read_in_time(self) -> Part:
         now = asyncio.get_running_loop().time()

@@ -3,12 +3,13 @@
 import binascii
 import codecs
 import re
+import string
 
 from streams.wire.errors import InvalidParameter
 
 _SPACES = b" \t\r\n\f\v"
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
-_FOREIGN = re.compile(rb"[^A-Za-z0-9+/=]")
+_ALPHABET = (string.ascii_letters + string.digits + "+/=").encode()
 _RUN = re.compile(rb"[^=]+|=+")
 
 
@@ -50,7 +51,7 @@ class Base64Decoder:
 
     def feed(self, piece: bytes) -> bytes:
         piece = piece.translate(_TO_STANDARD, _SPACES)
-        if _FOREIGN.search(piece):
+        if piece.translate(None, _ALPHABET):
             raise InvalidParameter("audio is not valid base64")
         if b"=" not in piece:
             return self._characters(piece) if piece else b""

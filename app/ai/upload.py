@@ -36,6 +36,7 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
             idle_s=limits.input_idle_s,
             total_s=limits.input_total_s,
         ),
+        buffered=content.read_nowait,
         arrived=content.is_eof,
     )
     began = time.monotonic()

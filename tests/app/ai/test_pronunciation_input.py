@@ -189,7 +189,9 @@ async def test_fault_of_the_input_closes_the_call_and_no_other_account_is_asked(
     assert (response.status, error["message"]) == (status, f"invalid_parameter: {message}")
     assert (await closed(sandbox)).how == "closed_by_client"
     assert len(calls(sandbox)) == 1
-    assert [row[:4] for row in await attempts(server)] == [("first", "assess", "canceled", 1)]
+    (row,) = await attempts(server)
+    assert row[:3] == ("first", "assess", "canceled")
+    assert row[3] in {1, 2}  # audio within the limit may reach the vendor before the rest exceeds it
 
 
 async def test_recogniser_that_understands_nothing_has_not_failed(

@@ -1,0 +1,172 @@
+"""Uploads in tiny chunks, however many at once, do not hold up other users."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from bench.deployment import LIFTED
+from streams.tasks import background
+from tests.app.ai.conftest import Talk
+from tests.deploy.commands import command
+from tests.servers import Server
+from tests.sse_client import events, named
+
+CONNECTIONS = 16
+EVERY_MS = 20
+PACED, DELTAS = f"150x{EVERY_MS}", 150
+"""A strategy whose vendor sends so many deltas, one every `EVERY_MS`."""
+UNITS = {
+    "one byte a chunk": b"1\r\nA\r\n",
+    "extensions": b"1;" + b"e" * 60 + b"\r\nA\r\n",
+    "sizes that alternate": b"1\r\nA\r\n" * 40 + b"100\r\n" + b"A" * 256 + b"\r\n",
+    "one large chunk": b"10000\r\n" + b"A" * 65536 + b"\r\n",
+}
+
+
+@dataclass
+class Felt:
+    """What other users notice of a load, in milliseconds."""
+
+    gaps: list[float] = field(default_factory=list)
+    """Between events of a paced stream, beyond its pace."""
+    health: list[float] = field(default_factory=list)
+    turns: list[float] = field(default_factory=list)
+    """CPU time of one turn of the server's loop: other processes of a busy machine do not lengthen it much."""
+    holds: list[float] = field(default_factory=list)
+    """How late a task was that wanted to run every 5 ms."""
+
+    def __str__(self) -> str:
+        def told(name: str, found: list[float]) -> str:
+            return f"{name}: worst {max(found):.1f} ms, mean {sum(found) / len(found):.1f} ms of {len(found)}"
+
+        return "; ".join(told(name, getattr(self, name)) for name in ("gaps", "health", "holds", "turns"))
+
+
+def head(path: str, token: str) -> bytes:
+    lines = (
+        f"POST {path} HTTP/1.1",
+        "Host: parley",
+        "Transfer-Encoding: chunked",
+        f"X-Service-Session-Token: {token}",
+    )
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+def chunk(piece: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(piece), piece)
+
+
+@asynccontextmanager
+async def paced_vendor(server: Server) -> AsyncIterator[None]:
+    """The strategy `PACED`, which can listen too; its vendor is another process."""
+    configs = server.services.configs
+    async with command("bench.upstream") as vendor:
+        url = f"http://127.0.0.1:{int(await vendor.until(''))}"
+        account = {"platform": "vendor_b_llm", "base_url": url, "api_key": "sk-test"}
+        await configs.put("default", "vendor_accounts", "llm", account, author="test")
+        audio = {"platform": "vendor_b_audio", "base_url": url, "api_key": "sk-test"}
+        await configs.put("default", "vendor_accounts", "audio", audio, author="test")
+        await configs.put(
+            "default", "recognition", "ears", {"account": "audio", "model": "whisper-1"}, author="test"
+        )
+        chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "ears"}
+        await configs.put("default", "conversation", PACED, chat, author="test")
+        await configs.put("default", "limits", "default", LIFTED, author="test")
+        yield
+
+
+async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Felt:
+    """What a user feels while another one's `CONNECTIONS` uploads of that kind are under way."""
+    (folder / "unit").write_bytes(UNITS.get(attack, UNITS["one byte a chunk"]))
+    _, token = await server.login()
+    opening = {
+        "parameters": head("/bp/ai/conversation", token) + chunk(b" "),
+        "json": head("/bp/user/login", token),
+        "nothing": head("/nothing", token),
+    }.get(attack, head("/bp/ai/conversation", token) + chunk(talk.params(PACED, type="audio")))
+    (folder / "opening").write_bytes(opening)
+    port = urlsplit(server.url).port
+    files = (str(folder / "opening"), str(folder / "unit"))
+    async with command("tests.flood", str(port), str(CONNECTIONS), *files) as flood:
+        await flood.until("sending")
+        felt = await feel(server, talk)
+        assert flood.process.returncode is None, flood.lines
+        return felt
+
+
+async def feel(server: Server, talk: Talk) -> Felt:
+    felt = Felt()
+    async with AsyncExitStack() as stack:
+        for watch in (watch_loop, watch_turns, watch_health):
+            await stack.enter_async_context(background(watch(server, felt)))
+        async with talk.say("Tell me a story", PACED) as response:
+            last = math.inf
+            seen = []
+            async for event in events(response):
+                seen.append(event)
+                now = time.monotonic() * 1000
+                if event.name == "assistant_output_chunk":
+                    felt.gaps.append(max(0.0, now - last - EVERY_MS))
+                    last = now
+        assert seen[-1].name == "end"
+        text = "".join(delta["text"] for delta in named(seen, "assistant_output_chunk"))
+        assert len(text.split()) == DELTAS
+    return felt
+
+
+async def watch_loop(_: Server, felt: Felt) -> None:
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(0.005)
+        felt.holds.append((time.monotonic() - before - 0.005) * 1000)
+
+
+async def watch_turns(_: Server, felt: Felt) -> None:
+    while True:
+        before = time.thread_time()
+        await asyncio.sleep(0)
+        felt.turns.append((time.thread_time() - before) * 1000)
+
+
+async def watch_health(server: Server, felt: Felt) -> None:
+    while True:
+        before = time.monotonic()
+        async with server.http.get(f"{server.url}/healthz") as answer:
+            assert answer.status == 200
+            await answer.read()
+        felt.health.append((time.monotonic() - before) * 1000)
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("attack", ["one byte a chunk", "json"])
+async def test_uploads_in_tiny_chunks_do_not_hold_up_others(
+    server: Server, talk: Talk, tmp_path: Path, attack: str
+) -> None:
+    async with paced_vendor(server):
+        felt = await flooded(server, talk, tmp_path, attack)
+    assert max(felt.turns) < 250, felt
+    assert max(felt.gaps) < 1_000, felt
+    assert max(felt.holds) < 1_000, felt
+    assert max(felt.health) < 2_000, felt
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("attack", [*UNITS, "parameters", "json", "nothing"])
+async def test_what_others_feel_of_uploads_in_tiny_chunks(
+    server: Server, talk: Talk, tmp_path: Path, attack: str
+) -> None:
+    """For a machine that does nothing else."""
+    async with paced_vendor(server):
+        alone = await feel(server, talk)
+        felt = await flooded(server, talk, tmp_path, attack)
+    told = f"{attack}: {felt}\nalone: {alone}"
+    assert max(felt.turns) < 20, told
+    assert max(felt.gaps) < max(alone.gaps) + 20, told
+    assert max(felt.health) < max(alone.health) + 50, told

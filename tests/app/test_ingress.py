@@ -1,0 +1,214 @@
+"""Reads that are parsed slice by slice give the same requests and bodies, in order, however they are split."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from app.ingress import SLICE_BYTES, SLICE_LINES
+from app.runner import runner_of
+from tests.servers import Server
+from tests.streams.pieces import split
+
+Request = tuple[str, bytes]
+"""Path and body."""
+LONG = bytes(range(256)) * (3 * SLICE_BYTES // 256)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as it is sent: in chunks of these sizes, one after the other and over again, or with its length."""
+
+    body: bytes
+    sizes: tuple[int, ...] = ()
+    headers: int = 0
+    extension: bytes = b""
+    upgrade: bool = False
+
+    def raw(self, path: str) -> bytes:
+        lines = [f"POST {path} HTTP/1.1", "Host: parley", *(f"X-{at}: {at}" for at in range(self.headers))]
+        if self.upgrade:
+            lines += ["Connection: Upgrade", "Upgrade: websocket"]
+        lines.append("Transfer-Encoding: chunked" if self.sizes else f"Content-Length: {len(self.body)}")
+        return "\r\n".join([*lines, "", ""]).encode() + (b"".join(self._chunks()) if self.sizes else self.body)
+
+    def _chunks(self) -> Iterable[bytes]:
+        at = number = 0
+        while at < len(self.body):
+            piece = self.body[at : at + self.sizes[number % len(self.sizes)]]
+            yield b"%x%b\r\n%b\r\n" % (len(piece), self.extension, piece)
+            at, number = at + len(piece), number + 1
+        yield b"0\r\n\r\n"
+
+
+class Wire(asyncio.Transport):
+    """A transport whose other side is the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused = False
+        self.closed = False
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def writelines(self, list_of_data: Iterable[bytes]) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@asynccontextmanager
+async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol, Wire]]:
+    """A connection to a server that only notes what it is asked."""
+
+    async def note(request: web.Request) -> web.Response:
+        body = b"".join([piece async for piece in request.content.iter_any()])
+        seen.append((request.path, body))
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/{number}", note)
+    runner = runner_of(application, shutdown_timeout_s=1)
+    await runner.setup()
+    assert runner.server is not None
+    protocol, wire = runner.server(), Wire()
+    protocol.connection_made(wire)
+    try:
+        yield protocol, wire
+    finally:
+        protocol.connection_lost(None)
+        await runner.cleanup()
+
+
+async def received(pieces: Iterable[bytes], count: int) -> list[Request]:
+    """What the server makes of these reads. It gets none while it pauses its transport."""
+    seen: list[Request] = []
+    async with asyncio.timeout(20), connected(seen) as (protocol, wire):
+        for piece in filter(None, pieces):
+            while wire.paused:  # noqa: ASYNC110 - a transport that does not tell
+                await asyncio.sleep(0)
+            protocol.data_received(piece)
+        while len(seen) < count or wire.paused:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert not wire.closed
+    return seen
+
+
+SENT = st.builds(
+    Sent,
+    st.binary(max_size=400) | st.integers(0, len(LONG)).map(lambda size: LONG[:size]),
+    st.lists(st.integers(1, 20) | st.sampled_from([600, 20_000]), max_size=3).map(tuple),
+    headers=st.sampled_from([0, 5, 2 * SLICE_LINES - 10]),
+    extension=st.sampled_from([b"", b";x=y"]),
+    upgrade=st.booleans(),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(SENT, min_size=1, max_size=5), st.lists(st.integers(0, 200_000), max_size=6))
+@example([Sent(LONG, (1,))], [])
+@example([Sent(LONG, (1,), upgrade=True), Sent(LONG, (1, 700), upgrade=True), Sent(b"", ())], [])
+@example([Sent(b"ab", (1,))] * 120, [])
+def test_every_split_of_the_same_bytes_gives_the_same_requests(sent: list[Sent], cuts: list[int]) -> None:
+    raw = b"".join(one.raw(f"/{number}") for number, one in enumerate(sent))
+    expected = [(f"/{number}", one.body) for number, one in enumerate(sent)]
+
+    assert asyncio.run(received([raw], len(sent))) == expected
+    assert asyncio.run(received(split(raw, cuts), len(sent))) == expected
+
+
+def test_a_connection_without_a_pause_for_reading_loses_nothing() -> None:
+    sent = Sent(LONG, (1,))
+    raw = sent.raw("/0") + sent.raw("/1")
+
+    async def read() -> list[Request]:
+        seen: list[Request] = []
+        async with asyncio.timeout(20), connected(seen) as (protocol, _):
+            for piece in split(raw, range(0, len(raw), 1000)):
+                protocol.data_received(piece)
+            while len(seen) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(read()) == [("/0", LONG), ("/1", LONG)]
+
+
+def test_a_connection_that_is_lost_drops_what_it_holds() -> None:
+    async def read() -> list[Request]:
+        seen: list[Request] = []
+        async with connected(seen) as (protocol, wire):
+            protocol.data_received(Sent(LONG, (1,)).raw("/0"))
+            assert wire.paused
+            await asyncio.sleep(0)
+            protocol.connection_lost(ConnectionResetError())
+            await asyncio.sleep(0.05)
+        return seen
+
+    assert asyncio.run(read()) == []
+
+
+async def talked(server: Server, raw: bytes) -> bytes:
+    """All that the server answers to `raw` before it closes the connection."""
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    try:
+        writer.write(raw)
+        async with asyncio.timeout(20):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("size", [1, 2_000])
+async def test_the_end_of_a_connection_is_seen_behind_what_is_held(server: Server, size: int) -> None:
+    body = b'{"device":{"id":"%b"}}' % (b"x" * 60) + b" " * 60_000
+    url = urlsplit(server.url)
+    with capture_logs() as lines:
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(Sent(body, (size,)).raw("/bp/user/login"))
+        writer.write_eof()
+        async with asyncio.timeout(20):
+            await reader.read()
+            while not lines:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        writer.close()
+    assert [(line["event"], line["status"]) for line in lines] == [("request", 200)]
+
+
+async def test_pipelined_requests_of_one_read_are_answered_in_order(server: Server) -> None:
+    ids = [f"request-{number:04}" for number in range(300)]
+    raw = "".join(f"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: {one}\r\n\r\n" for one in ids).encode()
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(raw)
+    async with asyncio.timeout(20):
+        for one in ids:
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert f"X-Request-Id: {one}\r\n".encode() in head
+            await reader.readuntil(b"}")
+    writer.close()
+
+
+async def test_a_body_that_breaks_in_the_middle_of_a_read_is_refused(server: Server) -> None:
+    raw = Sent(b" " * 5_000, (1,)).raw("/bp/user/login").replace(b"0\r\n\r\n", b"zz\r\n" * 20_000)
+    answered = await talked(server, raw)
+    assert answered.startswith(b"HTTP/1.1 400 Bad Request\r\n"), answered[:300]
+    assert answered.count(b"HTTP/1.1") == 1
