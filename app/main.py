@@ -12,10 +12,12 @@ from aiohttp import web
 from app import logs
 from app.answering import on_prepare
 from app.endpoint import handler_of
+from app.memory import limit_free_memory, trim_free_memory
 from app.routes import ROUTES
 from app.runner import runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
+from streams.tasks import background
 
 log = structlog.get_logger()
 
@@ -43,7 +45,8 @@ async def serve(settings: Settings, *, reuse_port: bool = False) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends at once."""
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
-    async with open_services(settings) as services:
+    limit_free_memory()
+    async with open_services(settings) as services, background(trim_free_memory()):
         runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S)
         await runner.setup()
         site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG, reuse_port=reuse_port or None)
