@@ -17,9 +17,9 @@ from storage.admission import Found
 from storage.exchange import Exchange, Message, listening
 from storage.heartbeats import Heartbeat
 from storage.redis import Valkey
-from storage.spilled import Batch, SpilledLog
+from storage.spilled import Batch, Piece, SpilledLog
 from streams.events import Failed, encode_unnumbered, error_content
-from streams.log import Gone, Push, Ready
+from streams.log import PIECE_BYTES, Gone, Push, Ready
 from streams.tasks import stopping
 from streams.wire.codec import now_ms
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
@@ -33,7 +33,6 @@ _CANCELS_WITHIN_S = 15
 _STILL_EVERY_S = 5
 _READER_VOID_S = 20
 _WAIT_S = 2.0
-_NO_WAIT_S = 0.001
 _SPILLS_WITHIN_S = 1.5
 
 
@@ -192,32 +191,63 @@ class RemoteLog:
     async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
         """As `EventLog.follow`, but nothing is pushed: events come in batches anyway.
 
-        A stream whose process is lost ends with an `error` without an id.
+        A stream whose process is lost ends with an `error` without an id. A frame larger than a piece comes in
+        several, the first of which leave `last_id` as it is.
         """
-        position, spoke, asked, lost = after, time.monotonic(), time.monotonic(), self.span.lost
+        place, spoke, asked, lost = _Place(after), time.monotonic(), time.monotonic(), self.span.lost
         while not stopping():
-            batches = await self._spilled.read(position, wait_s=_NO_WAIT_S if lost else _WAIT_S)
+            ready = place.behind(
+                await self._spilled.read(
+                    place.position,
+                    offset_bytes=place.offset_bytes,
+                    most_bytes=PIECE_BYTES,
+                    wait_s=0 if lost else _WAIT_S,
+                )
+            )
             now = time.monotonic()
-            ready = []
-            for batch in batches:
-                ready.append(_behind(batch, position))
-                position = batch.last
-            if ready:
-                spoke = now
-                whole = batches[-1].closing
-                yield Ready(position, b"".join(ready), whole)
+            if ready is not None:
+                spoke, whole = now, ready.whole
+                yield ready
+                del ready
                 if whole:
                     return
-            if not batches and lost:
-                yield Ready(position, _lost(), whole=True)
+            elif lost:
+                yield Ready(place.position, _lost(), whole=True)
                 return
             if now - spoke >= idle_s:
                 spoke = now
-                yield Ready(position, b"", whole=False)
+                yield Ready(place.position, b"", whole=False)
             if now - asked >= _STILL_EVERY_S and not lost:
                 asked = now
                 still = {"op": "still", "reader_id": self._reader_id}
                 lost = await self._relay.ask(self._found, still, owner=self._owner) is None
+
+
+class _Place:
+    """How far a spilled log was read: to id `position`, and `offset_bytes` into the entry that follows."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.offset_bytes = 0
+        self._entry = 0
+        """The last id of the entry that was read in part."""
+
+    def behind(self, pieces: list[Piece]) -> Ready | None:
+        """What `pieces` hold that was not read; `Gone` where something before it is no longer kept."""
+        if not pieces:
+            return None
+        frames: list[bytes] = []
+        whole = False
+        for batch, size_bytes in pieces:
+            if self.offset_bytes and batch.last != self._entry:
+                raise Gone(f"events after {self.position} are no longer kept")
+            frames.append(batch.frames if self.offset_bytes else _behind(batch, self.position))
+            self.offset_bytes += len(batch.frames)
+            if self.offset_bytes < size_bytes:
+                self._entry = batch.last
+            else:
+                self.position, self.offset_bytes, whole = batch.last, 0, batch.closing
+        return Ready(self.position, frames[0] if len(frames) == 1 else b"".join(frames), whole)
 
 
 async def cancel(actor: Actor, heard_ms: int | None) -> None:

@@ -23,6 +23,9 @@ SECONDS = Times(
     buckets=BUCKETS_S,
 )
 LOGS_BYTES = Gauge("parley_logs_bytes", "Events that living streams keep for their readers")
+FINISHED_BYTES = Gauge(
+    "parley_finished_logs_bytes", "Events of streams that have ended, kept in memory for readers who come back"
+)
 LAG_BYTES = Gauge("parley_reader_lag_bytes", "What the slowest reader has not taken")
 READERS = Gauge("parley_stream_readers", "Readers of living streams")
 
@@ -67,7 +70,7 @@ def report_crash(stream_id: str, kind: str, error: BaseException) -> None:
     log.error("stream.crashed", stream_id=stream_id, kind=kind, exc_info=error)
 
 
-async def measure(streams: Sequence[Living]) -> None:
+async def measure(streams: Sequence[Living], *, finished_bytes: int) -> None:
     """Set the gauges of what lives; asked for when they are read, so that no event pays for them."""
     kept = lag = readers = 0
     for number, stream in enumerate(streams, 1):
@@ -77,5 +80,6 @@ async def measure(streams: Sequence[Living]) -> None:
         if number % _AT_ONCE == 0:
             await asyncio.sleep(0)
     LOGS_BYTES.set(kept)
+    FINISHED_BYTES.set(finished_bytes)
     LAG_BYTES.set(lag)
     READERS.set(readers)

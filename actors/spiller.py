@@ -25,9 +25,17 @@ class Spiller:
         self._position = 0
         self._moved = asyncio.Event()
         self._given_up = False
+        self._copying = asyncio.Lock()
 
     async def run(self) -> None:
-        """Copy until the stream's end. While Valkey is away it tries again; what was dropped meanwhile is lost."""
+        """Copy until the stream's end. While Valkey is away it tries again; what was dropped meanwhile is lost.
+
+        Concurrent calls take turns: the second finds everything copied.
+        """
+        async with self._copying:
+            await self._run()
+
+    async def _run(self) -> None:
         self._given_up = False
         try:
             while not stopping():
@@ -60,3 +68,4 @@ class Spiller:
                 await self._spilled.append(batch)
                 self._position = ready.last_id
                 self._moved.set()
+                del ready, batch  # the next may be long in coming

@@ -32,6 +32,8 @@ class Supervisor:
     def __init__(self, *, finished_bytes: int = _FINISHED_BYTES) -> None:
         self._by_owner: Counter[Owner] = Counter()
         self._by_app: Counter[str] = Counter()
+        self._readers_by_owner: Counter[Owner] = Counter()
+        self._readers = 0
         self._tasks: dict[str, tuple[Actor, asyncio.Task[None]]] = {}
         self._finished = _Finished(finished_bytes)
         self._idle = asyncio.Event()
@@ -46,6 +48,11 @@ class Supervisor:
         """How many streams of each app run."""
         return self._by_app
 
+    @property
+    def finished_bytes(self) -> int:
+        """What is kept of streams that have ended and can still be read."""
+        return self._finished.size_bytes
+
     def check_owner(self, owner: Owner, *, per_user: int, per_app: int, elsewhere: int = 0) -> None:
         """Refuse an owner or an app that has its fill of streams, the app with those in other processes."""
         if self._by_owner[owner] >= per_user:
@@ -59,6 +66,20 @@ class Supervisor:
             raise Unavailable("the server is draining", retry_after_s=1)
         if len(self._tasks) >= limit:
             raise Unavailable("the server is full", retry_after_s=2)
+
+    def check_readers(self, owner: Owner, *, per_user: int, per_process: int) -> None:
+        """Refuse another event stream to an owner, or from a process, that has its fill of them."""
+        if self._readers_by_owner[owner] >= per_user:
+            raise RateLimited(f"at most {per_user} readers of a user at once", retry_after_s=1)
+        if self._readers >= per_process:
+            raise Unavailable("the server is full", retry_after_s=2)
+
+    def count_reader(self, owner: Owner, change: int) -> None:
+        """Count an event stream to `owner` that begins (1) or ends (-1), wherever its actor lives."""
+        self._readers += change
+        self._readers_by_owner[owner] += change
+        if not self._readers_by_owner[owner]:
+            del self._readers_by_owner[owner]
 
     def start(self, actor: Actor) -> None:
         """Run `actor`; its task is this supervisor's from here on."""
@@ -138,14 +159,14 @@ class _Finished:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._bytes = 0
+        self.size_bytes = 0
         self._actors: dict[str, tuple[float, int, Actor]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def keep(self, actor: Actor) -> None:
         size = actor.log.kept_bytes + _FRAME_BYTES * actor.log.last_id
         self._actors[actor.stream_id] = (time.monotonic() + actor.readable_s, size, actor)
-        self._bytes += size
+        self.size_bytes += size
         self._sweep()
 
     def find(self, stream_id: str) -> Actor | None:
@@ -160,7 +181,7 @@ class _Finished:
         ]
         for stream_id in gone:
             _, size, _ = self._actors.pop(stream_id)
-            self._bytes -= size
+            self.size_bytes -= size
         return gone
 
     async def spill(self) -> None:
@@ -175,6 +196,7 @@ class _Finished:
         except TimeoutError:
             log.warning("drain.not_spilled", streams=len(left))
         self._actors.clear()
+        self.size_bytes = 0
 
     def close(self) -> None:
         if self._timer is not None:
@@ -185,12 +207,12 @@ class _Finished:
         now = time.monotonic()
         while self._actors:
             stream_id, (until, size, _) = next(iter(self._actors.items()))
-            if until > now and self._bytes <= self._most_bytes:
+            if until > now and self.size_bytes <= self._most_bytes:
                 if self._timer is None:
                     self._timer = asyncio.get_running_loop().call_later(until - now, self._due)
                 return
             del self._actors[stream_id]
-            self._bytes -= size
+            self.size_bytes -= size
 
     def _due(self) -> None:
         self._timer = None

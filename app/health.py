@@ -60,7 +60,8 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
 
 async def metrics(call: Call) -> web.Response:
     """Read the counters of this process, for Prometheus."""
-    await measure(call.services.supervisor.live())
+    supervisor = call.services.supervisor
+    await measure(supervisor.live(), finished_bytes=supervisor.finished_bytes)
     pieces = []
     for metric in REGISTRY.collect():
         pieces.append(generate_latest(_Alone(metric)))

@@ -16,6 +16,7 @@ from app.control import Inherited, Orders, parent_channel
 from app.drain import answer_the_last, serve_until_drained
 from app.endpoint import Endpoint, handler_of
 from app.listeners import METRICS, PUBLIC, Listeners
+from app.memory import limit_free_memory, trim_free_memory
 from app.routes import ROUTES, public_routes
 from app.runner import Runner, runner_of
 from app.services import SERVICES, Services, open_services
@@ -50,8 +51,9 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
     """
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
+    limit_free_memory()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
-    async with open_services(settings) as services:
+    async with open_services(settings) as services, background(trim_free_memory()):
         bounds = Bounds.of(settings)
         runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=bounds)
         await runner.setup()

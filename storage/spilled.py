@@ -2,13 +2,12 @@
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from redis.exceptions import ResponseError
 
 from storage.redis import Valkey, map_errors
-
-_AT_ONCE = 64
+from storage.valkey_lane import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,13 @@ class Batch:
     last: int
     frames: bytes
     closing: bool
+
+
+class Piece(NamedTuple):
+    """An entry of the log, or a part of its frames; `size_bytes` is that of all its frames."""
+
+    batch: Batch
+    size_bytes: int
 
 
 class SpilledLog:
@@ -59,13 +65,36 @@ class SpilledLog:
         first, last = _batch(oldest[0]), _batch(newest[0])
         return first.first, last.last, last.closing
 
-    async def read(self, after: int, *, wait_s: float) -> list[Batch]:
-        """What is there behind id `after`; nothing once `wait_s` are over."""
+    async def read(self, after: int, *, offset_bytes: int, most_bytes: int, wait_s: float) -> list[Piece]:
+        """The next entries after id `after`, without the first `offset_bytes` of their frames.
+
+        At most `most_bytes`, of one larger entry a part; nothing once `wait_s` are over. An entry with frames up to
+        id `after` is never cut.
+        """
+        args: list[Word] = [after, offset_bytes, most_bytes]
         with map_errors():
-            found = await self._valkey.blocking.xread(
-                {self._key: f"{after}-0"}, count=_AT_ONCE, block=max(1, round(wait_s * 1000))
-            )
-        return [_batch(entry) for _, entries in cast("list[Any]", found or []) for entry in entries]
+            found = await self._valkey.run("read_log", keys=[self._key], args=args)
+            if not found and wait_s > 0:
+                found = await self._next(after, wait_s=wait_s, most_bytes=most_bytes)
+                if found is None:
+                    found = await self._valkey.run("read_log", keys=[self._key], args=args)
+        return [
+            Piece(_batch((id_, {b"first": first, b"frames": frames, b"closing": closing})), size_bytes)
+            for id_, first, closing, size_bytes, frames in found
+        ]
+
+    async def _next(self, after: int, *, wait_s: float, most_bytes: int) -> list[Any] | None:
+        """Wait for the next entry: as the script returns it, or nothing where it is too large to be taken whole."""
+        read = await self._valkey.blocking.xread(
+            {self._key: f"{after}-0"}, count=1, block=max(1, round(wait_s * 1000))
+        )
+        if not read:
+            return []
+        [(_, [(id_, entry)])] = cast("Any", read)
+        size_bytes = len(entry[b"frames"])
+        if size_bytes > most_bytes:
+            return None
+        return [(id_, entry[b"first"], entry[b"closing"], size_bytes, entry[b"frames"])]
 
     async def _drop(self) -> None:
         while self._bytes > self._keep_bytes and len(self._entries) > 1:

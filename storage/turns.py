@@ -257,6 +257,7 @@ class _Line(Generic[T]):
                 raise
             finally:
                 self._groups.task_done()
+            del group  # it holds whole answers, and the next group may be long in coming
 
     async def idle(self) -> None:
         """Wait until all that was put is written."""

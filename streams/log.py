@@ -1,10 +1,14 @@
 """The events of one stream, encoded: one writer, many readers, bounded, with backpressure."""
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from streams.wire.errors import ItemNotFound
+
+PIECE_BYTES = 64 * 1024
+"""How much of its backlog a reader is given at once: that is joined for this reader alone."""
 
 
 class Gone(ItemNotFound):
@@ -14,7 +18,10 @@ class Gone(ItemNotFound):
 
 
 class Ready(NamedTuple):
-    """Frames up to id `last_id`, joined; none: it was silent. `whole`: there are no more."""
+    """Frames up to id `last_id`, joined: at most `PIECE_BYTES`, or one larger frame.
+
+    `frames` is empty after a silence. `whole`: these are the last frames of the stream.
+    """
 
     last_id: int
     frames: bytes
@@ -114,7 +121,7 @@ class EventLog:
     """Frames with ids 1, 2, 3… `keep_bytes` of them are kept; the oldest are dropped first.
 
     `append` waits only while an attached reader is more than `lag_bytes` behind. A reader has read what it
-    was given once it asks for more.
+    was given once it asks for more. Frames that an attached reader has still to read are not dropped.
     """
 
     __slots__ = (
@@ -201,7 +208,7 @@ class EventLog:
     def follow(
         self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
     ) -> Following:
-        """All frames after id `after`, joined as they are ready, to the end of the stream.
+        """All frames after id `after`, joined in pieces as they are ready, to the end of the stream.
 
         A silence of `idle_s` gives no bytes, once per silence of that length. The writer does not wait for one who
         follows `patiently`. While the follower waits, what comes is given to `push`, and to the follower only
@@ -212,9 +219,16 @@ class EventLog:
         return reader
 
     def ready(self, after: int) -> Ready:
-        """All frames after id `after` that are there."""
-        frames = self._frames[after - self._dropped :]
-        return Ready(self.last_id, frames[0] if len(frames) == 1 else b"".join(frames), whole=self.closed)
+        """The next frames after id `after`: as many as fit into a piece, at least one."""
+        first = after - self._dropped
+        begin = self._ends[first - 1] if first else self._dropped_end
+        if self.size_bytes - begin <= PIECE_BYTES:
+            frames, last_id = self._frames[first:], self.last_id
+        else:
+            end = max(bisect_right(self._ends, begin + PIECE_BYTES, first), first + 1)
+            frames, last_id = self._frames[first:end], self._dropped + end
+        joined = frames[0] if len(frames) == 1 else b"".join(frames)
+        return Ready(last_id, joined, whole=self.closed and last_id == self.last_id)
 
     def taken(self, reader: _Reader, last_id: int) -> None:
         reader.position = last_id
@@ -243,11 +257,12 @@ class EventLog:
         return False
 
     def _drop(self) -> None:
-        # an eighth at a time: taking from a list's front costs as much as what stays
+        # An eighth at a time, because deleting from the front of a list costs as much as what stays. Frames that
+        # attached readers have not read stay. They are bounded: the writer waits while a reader lags.
         target = self.size_bytes - self._keep_bytes * 7 // 8
-        count = next(i for i, end in enumerate(self._ends, 1) if end >= target or i == len(self._ends))
-        count = min(count, len(self._ends) - 1)
-        if count:
+        read = min((reader.position for reader in self._readers), default=self.last_id) - self._dropped
+        count = min(bisect_left(self._ends, target) + 1, len(self._ends) - 1, read)
+        if count > 0:
             self._dropped += count
             self._dropped_end = self._ends[count - 1]
             del self._frames[:count], self._ends[:count]

@@ -13,12 +13,13 @@ from aiohttp.web import BaseRequest, RequestHandler
 from aiohttp_sse import EventSourceResponse
 
 from streams.events import encode_ping
-from streams.log import Followable
+from streams.log import PIECE_BYTES, Followable
 from streams.wire.codec import now_ms
 
-_SEND_BUFFER_BYTES = 256 * 1024
+_SEND_BUFFER_BYTES = 128 * 1024
+"""What the kernel holds for a reader. With one piece in the transport, a reader costs less than 256 KiB."""
 _PUSHED_BYTES = 16 * 1024
-"""Of more it is waited until it is on its way: what waits in the transport is no lag that we see."""
+"""Larger writes wait for the socket to drain, because bytes in the transport do not count as reader lag."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
 """Linux alone has it."""
@@ -94,7 +95,12 @@ class EventStream(EventSourceResponse):
         following = source.follow(after, idle_s=self._ping_after_s, push=self._push)
         try:
             async for ready in following:
-                self._write(ready.frames or encode_ping(now_ms()), whole=ready.whole)
+                frames, whole = ready.frames or encode_ping(now_ms()), ready.whole
+                if len(frames) <= PIECE_BYTES:
+                    self._write(frames, whole=whole)
+                else:
+                    await self._write_slices(frames, writer, whole=whole)
+                del ready, frames  # the wait may be long
                 if protocol.writing_paused:
                     await self._drained(writer)
             if not self._eof_sent:
@@ -137,22 +143,59 @@ class EventStream(EventSourceResponse):
         if self._chunked:
             frames = b"%x\r\n%b\r\n" % (len(frames), frames)
         if self._head:
+            if len(self._head) > _PUSHED_BYTES:
+                return False
             self._head += frames
         else:
             transport.write(frames)
         return True
 
     def _write(self, frames: bytes, *, whole: bool = False) -> None:
+        """Write `frames` as one chunk; `whole` ends the answer."""
+        transport = self._open_transport()
+        if len(frames) > _PUSHED_BYTES:
+            begin, end = self._framing(len(frames), whole=whole)
+            transport.writelines((begin, frames, end))  # without a copy
+        else:
+            if self._chunked:
+                chunk = b"%x\r\n%b\r\n" % (len(frames), frames) if frames else b""
+                frames = chunk + _LAST_CHUNK if whole else chunk
+            transport.write(self._take_head() + frames if self._head else frames)
+        if whole:
+            self._finished()
+
+    async def _write_slices(self, frames: bytes, writer: AbstractStreamWriter, *, whole: bool) -> None:
+        """Write a large frame as one chunk, in slices that share its memory with the log and all other readers.
+
+        Each slice waits until the socket has taken the one before it.
+        """
+        begin, end = self._framing(len(frames), whole=whole)
+        view = memoryview(frames)
+        for at in range(0, len(view), PIECE_BYTES):
+            if self._protocol.writing_paused:
+                await self._drained(writer)
+            last = at + PIECE_BYTES >= len(view)
+            slice_end = end if last else b""
+            self._open_transport().writelines((begin, view[at : at + PIECE_BYTES], slice_end))
+            begin = b""
+        if whole:
+            self._finished()
+
+    def _framing(self, size_bytes: int, *, whole: bool) -> tuple[bytes, bytes]:
+        """What goes before and after a chunk: the head too, where it has not gone, and the end of the answer."""
+        if not self._chunked:
+            return self._take_head(), b""
+        return self._take_head() + b"%x\r\n" % size_bytes, b"\r\n" + _LAST_CHUNK if whole else b"\r\n"
+
+    def _open_transport(self) -> asyncio.Transport:
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             raise ReaderGone
-        if self._chunked:
-            chunk = b"%x\r\n%b\r\n" % (len(frames), frames) if frames else b""
-            frames = chunk + _LAST_CHUNK if whole else chunk
-        transport.write(self._take_head() + frames if self._head else frames)
-        if whole:
-            self._eof_sent = True
-            self._req = self._payload_writer = None
+        return transport
+
+    def _finished(self) -> None:
+        self._eof_sent = True
+        self._req = self._payload_writer = None
 
     def _send_head(self) -> None:
         """Let the reader have the head, with all that the play said until it first had to wait."""
@@ -177,13 +220,15 @@ class EventStream(EventSourceResponse):
             raise ReaderGone from None
 
     def _set_socket(self, transport: asyncio.Transport) -> None:
-        """Have the kernel give up a reader who acknowledges nothing, and hold little for one who reads nothing.
+        """Limit what the transport and the kernel hold for a reader, and how long the kernel waits for one.
 
-        What it holds is no lag that we see. Set once a connection: streams come one after the other on it.
+        Neither counts as reader lag. The transport reports that writing is paused as soon as it holds anything, so
+        that it never holds more than one write. Set once per connection, which may carry several streams.
         """
         connection = self._protocol if isinstance(self._protocol, StreamConnection) else None
         if connection is not None and connection.send_timeout_s == self._send_timeout_s:
             return
+        transport.set_write_buffer_limits(high=0)
         socket = transport.get_extra_info("socket")
         if socket is not None and socket.family in {AF_INET, AF_INET6}:
             socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it

@@ -17,8 +17,8 @@ _PACE_S = 0.002
 class Vendor:
     """Models: `say:TEXT` answers word by word; `refuse:STATUS`; `hang` (no headers), `silent` (headers alone);
     `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `many:COUNT` says so
-    many words, `paced:COUNT` one at a time; `echo` repeats the key; `slow:TEXT` says TEXT word by word and then
-    waits until `release` is set.
+    many words, `paced:COUNT` one at a time, `wide:COUNT` words of a KiB; `echo` repeats the key; `slow:TEXT` says
+    TEXT word by word and then waits until `release` is set.
     """
 
     url: str = ""
@@ -100,4 +100,6 @@ async def running_vendor() -> AsyncIterator[Vendor]:
 def _words(model: str, text: str) -> list[str]:
     if model in {"silent", "empty"}:
         return []
-    return ["word"] * int(text) if model in {"many", "paced"} else text.split(" ")
+    if model in {"many", "paced", "wide"}:
+        return ["word" if model != "wide" else "word" * 256] * int(text)
+    return text.split(" ")

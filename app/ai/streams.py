@@ -15,6 +15,7 @@ from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
 from actors.relay import MOST_READERS, Span, cancel, too_many_readers
 from actors.spiller import Spiller
+from actors.supervisor import Supervisor
 from app.answering import add_headers
 from app.endpoint import KNOWN, Call, json_response
 from app.services import Services
@@ -91,12 +92,24 @@ async def open_actor(
             elsewhere=services.heartbeat.elsewhere[owner.app_id],
         )
         services.supervisor.check_open(limit=limits.streams_per_process)
+        if readable:
+            _check_readers(call, owner)
     except BaseException:
         taking.close()
         await services.places.give_back(place, readable_s=0)
         raise
     services.supervisor.start(actor)
     return actor
+
+
+def _check_readers(call: Call, owner: Owner) -> None:
+    """Refuse another event stream where there are too many. Every stream that may run may also be read."""
+    limits = call.app_limits
+    call.services.supervisor.check_readers(
+        owner,
+        per_user=max(limits.readers_per_user, limits.streams_per_user),
+        per_process=max(limits.readers_per_process, limits.streams_per_process),
+    )
 
 
 class _Held:
@@ -171,12 +184,17 @@ def serve(
 ) -> Coroutine[Any, Any, web.StreamResponse]:
     """Send the actor's events while `pump` feeds it. A reader who leaves before the input is whole ends it."""
     response = _event_stream(call, actor.stream_id, actor.conversation_id)
-    return _served(call.request, actor, response, pump)
+    return _served(call.request, call.services.supervisor, actor, response, pump)
 
 
 async def _served(
-    request: web.Request, actor: Actor, response: EventStream, pump: Coroutine[Any, Any, None] | None
+    request: web.Request,
+    supervisor: Supervisor,
+    actor: Actor,
+    response: EventStream,
+    pump: Coroutine[Any, Any, None] | None,
 ) -> web.StreamResponse:
+    supervisor.count_reader(actor.ctx.owner, 1)
     actor.tell(Attach())
     try:
         if pump is not None and request.content.is_eof():
@@ -196,6 +214,7 @@ async def _served(
             actor.tell(Cancel(aborted=True))
     finally:
         actor.tell(Detach())
+        supervisor.count_reader(actor.ctx.owner, -1)
     return response
 
 
@@ -203,7 +222,18 @@ async def serve_again(
     call: Call, found: Found, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
 ) -> web.StreamResponse:
     """Send what `found` has said behind id `after`, then what it says; `pump` takes an input that is not needed."""
-    owner = Owner(call.app_id, call.caller.user)
+    owner, supervisor = Owner(call.app_id, call.caller.user), call.services.supervisor
+    _check_readers(call, owner)
+    supervisor.count_reader(owner, 1)
+    try:
+        return await _read_again(call, owner, found, after=after, pump=pump)
+    finally:
+        supervisor.count_reader(owner, -1)
+
+
+async def _read_again(
+    call: Call, owner: Owner, found: Found, *, after: int, pump: Coroutine[Any, Any, None] | None
+) -> web.StreamResponse:
     actor = call.services.supervisor.find(found.stream_id, owner)
     if actor is not None:
         if actor.readers >= MOST_READERS:

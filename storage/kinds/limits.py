@@ -34,6 +34,10 @@ class Limits(Model):
     streams_per_process: int = Field(default=10_000, ge=1)
     streams_per_app: int = Field(default=100_000, ge=1)
     streams_per_user: int = Field(default=4, ge=1)
+    readers_per_user: int = Field(default=32, ge=1)
+    """Event streams that one process sends to a user at once. At least `streams_per_user` are allowed."""
+    readers_per_process: int = Field(default=20_000, ge=1)
+    """Event streams that one process sends at once. At least `streams_per_process` are allowed."""
     stream_s: float = Field(default=600, gt=0)
     answer_bytes: int = Field(default=1024 * 1024, ge=1024)
     """Of one answer's text: a longer one ends there, with finish reason `length`."""

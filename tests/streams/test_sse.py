@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streams.events import UserInput, encode
-from streams.log import EventLog, Followable, Following, Push, Ready
+from streams.log import PIECE_BYTES, EventLog, Followable, Following, Push, Ready
 from streams.sse import EventStream, ReaderGone
 
 MANY = 1 << 30
@@ -28,6 +28,7 @@ class Source:
     port: int = 0
     outcomes: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     peers: list[tuple[str, int]] = field(default_factory=list)
+    transports: list[asyncio.Transport] = field(default_factory=list)
 
     async def say(self, text: str) -> None:
         await self.log.append(encode(UserInput(text), self.log.last_id + 1, 1))
@@ -40,6 +41,7 @@ class Source:
             {"X-Service-Stream-Id": "s1"}, send_timeout_s=self.send_timeout_s, ping_after_s=self.ping_after_s
         )
         self.peers.append(request.transport.get_extra_info("peername"))
+        self.transports.append(request.transport)
         try:
             await response.prepare(request)
             await response.send_all(self.followed or self.log, int(request.query.get("after", "0")))
@@ -227,6 +229,37 @@ async def test_reader_that_stops_reading_is_cut_after_the_send_timeout():
         while piece := await loop.sock_recv(client, 1 << 20):
             received += len(piece)
         assert received < 20_000_000
+
+
+@pytest.mark.parametrize(("frames", "size"), [(1, 5_000_000), (40_000, 100), (80, 60_000)])
+async def test_reader_that_stops_reading_leaves_one_piece_in_the_transport_and_is_cut(frames: int, size: int):
+    source = Source(send_timeout_s=1)
+    for _ in range(frames):
+        await source.say("x" * size)
+    source.end()
+    async with running(source), connected(source):
+        async with asyncio.timeout(5):
+            while not (source.transports and source.transports[0].get_write_buffer_size()):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        begun = asyncio.get_running_loop().time()
+        assert source.transports[0].get_write_buffer_size() <= PIECE_BYTES + 1024
+
+        assert await outcome(source) == "gone"
+
+        assert asyncio.get_running_loop().time() - begun > 0.5
+
+
+async def test_large_frame_and_those_around_it_arrive_whole():
+    source = Source()
+    texts = ["a" * 200_000, "b", "c" * 70_000, *("d" * 1_000 for _ in range(300)), "e" * 1_000_000]
+    for text in texts:
+        await source.say(text)
+    source.end()
+    async with running(source) as http, http.get(source.url) as answer:
+        body = await answer.read()
+
+    expected = [encode(UserInput(text), number, 1) for number, text in enumerate([*texts, "end"], 1)]
+    assert body == b"".join(expected)
 
 
 async def test_reader_that_goes_on_reading_in_time_is_not_cut():

@@ -136,6 +136,38 @@ async def test_finished_stream_can_be_read_again_on_every_server(
             assert again.status == 400
 
 
+async def test_events_larger_than_a_piece_are_read_on_every_server_from_wherever_the_reader_was(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
+    await strategy("one", "wide:700")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        seen = (await response.read()).split(b"\n\n")
+    last_id = len(seen) - 1
+    assert max(map(len, seen)) > 700_000
+    for reader in (talk, at(other, talk)):
+        for after in (0, 1, last_id // 2, last_id - 3, last_id - 2, last_id - 1):
+            async with resume(reader, stream_id, after) as again:
+                assert again.status == 200
+                assert (await again.read()).split(b"\n\n") == seen[after:]
+
+
+async def test_many_readers_at_once_on_another_server_see_all_events(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
+    await strategy("one", "wide:1023")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        seen = await response.read()
+
+    async def read() -> bytes:
+        async with resume(at(other, talk), stream_id) as again:
+            return await again.read()
+
+    for body in await asyncio.gather(*(read() for _ in range(15))):
+        assert body == seen
+
+
 async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, server: Server, other: Server) -> None:
     await limits(server, readable_s=0.2)
     await strategy("one", "say:Hello there")

@@ -1,0 +1,19 @@
+-- KEYS: the stream that holds a log. ARGV: id of the last event that was read, how many bytes of the next entry were
+-- read, how many bytes to return at most.
+-- Answers a list of entries: id, first event, '1' where nothing follows, length, frames. Where the next entry is
+-- longer than what was asked for, a part of it alone. An entry that also holds events that were read is never cut.
+local after, offset, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local at = ARGV[1] .. '-0'
+local found, size = {}, 0
+repeat
+    local entry = redis.call('XRANGE', KEYS[1], '(' .. at, '+', 'COUNT', 1)[1]
+    if not entry then break end
+    local fields = {}
+    for i = 1, #entry[2], 2 do fields[entry[2][i]] = entry[2][i + 1] end
+    local frames, length = fields.frames, #fields.frames
+    if #found > 0 and size + length > most then break end
+    if tonumber(fields.first) > after then frames = string.sub(frames, offset + 1, offset + most) end
+    found[#found + 1] = {entry[1], fields.first, fields.closing, length, frames}
+    at, offset, size = entry[1], 0, size + #frames
+until size >= most or #found >= 256
+return found

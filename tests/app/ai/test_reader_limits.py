@@ -1,0 +1,104 @@
+"""How many event streams a user and a process may have at once, and how one that stalls makes room again."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import all_events
+from tests.vendor import Vendor
+
+REFUSALS = {
+    "readers_per_user": (429, "api_rate_limit", "at most 2 readers of a user at once", "1"),
+    "readers_per_process": (503, "backend unavailable", "the server is full", "2"),
+}
+
+
+async def limited(server: Server, **fields: Any) -> None:
+    value = {"streams_per_user": 2, "streams_per_process": 2, **fields}
+    await server.services.configs.put("default", "limits", "default", value, author="test")
+
+
+def resume(talk: Talk, stream_id: str) -> Any:
+    return talk.get(f"/bp/ai/stream/{stream_id}")
+
+
+async def refused(response: ClientResponse, limit: str) -> None:
+    status, error_type, message, retry_after = REFUSALS[limit]
+    error = (await response.json())["error"]
+    assert (response.status, response.headers["Retry-After"]) == (status, retry_after), error
+    assert error["error_type"] == error_type
+    assert message in error["message"]
+
+
+@pytest.mark.parametrize("limit", REFUSALS)
+async def test_reader_too_many_is_refused_until_another_has_left(
+    talk: Talk, strategy, server: Server, vendor: Vendor, limit: str
+) -> None:
+    await limited(server, **{limit: 2})
+    await strategy("slow", "slow:For both of you")
+    first = await talk.say("hi", "slow")
+    stream_id = first.headers["X-Service-Stream-Id"]
+    await vendor.begun.wait()
+    second = await resume(talk, stream_id)
+    async with resume(talk, stream_id) as third:
+        await refused(third, limit)
+    async with talk.say("hi", "slow") as another:
+        await refused(another, limit)
+    second.close()
+    async with asyncio.timeout(10):
+        while (third := await resume(talk, stream_id)).status != 200:
+            await third.release()
+    vendor.release.set()
+    assert (await all_events(third))[-1].name == "end"
+    assert (await all_events(first))[-1].name == "end"
+
+
+async def test_bound_on_readers_is_of_each_user(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
+    await limited(server, readers_per_user=2, streams_per_process=10)
+    await strategy("slow", "slow:For all of you")
+    other = Talk(server, *(await server.login()))
+    responses = [await who.say("hi", "slow") for who in (talk, talk, other, other)]
+    assert [response.status for response in responses] == [200] * 4
+    vendor.release.set()
+    for response in responses:
+        assert (await all_events(response))[-1].name == "end"
+
+
+@asynccontextmanager
+async def stalled(talk: Talk, stream_id: str) -> AsyncIterator[None]:
+    """A client that resumes a stream and reads nothing but the status; its kernel takes next to nothing for it."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await loop.sock_connect(client, ("127.0.0.1", talk.server.services.settings.port))
+        head = f"GET /bp/ai/stream/{stream_id} HTTP/1.1\r\nHost: parley\r\nX-Service-Session-Token: {talk.token}"
+        await loop.sock_sendall(client, f"{head}\r\n\r\n".encode())
+        assert await loop.sock_recv(client, 12) == b"HTTP/1.1 200"
+        yield
+
+
+@pytest.mark.parametrize("model", ["wide:1023", "many:60000"])
+async def test_reader_who_stalls_on_a_finished_stream_is_cut_after_the_send_timeout(
+    talk: Talk, strategy, server: Server, model: str
+) -> None:
+    await limited(server, streams_per_user=1, readers_per_user=1, send_timeout_s=2)
+    await strategy("one", model)
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        await response.read()
+    async with asyncio.timeout(20), stalled(talk, stream_id):
+        began = time.monotonic()
+        while (again := await resume(talk, stream_id)).status == 429:
+            await again.release()
+        assert again.status == 200
+        assert time.monotonic() - began > 1
+        again.close()

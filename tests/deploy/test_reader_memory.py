@@ -1,0 +1,192 @@
+"""What readers who do not read cost a server process, and that it gives the memory back."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, ClientTimeout
+
+from app.services import Services
+from app.settings import Settings
+from streams.wire.codec import dumps
+from tests.app.ai.conftest import vendor
+from tests.deploy.callers import Caller, callers
+from tests.deploy.stalled import ServerProcess, server_process, stalled
+from tests.vendor import Vendor
+from vendors.sandbox.server import listening
+
+__all__ = ["vendor"]
+
+KIB, MIB = 1024, 1024 * 1024
+MOST_BYTES = 256 * KIB
+"""What a reader may cost beside the log."""
+READERS_A_STREAM = 15
+WAIT_S = 30
+"""How long after its readers have left a process may keep their memory."""
+SPOKEN_CHARACTERS = 1_300
+"""As WAV with 24,000 samples a second: 5.5 MiB of events."""
+
+
+@pytest.fixture
+def settings(settings: Settings, listener: Any) -> Settings:
+    """The port is the server process's."""
+    listener.close()
+    return settings
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[ClientSession]:
+    async with ClientSession(timeout=ClientTimeout(total=60)) as session:
+        yield session
+
+
+async def configure(services: Services, vendor: Vendor, **limits: Any) -> None:
+    """The conversation strategy `wide`, whose answer is 1 MiB of text."""
+    put = services.configs.put
+    account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test"}
+    await put("default", "vendor_accounts", "text", account, author="test")
+    chat = {"chat": {"account": "text", "model": "wide:1023"}}
+    await put("default", "conversation", "wide", chat, author="test")
+    rates = {"signup": {"count": 10**6, "per_s": 1}}
+    await put("default", "limits", "default", {"rates": rates, **limits}, author="test")
+
+
+async def configure_speech(services: Services, sandbox_url: str) -> None:
+    put = services.configs.put
+    account = {"platform": "vendor_b_audio", "base_url": f"{sandbox_url}/openai/v1", "api_key": "sandbox"}
+    await put("default", "vendor_accounts", "voice", account, author="test")
+    value = {"account": "voice", "model": "tts-1", "voice": "alloy", "audio_format": "wav"}
+    await put("default", "speech", "voice", value, author="test")
+
+
+async def answered(caller: Caller) -> None:
+    """Read a conversation's answer to its end."""
+    response = await caller.say("Tell me", "wide")
+    assert response.status == 200, await response.text()
+    assert len(await response.read()) > MIB
+
+
+async def spoken(caller: Caller) -> None:
+    """Read a text-to-speech answer to its end."""
+    body = {"text": "speak " * (SPOKEN_CHARACTERS // 6), "strategies": ["voice"]}
+    async with caller.http.post(f"{caller.url}/bp/ai/audio/tts", json=body, headers=caller.headers) as response:
+        caller.stream_id = response.headers["X-Service-Stream-Id"]
+        read = await response.read()
+    assert b"event: end\n" in read[-4096:]
+    assert len(read) > 4 * MIB
+
+
+async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]) -> float:
+    """Bytes for each of many readers of the callers' streams who read nothing."""
+    before = server.rss_bytes
+    with stalled(port) as readers:
+        for caller in talking:
+            await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_A_STREAM)))
+        return (server.rss_bytes - before) / len(readers.sockets)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = 40) -> None:
+    """Wait for something that only the process's metrics tell."""
+    async with asyncio.timeout(within_s):
+        while not await condition():  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.2)
+
+
+async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession
+) -> None:
+    await configure(services, vendor)
+    async with server_process(settings, http) as server:
+        talking = await callers(http, settings.public_url, 7)
+        for caller in talking:
+            await answered(caller)
+        assert await a_reader_costs(server, settings.port, talking) <= MOST_BYTES
+
+
+async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession
+) -> None:
+    async with listening() as sandbox:
+        await configure(services, vendor)
+        await configure_speech(services, sandbox.url)
+        async with server_process(settings, http) as server:
+            talking = await callers(http, settings.public_url, 22)
+            for caller in talking:
+                await spoken(caller)
+            assert await a_reader_costs(server, settings.port, talking) <= MOST_BYTES
+
+
+async def test_stalled_readers_in_another_process_cost_little(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession
+) -> None:
+    await configure(services, vendor)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    other = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
+    async with server_process(settings, http), server_process(other, http) as server:
+        talking = await callers(http, settings.public_url, 7)
+        for caller in talking:
+            await answered(caller)
+        assert await a_reader_costs(server, port, talking) <= MOST_BYTES
+
+
+@pytest.mark.timeout(120)
+async def test_memory_of_stalled_answers_is_given_back(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession
+) -> None:
+    await configure(services, vendor, readable_s=1, resume_grace_s=0.2)
+    body = {"strategies": ["wide"], "type": "text", "language_code": "en", "target_language_code": "en"}
+    async with server_process(settings, http) as server:
+        talking = await callers(http, settings.public_url, 25)
+        await answered(talking[0])
+        before = server.rss_bytes
+        with stalled(settings.port) as readers:
+            asking = [caller for caller in talking for _ in range(4)]
+            await asyncio.gather(
+                *(readers.post(c, "/bp/ai/conversation", dumps(body) + b"Tell me") for c in asking)
+            )
+            await until(lambda: logs_hold(server, len(asking) * MIB))
+            most = server.rss_bytes
+        await until(lambda: gives_back(server, before * 1.3), within_s=WAIT_S + 40)
+        assert most > before * 2
+
+
+async def logs_hold(server: ServerProcess, least_bytes: int) -> bool:
+    return await server.metric("parley_logs_bytes") >= least_bytes
+
+
+async def gives_back(server: ServerProcess, most_bytes: float) -> bool:
+    """Whether all streams are over and the process has given their memory back."""
+    names = ("parley_streams_live", "parley_finished_logs_bytes")
+    return not any([await server.metric(name) for name in names]) and server.rss_bytes <= most_bytes
+
+
+@pytest.mark.soak
+async def test_memory_of_two_thousand_stalled_readers_is_given_back(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await configure(services, vendor, send_timeout_s=300, readable_s=600)
+    async with server_process(settings, http) as server:
+        talking = await callers(http, settings.public_url, 134)
+        await answered(talking[0])
+        first = server.rss_bytes - await server.metric("parley_finished_logs_bytes")
+        for caller in talking:
+            await answered(caller)
+        before, kept = server.rss_bytes, await server.metric("parley_finished_logs_bytes")
+        with stalled(settings.port) as readers:
+            for caller in talking:
+                await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_A_STREAM)))
+            most, count = server.rss_bytes, len(readers.sockets)
+        await asyncio.sleep(WAIT_S)
+        after = server.rss_bytes
+        with capsys.disabled():
+            print(  # noqa: T201 - the figures of the report
+                f"\nMiB: first {first / MIB:.0f}, {kept / MIB:.0f} of finished logs {before / MIB:.0f}, "
+                f"{count} stalled readers {most / MIB:.0f} ({(most - before) / count / KIB:.1f} KiB each), "
+                f"{WAIT_S} s after them {after / MIB:.0f}"
+            )
+        assert (most - before) / count <= MOST_BYTES
+        assert after <= before * 1.1
