@@ -23,7 +23,7 @@ from streams.pouring import Take
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
-from vendors.aiohttp_client import AiohttpClient
+from vendors.aiohttp_client import AiohttpClient, Lost, sent_once
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
 from vendors.lane.client import HttpLane, open_lane
 from vendors.lane.errors import BadAddress, BadHeader, BrokenAnswer
@@ -108,15 +108,15 @@ class VendorHttp:
         Its handshake counts as connecting and is tried once more like any call. A heartbeat tells a dead line
         from a silent one; not for what is read with pauses, for who does not read does not see the answer either.
         """
-        dial = partial(self._dial, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
-        socket = Socket(call.vendor, await _tried(call, dial))
+        dial = partial(self._dial, call, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
+        socket = Socket(call.vendor, await _tried(call, dial, dial))
         try:
             yield socket
         finally:
             await socket.close()
 
-    async def answered(self, call: Outgoing) -> Answer:
-        """A 2xx answer, asked for once, which is the caller's to leave."""
+    async def answered(self, call: Outgoing, *, again: bool = False) -> Answer:
+        """A 2xx answer, which the caller closes with `leave`. `again`: the call is a retry."""
         try:
             answer = await self._client.send(
                 call.url,
@@ -124,7 +124,7 @@ class VendorHttp:
                 headers=call.headers,
                 body=call.body,
                 connect_s=call.connect_s,
-                repeatable=_repeatable(call),
+                repeatable=_repeatable(call) and not again,
                 request_id=REQUEST_ID.get(),
             )
         except BadHeader:  # a line feed behind a pasted key
@@ -154,21 +154,33 @@ class VendorHttp:
                 )
         except _NoSocketError as error:
             raise refusal(call.vendor, *error.args) from None
+        except Lost as lost:
+            raise _fault(call.vendor, lost.error) from lost.error
         except _FAULTS as error:
             raise _fault(call.vendor, error) from error
         except ValueError:
             raise _unsendable(call.vendor) from None
 
 
-async def _tried(call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
+async def _tried(
+    call: Outgoing, once: Callable[[], Awaitable[Opened]], again: Callable[[], Awaitable[Opened]]
+) -> Opened:
+    """The result of `once`, or of `again` where the failure may pass and the call may be repeated.
+
+    A vendor receives a repeatable call at most three times: over a kept connection, over a new one when the kept
+    connection died before a byte of the answer (`HttpLane.send`), and over a new one by this retry. Without a kept
+    connection it is two times. Any other call is sent once, over a new connection. The retry of a refused call
+    opens a new connection too, so that a load balancer may choose another server. aiohttp's client sends each of
+    the two tries once, over a kept connection or a new one.
+    """
     try:
-        return await once(call)
+        return await once()
     except VendorError as error:
         if not (_repeatable(call) and _worth_a_retry(error)):
             raise
         wait_s = error.retry_after_s
     await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
-    return await once(call)
+    return await again()
 
 
 def _repeatable(call: Outgoing) -> bool:
@@ -239,7 +251,8 @@ class Incoming:
         self._call = call
 
     async def __aenter__(self) -> Self:
-        self._answer: Answer = await _tried(self._call, self._http.answered)
+        call, answered = self._call, self._http.answered
+        self._answer: Answer = await _tried(call, partial(answered, call), partial(answered, call, again=True))
         del self._call  # what was asked may be large
         return self
 
@@ -339,7 +352,7 @@ async def _socket_or_error(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Read why a handshake was refused; nor follow it elsewhere, which would take the account's key along."""
-    response = await send(request)
+    response = await sent_once(request, send)
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         return response
     try:
@@ -371,6 +384,7 @@ async def open_vendor_http(
             trust_env=False,
             auto_decompress=True,
             read_bufsize=256 * 1024,
+            middlewares=(sent_once,),
         ) as session,
         aiohttp.ClientSession(
             connector=connector,
