@@ -47,7 +47,7 @@ async def test_refused_connection_is_unreachable(http: VendorHttp):
 
     assert isinstance(fault, Unreachable)
     assert fault.retryable
-    assert str(fault) == "backend unavailable: acme was not reached"
+    assert str(fault) == "backend unavailable: acme was not reached: connection refused"
 
 
 @asynccontextmanager
