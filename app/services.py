@@ -111,7 +111,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(open_heartbeat(valkey, process, lambda: supervisor.by_app))
         writing = open_database(
-            settings.database_url, min_size=USUAL_CONNECTIONS, max_size=CONNECTIONS, lock_timeout_s=LOCKED_S
+            settings.database_url,
+            min_size=USUAL_CONNECTIONS,
+            max_size=CONNECTIONS,
+            lock_timeout_s=LOCKED_S,
+            condition=database.condition,
         )
         turns = await stack.enter_async_context(open_turns(await stack.enter_async_context(writing), heartbeat))
         places = await stack.enter_async_context(open_places(valkey, heartbeat))
