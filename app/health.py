@@ -15,7 +15,10 @@ from streams.wire.errors import ServiceError
 HEALTH = Notes(answers={200: Answer("It does.", "application/json")})
 READINESS = Notes(
     answers={
-        200: Answer("They are. The body names each part and its state.", "application/json"),
+        200: Answer(
+            "They are. The body names each part, its state, and the cause where it cannot be used.",
+            "application/json",
+        ),
         503: Answer("They are not. The body is of the same form.", "application/json"),
     }
 )
@@ -36,26 +39,32 @@ async def healthz(call: Call) -> web.Response:
 async def readyz(call: Call) -> web.Response:
     """Ask whether requests are welcome.
 
-    They are while the server is not draining and PostgreSQL answers.
+    They are while the server is not draining, and PostgreSQL answers and can be written to.
     """
-    parts = {name: await _state(ping) for name, ping in call.services.parts().items()}
+    causes = {name: await _cause(ping) for name, ping in call.services.parts().items()}
     supervisor = call.services.supervisor
-    ready = not supervisor.draining and all(parts[name] == "ok" for name in _NEEDED)
+    ready = not supervisor.draining and not any(causes[name] for name in _NEEDED)
     body = {
         "status": "draining" if supervisor.draining else "ok" if ready else "not ready",
-        "parts": {name: state if name in _NEEDED or state == "ok" else "degraded" for name, state in parts.items()},
+        "parts": {
+            name: "ok" if not cause else "away" if name in _NEEDED else "degraded" for name, cause in causes.items()
+        },
+        "causes": {name: cause for name, cause in causes.items() if cause},
         "streams": len(supervisor),
     }
     return json_response(body, status=200 if ready else 503)
 
 
-async def _state(ping: Callable[[], Awaitable[None]]) -> str:
+async def _cause(ping: Callable[[], Awaitable[None]]) -> str:
+    """Why a part cannot be used; empty where it can."""
     try:
         async with asyncio.timeout(_PING_S):
             await ping()
-    except (ServiceError, TimeoutError):
-        return "away"
-    return "ok"
+    except ServiceError as error:
+        return error.what
+    except TimeoutError:
+        return f"no answer within {_PING_S} s"
+    return ""
 
 
 async def metrics(call: Call) -> web.Response:

@@ -113,7 +113,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
         )
         writing = open_database(
-            settings.database_url, min_size=USUAL_CONNECTIONS, max_size=CONNECTIONS, lock_timeout_s=LOCKED_S
+            settings.database_url,
+            min_size=USUAL_CONNECTIONS,
+            max_size=CONNECTIONS,
+            lock_timeout_s=LOCKED_S,
+            condition=database.condition,
         )
         turns = await stack.enter_async_context(open_turns(await stack.enter_async_context(writing), heartbeat))
         places = await stack.enter_async_context(open_places(valkey, heartbeat))

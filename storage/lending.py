@@ -15,8 +15,12 @@ _END_S = 1.0
 """So long what a connection is in the middle of may take to be cancelled; then the connection is cut."""
 
 
+class AllInUse(TimeoutError):
+    """No connection became free in time."""
+
+
 class Lending:
-    """At most `most` connections are taken from `pool`; who finds none waits `wait_s` (`TimeoutError`)."""
+    """At most `most` connections are taken from `pool`; who finds none waits `wait_s` (`AllInUse`)."""
 
     def __init__(self, pool: Any, *, most: int, wait_s: float) -> None:
         self._pool = pool
@@ -73,10 +77,12 @@ class Lending:
         try:
             async with asyncio.timeout(self._wait_s):
                 return await waiting
-        except BaseException:
+        except BaseException as error:
             if waiting.done() and not waiting.cancelled():
                 self._pass_on(waiting.result())
             waiting.cancel()
+            if isinstance(error, TimeoutError):
+                raise AllInUse from None
             raise
 
     def _pass_on(self, conn: Connection | None) -> None:

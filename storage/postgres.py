@@ -1,37 +1,34 @@
 """PostgreSQL: the pool, transactions, and the one place where its faults become ours."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
 
+from storage.availability import Availability
 from storage.lending import Lending
-from streams.wire.errors import StoreAway, StoreError
+from storage.postgres_causes import AWAY, Locked, forbids_writing, is_outage, store_error
+from streams.wire.errors import StoreAway
+
+__all__ = ["Connection", "Database", "Locked", "map_errors", "open_database"]
 
 Connection = Any  # asyncpg's pool hands out a proxy of its Connection
 
 _CLOSE_S = 5
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # of a connection whose server has just ended it
-    asyncpg.PostgresConnectionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.ReadOnlySQLTransactionError,  # of a server that another is taking over from
-    asyncpg.TransactionRollbackError,
-)
-
-
-class Locked(StoreError):
-    """Another holds a row, for longer than this connection waits for one."""
+_PROBE_S = 10.0
+_HOLD_S = 5.0
+"""So long a failed write says that the next would fail too, even if a probe succeeds."""
+_PROBE = """
+create temp table write_probe on commit drop as select md5(i::text) from generate_series(1, 2000) i
+"""
+"""Extends a file, which a small write into an existing one may not have to."""
 
 
 class map_errors:  # noqa: N801 - used as a function is
-    """Turn a fault of PostgreSQL into `database`: 503 when it is away, 500 when it refused."""
+    """Turn a fault of PostgreSQL into `database`: 503 when it cannot be used, 500 when it refused."""
 
     def __enter__(self) -> None: ...
 
@@ -41,49 +38,66 @@ class map_errors:  # noqa: N801 - used as a function is
 
 
 def _raise_ours(error: Exception) -> None:
-    if isinstance(error, asyncpg.UniqueViolationError):
-        return
-    if isinstance(error, _AWAY):
-        raise StoreAway("the database is not reachable", error_type="database", retry_after_s=1) from error
-    if isinstance(error, asyncpg.LockNotAvailableError):
-        raise Locked("another holds the row", error_type="database") from error
-    if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
-        raise StoreError(
-            "the database is not up to date: run `python -m app migrate`", error_type="database"
-        ) from error
-    if isinstance(error, asyncpg.PostgresError):
-        raise StoreError("the database refused a statement", error_type="database") from error
+    if (ours := store_error(error)) is not None:
+        raise ours from error
 
 
 class _Lent:
     """A connection for a block."""
 
-    __slots__ = ("_conn", "_lending")
+    __slots__ = ("_condition", "_conn", "_lending")
 
-    def __init__(self, lending: Lending) -> None:
+    def __init__(self, lending: Lending, condition: "Condition") -> None:
         self._lending = lending
+        self._condition = condition
 
     async def __aenter__(self) -> Connection:
-        with map_errors():
+        try:
             self._conn = await self._lending.take()
+        except Exception as error:
+            self._condition.failed(error)
+            raise
         return self._conn
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
             await self._lending.give(self._conn, sound=raised[0] is None)
         if isinstance(error := raised[1], Exception):
-            _raise_ours(error)
+            self._condition.failed(error)
+        elif error is None:
+            self._condition.availability.worked()
+
+
+class Condition:
+    """What this process knows of the database from all its pools."""
+
+    def __init__(self) -> None:
+        self.availability = Availability("postgres")
+        self.unwritable: tuple[str, float] | None = None
+        """Why the database refused a write, and when it last did."""
+
+    def failed(self, error: Exception) -> None:
+        """Remember what `error` says about the database, and raise it as ours if it is PostgreSQL's."""
+        if (ours := store_error(error)) is None:
+            return
+        if is_outage(error):
+            self.availability.failed(ours.what, error, partly=forbids_writing(error))
+        if forbids_writing(error):
+            self.unwritable = ours.what, time.monotonic()
+        raise ours from error
 
 
 class Database:
     """A pool of connections. Functions of `storage` take a connection first."""
 
-    def __init__(self, lending: Lending) -> None:
+    def __init__(self, lending: Lending, condition: Condition) -> None:
+        self.condition = condition
         self._lending = lending
+        self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
         """A connection for single statements, each its own transaction."""
-        return _Lent(self._lending)
+        return _Lent(self._lending, self.condition)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -92,8 +106,31 @@ class Database:
             yield conn
 
     async def ping(self) -> None:
+        """Raise `StoreError` where the database does not answer or could not be written to in the last seconds.
+
+        It is tried whether it takes a write: every ten seconds, and at each call after it has refused one.
+        """
+        condition = self.condition
         async with self.connection() as conn:
             await conn.fetchval("select 1")
+            if condition.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
+                await _probe(conn)
+                self._probed_at = time.monotonic()
+        if condition.unwritable is not None:
+            cause, at = condition.unwritable
+            if time.monotonic() < at + _HOLD_S:
+                raise StoreAway(cause, error_type="database", retry_after_s=1)
+            condition.unwritable = None
+
+
+async def _probe(conn: Connection) -> None:
+    """Write something, and undo it."""
+    transaction = conn.transaction()
+    await transaction.start()
+    try:
+        await conn.execute(_PROBE)
+    finally:
+        await transaction.rollback()
 
 
 async def _as_it_is(_conn: Connection) -> None:
@@ -109,10 +146,12 @@ async def open_database(
     acquire_timeout_s: float = 10,
     command_timeout_s: float = 15,
     lock_timeout_s: float | None = None,
+    condition: Condition | None = None,
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close every connection at the end.
 
     `lock_timeout_s`: for a row that another holds a statement waits so long (`Locked`), else as for anything.
+    `condition`: that of another pool of the same database.
     """
     with map_errors():
         pool = await asyncpg.create_pool(
@@ -126,11 +165,11 @@ async def open_database(
         )
     lending = Lending(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(lending)
+        yield Database(lending, condition or Condition())
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await lending.close()
                 await pool.close()
-        except (*_AWAY, asyncpg.PostgresError):
+        except (*AWAY, asyncpg.PostgresError):
             pool.terminate()

@@ -10,10 +10,10 @@ from typing import Any
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from storage.availability import Availability
+from storage.valkey_causes import outage
 from storage.valkey_lane import ValkeyLane, Word
 from streams.wire.errors import StoreAway, StoreError
 
@@ -31,9 +31,9 @@ FAULTS = (RedisError, OSError)
 
 
 def fault(error: Exception) -> StoreError:
-    """One of `FAULTS` as `redis_service`: 503 when Valkey is away, 500 when it refused."""
-    if isinstance(error, (RedisConnectionError, RedisTimeoutError, OSError)):
-        return StoreAway("the cache is not reachable", error_type="redis_service", retry_after_s=1)
+    """One of `FAULTS` as `redis_service`: 503 when Valkey cannot be used for now, 500 when it refused."""
+    if (cause := outage(error)) is not None:
+        return StoreAway(f"the cache {cause}", error_type="redis_service", retry_after_s=1)
     return StoreError("the cache refused a command", error_type="redis_service")
 
 
@@ -116,7 +116,8 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
         timeout=_PLACE_S,
     )
     async with Redis.from_pool(pool) as client, Redis.from_pool(waiting) as blocking:
-        lane = ValkeyLane(pool.make_connection(), answer_s=_ANSWER_S)  # type: ignore[no-untyped-call]
+        connection = pool.make_connection()  # type: ignore[no-untyped-call]
+        lane = ValkeyLane(connection, answer_s=_ANSWER_S, availability=Availability("valkey"))
         try:
             yield Valkey(client, prefix, blocking=blocking, lane=lane)
         finally:

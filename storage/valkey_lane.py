@@ -15,6 +15,9 @@ from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, Respon
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from storage.availability import Availability
+from storage.valkey_causes import outage
+
 _MOST_UNDER_WAY = 16_384
 _NOTHING = object()
 _REFUSALS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError}
@@ -29,8 +32,9 @@ class ValkeyLane:
     A command that is not answered within `answer_s` fails with the connection.
     """
 
-    def __init__(self, connection: AbstractConnection, *, answer_s: float) -> None:
+    def __init__(self, connection: AbstractConnection, *, answer_s: float, availability: Availability) -> None:
         self._connection = connection
+        self._availability = availability
         self._answer_s = answer_s
         self._wire: _Wire | None = None
         self._connecting = asyncio.Lock()
@@ -64,6 +68,7 @@ class ValkeyLane:
                 self._wire = await self._connect()
             except Exception as error:
                 self._failure = error
+                note(self._availability, error)
                 raise
             else:
                 self._failure = None
@@ -77,7 +82,7 @@ class ValkeyLane:
         writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
         assert writer is not None, "it is connected"
         transport = cast("asyncio.Transport", writer.transport)
-        wire = _Wire(transport, answer_s=self._answer_s)
+        wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability)
         transport.set_protocol(wire)
         return wire
 
@@ -85,8 +90,9 @@ class ValkeyLane:
 class _Wire(asyncio.Protocol):
     """One connection, until it is lost."""
 
-    def __init__(self, transport: asyncio.Transport, *, answer_s: float) -> None:
+    def __init__(self, transport: asyncio.Transport, *, answer_s: float, availability: Availability) -> None:
         self.lost = False
+        self._availability = availability
         self._transport = transport
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
@@ -119,6 +125,8 @@ class _Wire(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self._availability.cause:
+            self._availability.worked()
         self._reader.feed(data)
         try:
             while (answer := self._reader.gets()) is not _NOTHING:
@@ -128,14 +136,22 @@ class _Wire(asyncio.Protocol):
                 if waiting.done():  # its caller was cancelled
                     continue
                 if isinstance(answer, hiredis.ReplyError):
-                    waiting.set_exception(_refusal(answer))
+                    refusal = _refusal(answer)
+                    note(self._availability, refusal)
+                    waiting.set_exception(refusal)
                 else:
                     waiting.set_result(answer)
         except (hiredis.ProtocolError, IndexError):
             self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(RedisConnectionError(f"the connection was lost: {exc or 'closed'}"))
+        if self.lost:
+            return
+        lost = RedisConnectionError(f"the connection was lost: {exc or 'closed'}")
+        lost.__cause__ = exc
+        if self._under_way:  # an idle connection may be closed without an outage
+            note(self._availability, lost)
+        self._fail(lost)
 
     def _flush(self) -> None:
         unsent, self._unsent = self._unsent, None
@@ -151,7 +167,9 @@ class _Wire(asyncio.Protocol):
         if due > self._loop.time():
             self._timer = self._loop.call_at(due, self._check)
             return
-        self._fail(RedisTimeoutError("no answer in time"))
+        silent = RedisTimeoutError("no answer in time")
+        note(self._availability, silent)
+        self._fail(silent)
         self._transport.abort()
 
     def _fail(self, error: Exception) -> None:
@@ -163,6 +181,12 @@ class _Wire(asyncio.Protocol):
         for _, waiting in under_way:
             if not waiting.done():
                 waiting.set_exception(error)
+
+
+def note(availability: Availability, error: Exception) -> None:
+    """Remember what `error` says about Valkey."""
+    if (cause := outage(error)) is not None:
+        availability.failed(f"the cache {cause}", error, partly=isinstance(error, ResponseError))
 
 
 def _refusal(error: hiredis.ReplyError) -> RedisError:

@@ -13,6 +13,26 @@ from vendors.lane.errors import BadHeader
 _LARGE_BYTES = 1024 * 1024
 
 
+class Lost(Exception):
+    """Carries `error` past aiohttp, which would otherwise send an idempotent request a second time."""
+
+    def __init__(self, error: aiohttp.ClientError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Middleware of sessions: a connection that dies before its answer raises `Lost`.
+
+    aiohttp repeats GET and the like on any such failure, even where the connection was new, and has no setting
+    against it. Whether a call is repeated is decided in `vendors/transport.py`.
+    """
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise Lost(error) from error
+
+
 class AiohttpAnswer:
     """An answer of aiohttp's."""
 
@@ -80,10 +100,11 @@ class AiohttpClient:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s, connect=connect_s),
             )
-        except aiohttp.ClientConnectionError as error:
+        except (Lost, aiohttp.ClientConnectionError) as raised:
+            error = raised.error if isinstance(raised, Lost) else raised
             if isinstance(error.__cause__, ServiceError):  # of who makes the body
                 raise error.__cause__ from None
-            raise
+            raise error from None
         except ValueError as error:
             if isinstance(error, aiohttp.ClientError):
                 raise

@@ -14,6 +14,10 @@ class VendorError(ServiceError):
     """
 
     error_type = "backend unavailable"
+    address = ""
+    """Host and port of a vendor that was not reached. For the log alone, as `detail`."""
+    detail = ""
+    """What the system says of the failure."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from streams.pouring import Pouring, Take, poured
 from streams.tasks import background
 from streams.wire.errors import ServiceError
 from vendors import tally
-from vendors.errors import Empty, Garbled, TimedOut
+from vendors.errors import Empty, Garbled, TimedOut, VendorError
 from vendors.gate import Gate, GatePolicy, Hedge
 from vendors.meter import FREE, Meter, UnitPrice
 from vendors.patience import Patience
@@ -350,6 +350,9 @@ class _Try(Pouring[Item]):
         self._account.outcome, self._account.error = "failed", error
         attempt.gate.failed(error)
         self._ended()
+        where = {}
+        if isinstance(error, VendorError) and error.address:
+            where = {"address": error.address, "detail": error.detail}
         log.warning(
             "attempt.failed",
             strategy=attempt.strategy,
@@ -357,6 +360,7 @@ class _Try(Pouring[Item]):
             vendor=attempt.vendor,
             error=str(error),
             elapsed_ms=self._account.elapsed_ms,
+            **where,
         )
 
     def _ended(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -23,10 +24,11 @@ from streams.pouring import Take
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
-from vendors.aiohttp_client import AiohttpClient
-from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
+from vendors.aiohttp_client import AiohttpClient, Lost, sent_once
+from vendors.causes import FAULTS, broken_off, not_reached
+from vendors.errors import Garbled, TimedOut, VendorError
 from vendors.lane.client import HttpLane, open_lane
-from vendors.lane.errors import BadAddress, BadHeader, BrokenAnswer
+from vendors.lane.errors import BadHeader
 from vendors.names import DnsResolver
 from vendors.refusals import refusal
 
@@ -36,8 +38,6 @@ _ERROR_BODY_S = 2
 _REST_S = 0.25
 _CLOSE_S = 0.1
 _JITTER_S = (0.05, 0.25)
-_FAULTS = (TimeoutError, OSError, BrokenAnswer, BadAddress, aiohttp.ClientError)
-"""Of the network, and of HTTP."""
 
 Opened = TypeVar("Opened")
 ClientName = Literal["lane", "aiohttp"]
@@ -108,15 +108,15 @@ class VendorHttp:
         Its handshake counts as connecting and is tried once more like any call. A heartbeat tells a dead line
         from a silent one; not for what is read with pauses, for who does not read does not see the answer either.
         """
-        dial = partial(self._dial, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
-        socket = Socket(call.vendor, await _tried(call, dial))
+        dial = partial(self._dial, call, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
+        socket = Socket(call.vendor, await _tried(call, dial, dial))
         try:
             yield socket
         finally:
             await socket.close()
 
-    async def answered(self, call: Outgoing) -> Answer:
-        """A 2xx answer, asked for once, which is the caller's to leave."""
+    async def answered(self, call: Outgoing, *, again: bool = False) -> Answer:
+        """A 2xx answer, which the caller closes with `leave`. `again`: the call is a retry."""
         try:
             answer = await self._client.send(
                 call.url,
@@ -124,13 +124,13 @@ class VendorHttp:
                 headers=call.headers,
                 body=call.body,
                 connect_s=call.connect_s,
-                repeatable=_repeatable(call),
+                repeatable=_repeatable(call) and not again,
                 request_id=REQUEST_ID.get(),
             )
         except BadHeader:  # a line feed behind a pasted key
             raise _unsendable(call.vendor) from None
-        except _FAULTS as error:
-            raise _fault(call.vendor, error) from error
+        except FAULTS as error:
+            raise _not_reached(call, error) from error
         if answer.status < 300:
             return answer
         try:
@@ -154,25 +154,41 @@ class VendorHttp:
                 )
         except _NoSocketError as error:
             raise refusal(call.vendor, *error.args) from None
-        except _FAULTS as error:
-            raise _fault(call.vendor, error) from error
+        except Lost as lost:
+            raise _not_reached(call, lost.error) from lost.error
+        except FAULTS as error:
+            raise _not_reached(call, error) from error
         except ValueError:
             raise _unsendable(call.vendor) from None
 
 
-async def _tried(call: Outgoing, once: Callable[[Outgoing], Awaitable[Opened]]) -> Opened:
+async def _tried(
+    call: Outgoing, once: Callable[[], Awaitable[Opened]], again: Callable[[], Awaitable[Opened]]
+) -> Opened:
+    """The result of `once`, or of `again` where the failure may pass and the call may be repeated.
+
+    A vendor receives a repeatable call at most three times: over a kept connection, over a new one when the kept
+    connection died before a byte of the answer (`HttpLane.send`), and over a new one by this retry. Without a kept
+    connection it is two times. Any other call is sent once, over a new connection. The retry of a refused call
+    opens a new connection too, so that a load balancer may choose another server. aiohttp's client sends each of
+    the two tries once, over a kept connection or a new one.
+    """
     try:
-        return await once(call)
+        return await once()
     except VendorError as error:
         if not (_repeatable(call) and _worth_a_retry(error)):
             raise
         wait_s = error.retry_after_s
     await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
-    return await once(call)
+    return await again()
 
 
 def _repeatable(call: Outgoing) -> bool:
     return call.repeatable and (call.body is None or isinstance(call.body, bytes))
+
+
+def _not_reached(call: Outgoing, error: BaseException) -> VendorError:
+    return not_reached(call.vendor, error, url=call.url, connect_s=call.connect_s)
 
 
 def _unsendable(vendor: str) -> ConfigInvalid:
@@ -197,8 +213,8 @@ class Socket:
                 await self._socket.send_str(message)
             else:
                 await self._socket.send_bytes(message)
-        except _FAULTS as error:
-            raise _fault(self.vendor, error) from error
+        except FAULTS as error:
+            raise broken_off(self.vendor, error) from error
 
     async def messages(self) -> AsyncGenerator[str | bytes]:
         """What the vendor sends until the socket is closed, by whom and why ever."""
@@ -216,8 +232,8 @@ class Socket:
                     raise Garbled(self.vendor, "sent a message that is too large or no WebSocket's") from None
                 else:
                     raise message.data
-        except _FAULTS as error:
-            raise _fault(self.vendor, error) from error
+        except FAULTS as error:
+            raise broken_off(self.vendor, error) from error
 
     async def close(self) -> None:
         """Tell the vendor and wait for its answer for a moment only; whoever reads `messages` meets their end."""
@@ -239,7 +255,8 @@ class Incoming:
         self._call = call
 
     async def __aenter__(self) -> Self:
-        self._answer: Answer = await _tried(self._call, self._http.answered)
+        call, answered = self._call, self._http.answered
+        self._answer: Answer = await _tried(call, partial(answered, call), partial(answered, call, again=True))
         del self._call  # what was asked may be large
         return self
 
@@ -263,15 +280,15 @@ class Incoming:
         """A piece of the body, at least a byte; nothing at its end."""
         try:
             return await self._answer.read()
-        except _FAULTS as error:
-            raise _fault(self.vendor, error) from error
+        except FAULTS as error:
+            raise broken_off(self.vendor, error) from error
 
     async def pour(self, take: Take[bytes]) -> bool:
         """Give `take` the body as it comes. Whether `take` wants no more; else that was its end."""
         try:
             return await self._answer.pour(take)
-        except _FAULTS as error:
-            raise _fault(self.vendor, error) from error
+        except FAULTS as error:
+            raise broken_off(self.vendor, error) from error
 
     async def leave(self) -> None:
         """Nobody reads on; unless it was read out its connection is closed."""
@@ -282,7 +299,7 @@ class Incoming:
         """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""
         if self._answer.whole:
             return
-        with suppress(*_FAULTS):
+        with suppress(*FAULTS):
             async with asyncio.timeout(_REST_S):
                 while await self._answer.read():
                     pass
@@ -303,7 +320,7 @@ class Incoming:
 async def _error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
     """As much of it as comes in time: the status tells more than how the body ends."""
     raw = bytearray()
-    with suppress(*_FAULTS):
+    with suppress(*FAULTS):
         async with asyncio.timeout(_ERROR_BODY_S):
             while len(raw) < _ERROR_BODY_BYTES and (piece := await read()):
                 raw += piece
@@ -319,18 +336,6 @@ def _worth_a_retry(error: BaseException) -> bool:
     )
 
 
-def _fault(vendor: str, error: BaseException) -> VendorError:
-    """What one of `_FAULTS` is to us."""
-    match error:
-        case aiohttp.ConnectionTimeoutError() | aiohttp.ServerTimeoutError() | TimeoutError():
-            return TimedOut(vendor, "did not answer in time", retryable=True)
-        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
-            return Garbled(vendor, "broke off its answer", retryable=True)
-        case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return Unreachable(vendor, "has an address that is none")
-    return Unreachable(vendor, "was not reached", retryable=True)
-
-
 class _NoSocketError(Exception):
     """Status, body and headers of an answer to a handshake."""
 
@@ -339,7 +344,7 @@ async def _socket_or_error(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Read why a handshake was refused; nor follow it elsewhere, which would take the account's key along."""
-    response = await send(request)
+    response = await sent_once(request, send)
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         return response
     try:
@@ -354,23 +359,27 @@ async def open_vendor_http(
     client: ClientName = "lane",
     idle_s: float = 60,
     dns_servers: Sequence[tuple[str, int]] = (),
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[VendorHttp]:
     """The client of the process: no proxy from the environment, no cookies, idle connections kept for `idle_s`.
 
     `client` reads answers; WebSockets are aiohttp's in any case. Names are looked up at `dns_servers` where there
-    are any, else by the system.
+    are any, else by the system. `tls`: in place of the authorities that the system trusts.
     """
     resolver = DnsResolver(dns_servers) if dns_servers else aiohttp.ThreadedResolver()
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=idle_s, ttl_dns_cache=60, resolver=resolver)
+    connector = aiohttp.TCPConnector(
+        limit=0, keepalive_timeout=idle_s, ttl_dns_cache=60, resolver=resolver, ssl=tls or True
+    )
     cookie_jar = aiohttp.DummyCookieJar()
     async with (
-        open_lane(resolver, idle_s=idle_s) as lane,
+        open_lane(resolver, idle_s=idle_s, tls=tls) as lane,
         aiohttp.ClientSession(
             connector=connector,
             cookie_jar=cookie_jar,
             trust_env=False,
             auto_decompress=True,
             read_bufsize=256 * 1024,
+            middlewares=(sent_once,),
         ) as session,
         aiohttp.ClientSession(
             connector=connector,

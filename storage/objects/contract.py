@@ -1,12 +1,17 @@
 """What both object stores promise, and the faults that callers see."""
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from storage.availability import Availability
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
+
+_HOLD_S = 30.0
+"""So long a call that stored nothing tells that the next would not either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,8 @@ class ObjectsAway(StoreError):
     status_hint = 503
     retryable = True
 
-    def __init__(self) -> None:
-        super().__init__("the object store is not reachable", retry_after_s=1)
+    def __init__(self, cause: str = "") -> None:
+        super().__init__(f"the object store is not reachable{cause and f': {cause}'}", retry_after_s=1)
 
 
 class ObjectsRefused(StoreError):
@@ -67,8 +72,34 @@ class ObjectsRefused(StoreError):
     error_type = "internal"
     retryable = True
 
+    def __init__(self, cause: str = "") -> None:
+        super().__init__(f"the object store refused{cause and f': {cause}'}")
+
+
+class Puts:
+    """Whether objects can be stored, by the calls that stored some."""
+
     def __init__(self) -> None:
-        super().__init__("the object store refused")
+        self._availability = Availability("objects")
+        self._refused: tuple[str, float] | None = None
+
+    def failed(self, error: StoreError) -> None:
+        self._refused = error.what, time.monotonic()
+        self._availability.failed(error.what, error.__cause__ or "", partly=True)
+
+    def worked(self) -> None:
+        self._refused = None
+        self._availability.worked()
+
+    def check(self) -> None:
+        """Raise `StoreError` where a call has failed in the last seconds and no later one worked."""
+        if self._refused is not None and time.monotonic() < self._refused[1] + _HOLD_S:
+            raise unable(self._refused[0])
+
+
+def unable(what: str) -> StoreError:
+    """For `ping`: nothing can be stored for now."""
+    return StoreError(what, error_type="internal", status_hint=503, retry_after_s=1)
 
 
 def missing() -> ItemNotFound:

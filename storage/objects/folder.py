@@ -1,6 +1,7 @@
 """Objects in a folder of this machine, or one that all nodes share: written whole, or not at all."""
 
 import asyncio
+import errno
 import os
 import secrets
 import time
@@ -9,15 +10,30 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, Stored, gathered, missing
+from storage.objects.contract import ObjectsAway, ObjectsRefused, Puts, Stored, gathered, missing, unable
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
+from streams.wire.errors import StoreError
 
 _IO_S = 10.0
 _PIECE_BYTES = 256 * 1024
 _INCOMING = ".incoming"  # no key begins with a dot
 _STALE_S = 24 * 60 * 60
 _COMMIT_TRIES = 3
+_PROBE_S = 10.0
+_PROBE_BYTES = 64 * 1024
+_CAUSES = {
+    errno.ENOSPC: "its disk is full",
+    errno.EDQUOT: "its disk quota is used up",
+    errno.EFBIG: "a file would be too large",
+    errno.EROFS: "its disk is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EIO: "its disk has an I/O error",
+    errno.ESTALE: "its network disk is gone",
+    errno.ENOENT: "its folder does not exist",
+    errno.EMFILE: "this process has no file descriptor free",
+}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,10 +44,20 @@ class FolderObjects:
 
     def __init__(self, folder: Path, links: Links) -> None:
         self._folder = folder
+        self._puts = Puts()
+        self._probed_at = float("-inf")
         self.links = links
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         check_put(key, content_type)
+        try:
+            await self._put(key, body)
+        except StoreError as error:
+            self._puts.failed(error)
+            raise
+        self._puts.worked()
+
+    async def _put(self, key: str, body: bytes | AsyncIterator[bytes]) -> None:
         temp = self._folder / _INCOMING / secrets.token_hex(16)
         try:
             await _in_thread(temp.touch, exist_ok=False)
@@ -65,8 +91,15 @@ class FolderObjects:
         await _in_thread(_remove, self._folder, paths)
 
     async def ping(self) -> None:
-        if not await _in_thread(os.access, self._folder / _INCOMING, os.W_OK):
-            raise ObjectsAway
+        """Raise `StoreError` where nothing can be stored: a small file is written every ten seconds."""
+        if time.monotonic() >= self._probed_at + _PROBE_S:
+            try:
+                await _in_thread(_probe, self._folder / _INCOMING)
+            except StoreError as error:
+                self._puts.failed(error)
+                raise unable(error.what) from error
+            self._probed_at = time.monotonic()
+        self._puts.check()
 
     def _path(self, key: str) -> Path:
         content_type_of(key)
@@ -85,9 +118,9 @@ async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         async with asyncio.timeout(_IO_S):
             return await asyncio.to_thread(work, *args, **kwargs)
     except TimeoutError as error:
-        raise ObjectsAway from error
+        raise ObjectsAway(f"its disk did not answer within {_IO_S:g} s") from error
     except OSError as error:
-        raise ObjectsRefused from error
+        raise ObjectsRefused(_CAUSES.get(error.errno or 0, "")) from error
 
 
 async def _pieces(path: Path, first: bytes, *, start: int, length: int | None) -> AsyncIterator[bytes]:
@@ -118,6 +151,15 @@ def _stat(path: Path) -> Stored:
         facts = path.stat()
     etag = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
     return Stored(size_bytes=facts.st_size, etag=etag, modified=int(facts.st_mtime))
+
+
+def _probe(folder: Path) -> None:
+    path = folder / f"probe-{secrets.token_hex(8)}"
+    try:
+        path.write_bytes(bytes(_PROBE_BYTES))
+        _sync(path)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _append(path: Path, piece: bytes) -> None:

@@ -13,7 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.loaders import create_loader
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, Stored, gathered, missing
+from storage.network_causes import network_cause
+from storage.objects.contract import ObjectsAway, ObjectsRefused, Puts, Stored, gathered, missing
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
@@ -21,6 +22,22 @@ from streams.wire.errors import ItemNotFound, StoreError
 _CALL_S = 20.0  # with retries
 _PIECE_BYTES = 256 * 1024
 _PART_BYTES = 8 * 1024 * 1024  # the protocol wants at least 5 MiB of every part but the last
+
+_CAUSES = {
+    "AccessDenied": "permission denied",
+    "403": "permission denied",
+    "InvalidAccessKeyId": "its access key is refused",
+    "SignatureDoesNotMatch": "its access key is refused",
+    "ExpiredToken": "its access key has expired",
+    "NoSuchBucket": "the bucket does not exist",
+    "QuotaExceeded": "its quota is used up",
+    "XMinioStorageFull": "its disk is full",
+    "507": "its disk is full",
+    "SlowDown": "it is overloaded",
+    "429": "it is overloaded",
+    "503": "it is unavailable",
+}
+"""By the code of an error, else by its HTTP status."""
 
 
 @cache
@@ -41,10 +58,19 @@ class S3Objects:
     def __init__(self, client: Any, bucket: str, links: Links) -> None:
         self._client = client
         self._bucket = bucket
+        self._puts = Puts()
         self.links = links
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         check_put(key, content_type)
+        try:
+            await self._put(key, body, content_type=content_type)
+        except StoreError as error:
+            self._puts.failed(error)
+            raise
+        self._puts.worked()
+
+    async def _put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         async with aclosing(gathered(body, _PART_BYTES)) as pieces:
             first = await anext(pieces, b"")
             if isinstance(body, bytes) or len(first) < _PART_BYTES:
@@ -106,10 +132,12 @@ class S3Objects:
             await self._call(self._client.delete_object, Key=key)
 
     async def ping(self) -> None:
+        """Raise `StoreError` where the bucket does not answer, or did not store an object just now."""
         try:
             await self._call(self._client.head_bucket)
         except ItemNotFound:
-            raise ObjectsRefused from None
+            raise ObjectsRefused("the bucket does not exist") from None
+        self._puts.check()
 
     async def _call(self, operation: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
         with _map_errors():
@@ -138,13 +166,14 @@ def _map_errors() -> Iterator[None]:
         code = error.response.get("Error", {}).get("Code", "")
         if code in {"404", "NotFound", "NoSuchKey"}:
             raise missing() from None
+        cause = _CAUSES.get(code) or _CAUSES.get(str(status)) or f"it answered {status}"
         if status >= 500 or status == 429:
-            raise ObjectsAway from error
-        raise ObjectsRefused from error
+            raise ObjectsAway(cause) from error
+        raise ObjectsRefused(cause) from error
     except (HTTPClientError, NoConnection, aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ObjectsAway from error
+        raise ObjectsAway(network_cause(error) or "") from error
     except BotoCoreError as error:
-        raise ObjectsRefused from error
+        raise ObjectsRefused("this server has no valid credentials or settings for it") from error
 
 
 @asynccontextmanager

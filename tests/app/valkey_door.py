@@ -18,6 +18,9 @@ class Door:
         self._empty = asyncio.Event()
         self._empty.set()
         self._server: asyncio.AbstractServer | None = None
+        self.flowing = asyncio.Event()
+        """While it is not set, nothing passes: connections open, and no command is answered."""
+        self.flowing.set()
 
     async def open(self) -> None:
         self._server = await start_unix_server(self._pass, self._path)
@@ -39,8 +42,8 @@ class Door:
         self._empty.clear()
         try:
             from_valkey, to_valkey = await open_unix_connection(self._target)
-            async with background(_copy(from_valkey, writer)):
-                await _copy(reader, to_valkey)
+            async with background(self._copy(from_valkey, writer)):
+                await self._copy(reader, to_valkey)
         finally:
             for end in filter(None, (writer, to_valkey)):
                 end.transport.abort()
@@ -48,12 +51,12 @@ class Door:
             if not self._ways:
                 self._empty.set()
 
-
-async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while piece := await reader.read(65_536):
-            writer.write(piece)
-            await writer.drain()
+    async def _copy(self, reader: StreamReader, writer: StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(65_536):
+                await self.flowing.wait()
+                writer.write(piece)
+                await writer.drain()
 
 
 @asynccontextmanager

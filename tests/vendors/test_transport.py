@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from gzip import compress
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import REQUEST_ID
 from tests.vendors.asking import SHORT, ask, failing
+from tests.vendors.raw import WHOLE, request
 from tests.vendors.upstream import Answer, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
 from vendors.sandbox.server import Running
@@ -45,26 +47,65 @@ async def test_refused_connection_is_unreachable(http: VendorHttp):
 
     assert isinstance(fault, Unreachable)
     assert fault.retryable
-    assert str(fault) == "backend unavailable: acme was not reached"
+    assert str(fault) == "backend unavailable: acme was not reached: connection refused"
 
 
-async def test_connection_that_ends_before_an_answer_is_tried_once_more(http: VendorHttp):
-    connections = 0
+@asynccontextmanager
+async def resetting(*, after: int = 0) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A vendor that answers `after` requests well and resets the connection of every other; the requests it got."""
+    got: list[bytes] = []
 
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await reader.readuntil(b"question")
-        writer.close()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                got.append(await request(reader))
+                if len(got) > after:
+                    break
+                writer.write(WHOLE)
+        writer.transport.abort()
 
-    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        fault = await failing(http, url)
-        assert connections == 2
-        await failing(http, url, repeatable=False)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", got
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_vendor_that_resets_every_connection_is_asked_twice(http: VendorHttp, method: str):
+    async with resetting() as (url, got):
+        fault = await failing(http, url, method=method)
 
     assert isinstance(fault, Unreachable)
-    assert connections == 3
+    assert len(got) == 2
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_call_that_may_not_be_repeated_is_sent_once(http: VendorHttp, method: str):
+    async with resetting() as (url, got):
+        await failing(http, url, method=method, repeatable=False)
+
+    assert len(got) == 1
+
+
+async def test_handshake_that_every_connection_resets_is_sent_twice(http: VendorHttp):
+    async with resetting() as (url, got):
+        with pytest.raises(Unreachable):
+            async with http.websocket(Outgoing("acme", url)):
+                pass
+        assert len(got) == 2
+        with pytest.raises(Unreachable):
+            async with http.websocket(Outgoing("acme", url, repeatable=False)):
+                pass
+
+    assert len(got) == 3
+
+
+async def test_vendor_that_resets_all_kept_connections_too_is_asked_three_times_at_most(http: VendorHttp):
+    kept = 4
+    async with resetting(after=kept) as (url, got):
+        # All at once, so that each opens a connection of its own.
+        assert await asyncio.gather(*(ask(http, url) for _ in range(kept))) == [b"ok"] * kept
+        await failing(http, url, method="GET")
+
+    assert kept + 2 <= len(got) <= kept + 3
 
 
 async def test_what_is_no_http_is_garbled(http: VendorHttp):
@@ -179,9 +220,11 @@ async def test_cancelling_closes_the_connection(http: VendorHttp, upstream: Upst
 
 
 async def test_connection_is_used_again_after_whole_answers(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"a"), refusing(500, **SHORT), streaming([b"b"]), plain(200, b"c"))
+    upstream.will(plain(200, b"a"), refusing(400), streaming([b"b"]), plain(200, b"c"))
 
-    for _ in range(3):
+    await ask(http, upstream.url)
+    await failing(http, upstream.url)
+    for _ in range(2):
         await ask(http, upstream.url)
 
     assert len(upstream.seen) == 4

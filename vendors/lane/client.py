@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractResolver
 from streams.tasks import background
 from vendors.lane.answer import Answer
 from vendors.lane.connection import Connection
+from vendors.lane.errors import ConnectTimeout
 from vendors.lane.lookup import Lookup
 from vendors.lane.pool import Pool
 from vendors.lane.request import Origin, address_of, head_of
@@ -79,16 +80,24 @@ class HttpLane:
 
     async def _connect(self, origin: Origin, connect_s: float) -> Connection:
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(connect_s):
-            addresses = await self._lookup.addresses(origin.host, origin.port)
-            sock = await start_connection(addresses, happy_eyeballs_delay=_SECOND_ADDRESS_S, interleave=1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            _, connection = await loop.create_connection(
-                lambda: Connection(origin, self._pool),
-                sock=sock,
-                ssl=self._tls if origin.tls else None,
-                server_hostname=origin.host if origin.tls else None,
-            )
+        missing = "no address of its host name"
+        try:
+            async with asyncio.timeout(connect_s):
+                addresses = await self._lookup.addresses(origin.host, origin.port)
+                missing = "no connection"
+                sock = await start_connection(addresses, happy_eyeballs_delay=_SECOND_ADDRESS_S, interleave=1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                missing = "no TLS handshake"
+                _, connection = await loop.create_connection(
+                    lambda: Connection(origin, self._pool),
+                    sock=sock,
+                    ssl=self._tls if origin.tls else None,
+                    server_hostname=origin.host if origin.tls else None,
+                )
+        except TimeoutError as error:
+            if error.errno:  # the system's own
+                raise
+            raise ConnectTimeout(missing) from None
         self._pool.add(connection)
         return connection
 

@@ -11,3 +11,11 @@ class BadHeader(Exception):
 
 class BrokenAnswer(Exception):
     """What came is no HTTP, is not what its headers tell, or ended before its end."""
+
+
+class ConnectTimeout(TimeoutError):
+    """There was no connection in time. `missing`: what had not come by then."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(missing)
+        self.missing = missing

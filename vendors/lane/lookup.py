@@ -8,6 +8,8 @@ from itertools import cycle, islice
 from aiohappyeyeballs import AddrInfoType
 from aiohttp.abc import AbstractResolver
 
+from vendors.names import NameNotFound
+
 _KNOWN_S = 60
 _MOST_NAMES = 1024
 
@@ -20,7 +22,7 @@ class _Name:
         self.found: list[AddrInfoType] = []
         self.until = 0.0
         self.looked = 0
-        self.fault: OSError | None = None
+        self.fault: NameNotFound | None = None
         self.turn = 0
 
 
@@ -32,7 +34,7 @@ class Lookup:
         self._names: dict[tuple[str, int], _Name] = {}
 
     async def addresses(self, host: str, port: int) -> list[AddrInfoType]:
-        """All of them, each time another one first. `OSError` where the name is not known."""
+        """All of them, each time another one first. `NameNotFound` where the name is not known."""
         try:
             literal = ip_address(host)
         except ValueError:
@@ -59,11 +61,11 @@ class Lookup:
             told = await self._resolver.resolve(host, port, family=socket.AF_UNSPEC)
             found = [_connectable(one["family"], one["host"], one["port"]) for one in told]
         except UnicodeError:
-            name.fault = OSError(f"{host[:64]} is no name")
+            name.fault = NameNotFound(f"{host[:64]} is no name")
         except OSError as error:
-            name.fault = error
+            name.fault = NameNotFound(str(error))
         else:
-            name.fault = None if found else OSError(f"{host} has no address")
+            name.fault = None if found else NameNotFound(f"{host} has no address")
             name.found = found
             name.until = asyncio.get_running_loop().time() + (_KNOWN_S if found else 0)
         name.looked += 1

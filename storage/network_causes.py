@@ -1,0 +1,37 @@
+"""Why a connection to a store failed, in a few words that name no host."""
+
+import errno
+import socket
+import ssl
+
+_BY_ERRNO = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ENOENT: "its socket file does not exist",
+    errno.ECONNRESET: "the connection was reset",
+    errno.ECONNABORTED: "the connection was reset",
+    errno.EPIPE: "the connection was reset",
+    errno.ENETUNREACH: "its network is unreachable",
+    errno.EHOSTUNREACH: "its host is unreachable",
+    errno.ETIMEDOUT: "the connection timed out",
+    errno.EMFILE: "this process has no file descriptor free",
+    errno.EACCES: "permission denied",
+}
+
+
+def network_cause(error: BaseException) -> str | None:
+    """The cause where `error`, or what it was raised from, is one of the network or of TLS."""
+    seen: BaseException | None = error
+    while seen is not None:
+        match seen:
+            case socket.gaierror():
+                return "its host name was not resolved"
+            case ssl.SSLCertVerificationError():
+                return f"its TLS certificate is not accepted: {seen.verify_message}"
+            case ssl.SSLError():
+                return "the TLS handshake failed"
+            case OSError() if seen.errno in _BY_ERRNO:
+                return _BY_ERRNO[seen.errno]
+            case TimeoutError():
+                return "no answer in time"
+        seen = seen.__cause__ or seen.__context__
+    return None

@@ -1,0 +1,50 @@
+"""What an error of Valkey means: why it cannot be used, in words that a client may read."""
+
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from storage.network_causes import network_cause
+
+_BY_CLASS = {
+    BusyLoadingError: "is loading its data",
+    AuthenticationError: "refuses this server's password",
+    NoPermissionError: "refuses this server's user a command",
+    OutOfMemoryError: "is out of memory (`maxmemory`)",
+    ReadOnlyError: "is read-only",
+}
+"""redis-py takes the first word off these."""
+_BY_WORD = {
+    "LOADING": "is loading its data",
+    "NOAUTH": "requires a password",
+    "WRONGPASS": "refuses this server's password",
+    "NOPERM": "refuses this server's user a command",
+    "OOM": "is out of memory (`maxmemory`)",
+    "READONLY": "is read-only",
+    "MISCONF": "cannot write its disk",
+    "BUSY": "is busy with a script",
+    "MASTERDOWN": "has lost its primary",
+    "CLUSTERDOWN": "has lost a part of its cluster",
+    "NOREPLICAS": "has too few replicas to be written to",
+}
+
+
+def outage(error: BaseException) -> str | None:
+    """Why Valkey cannot be used; none where it only refused a command."""
+    for kind, cause in _BY_CLASS.items():
+        if isinstance(error, kind):
+            return cause
+    if isinstance(error, ResponseError):
+        return _BY_WORD.get(str(error).partition(" ")[0])
+    if isinstance(error, RedisTimeoutError):
+        return "did not answer in time"
+    if isinstance(error, (RedisConnectionError, OSError)):
+        return f"is not reachable: {network_cause(error) or 'the connection was lost'}"
+    return None

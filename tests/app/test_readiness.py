@@ -1,0 +1,173 @@
+"""What `/readyz`, the log and clients are told of a store that cannot be used, and that it is back."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any
+
+import asyncpg
+import pytest
+from structlog.testing import capture_logs
+
+from app.settings import Settings
+from storage.objects import ObjectStore
+from streams.wire.errors import StoreError
+from tests.app.valkey_door import Door, door_to
+from tests.object_stores import open_store
+from tests.servers import Server
+
+KEY = "conversation/0198c0de/1/0.mp3"
+FULL = """
+create function full_disk() returns trigger language plpgsql as $$ begin
+    raise exception 'could not extend file "base/1/2": No space left on device' using errcode = '53100';
+end $$;
+create trigger full_disk before insert on users execute function full_disk()
+"""
+
+
+async def ready(server: Server) -> tuple[int, dict[str, Any]]:
+    async with server.http.get(f"{server.url}/readyz") as response:
+        return response.status, await response.json()
+
+
+async def until_ready(server: Server) -> None:
+    async with asyncio.timeout(20):
+        while (await ready(server))[0] != 200:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.1)
+
+
+def told(lines: list[Any], event: str, store: str) -> list[Any]:
+    return [line for line in lines if line["event"] == event and line["store"] == store]
+
+
+async def test_full_database_is_named_and_not_ready_until_it_takes_writes_again(
+    server: Server, database_url: str
+) -> None:
+    conn = await asyncpg.connect(database_url)
+    await conn.execute(FULL)
+    with capture_logs() as lines:
+        for number in range(3):
+            body = {"device": {"id": f"d{number}"}}
+            async with server.http.post(f"{server.url}/bp/user/login", json=body) as response:
+                assert response.status == 503
+                assert (await response.json())["error"]["message"] == "database: the database's disk is full"
+        status, answer = await ready(server)
+    assert (status, answer["parts"]["postgres"]) == (503, "away")
+    assert answer["causes"] == {"postgres": "the database's disk is full"}
+    (line,) = told(lines, "store.unavailable", "postgres")
+    assert line["cause"] == "the database's disk is full"
+    assert "could not extend file" in line["detail"]
+
+    await conn.execute("drop trigger full_disk on users")
+    await conn.close()
+    await until_ready(server)
+    await server.login()
+
+
+async def test_database_that_takes_no_writes_is_not_ready_before_anybody_writes(
+    server: Server, database_url: str
+) -> None:
+    conn = await asyncpg.connect(database_url)
+    name = await conn.fetchval("select current_database()")
+    for setting in ("on", "off"):
+        await conn.execute(f"alter database {name} set default_transaction_read_only = {setting}")
+        await conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()",
+            name,
+        )
+        if setting == "on":
+            read_only = {"postgres": "the database is read-only"}
+            async with asyncio.timeout(10):
+                while (await ready(server))[1]["causes"] != read_only:  # noqa: ASYNC110 - nothing tells
+                    await asyncio.sleep(0.1)
+    await conn.close()
+    await until_ready(server)
+
+
+@pytest.fixture
+async def door(stores, tmp_path: Path) -> AsyncIterator[Door]:
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+
+
+class TestPausedValkey:
+    @pytest.fixture
+    def settings(self, settings: Settings, door: Door) -> Settings:
+        return replace(settings, redis_url=door.url)
+
+    async def test_paused_valkey_is_logged_once_when_it_goes_and_once_when_it_is_back(
+        self, server: Server, door: Door
+    ) -> None:
+        with capture_logs() as lines:
+            door.flowing.clear()
+            await asyncio.gather(*(server.login() for _ in range(5)))
+            _, answer = await ready(server)
+            assert answer["parts"]["valkey"] == "degraded"
+            assert "in time" in answer["causes"]["valkey"]
+            (line,) = told(lines, "store.unavailable", "valkey")
+            assert line["cause"] == "the cache did not answer in time"
+            door.flowing.set()
+            async with asyncio.timeout(20):
+                while not told(lines, "store.available", "valkey"):
+                    await server.login()
+                    await asyncio.sleep(0.1)
+        assert len(told(lines, "store.unavailable", "valkey")) == 1
+        assert len(told(lines, "store.available", "valkey")) == 1
+
+
+@contextmanager
+def small_files(limit_bytes: int) -> Iterator[None]:
+    """No file of this process grows beyond the limit."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+async def test_folder_that_stores_nothing_is_named_until_it_stores_again(server: Server) -> None:
+    objects, large = server.services.objects, bytes(8 << 20)
+    with (
+        small_files(4 << 20),
+        pytest.raises(StoreError, match="the object store refused: a file would be too large"),
+    ):
+        await objects.put(KEY, large, content_type="audio/mpeg")
+    status, answer = await ready(server)
+    assert (status, answer["parts"]["objects"]) == (200, "degraded")
+    assert answer["causes"] == {"objects": "the object store refused: a file would be too large"}
+
+    await objects.put(KEY, large, content_type="audio/mpeg")
+    assert (await ready(server))[1]["parts"]["objects"] == "ok"
+
+
+@asynccontextmanager
+async def small_disk(folder: Path) -> AsyncIterator[ObjectStore]:
+    if await ran("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)):
+        pytest.skip("only root may mount a disk")
+    try:
+        async with open_store(folder=folder) as objects:
+            yield objects
+    finally:
+        assert await ran("umount", str(folder)) == 0
+
+
+async def ran(*command: str) -> int:
+    process = await asyncio.create_subprocess_exec(*command, stderr=DEVNULL)
+    return await process.wait()
+
+
+async def test_full_disk_is_named_by_put_and_ping(tmp_path: Path) -> None:
+    async with small_disk(tmp_path) as objects:
+        await objects.put(KEY, bytes(200 * 1024), content_type="audio/mpeg")
+        with pytest.raises(StoreError, match="its disk is full"):
+            await objects.ping()
+        with pytest.raises(StoreError, match="its disk is full"):
+            await objects.put("conversation/0198c0de/1/1.mp3", bytes(100 * 1024), content_type="audio/mpeg")
+        await objects.delete([KEY])
+        await objects.put(KEY, b"small", content_type="audio/mpeg")
+        await objects.ping()

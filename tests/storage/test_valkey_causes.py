@@ -1,0 +1,64 @@
+"""What is told of a Valkey that answers and cannot be used."""
+
+import asyncio
+from pathlib import Path
+
+import hiredis
+import pytest
+from structlog.testing import capture_logs
+
+from storage.redis import map_errors, open_valkey
+from streams.wire.errors import StoreAway, StoreError
+
+HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
+
+
+async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
+    """The error of a command that gets `answer`, and the causes in the log."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        commands = hiredis.Reader()
+        while data := await reader.read(65_536):
+            commands.feed(data)
+            while command := commands.gets():
+                writer.write({b"HELLO": HELLO, b"SET": answer}.get(command[0], b"+OK\r\n"))
+        writer.close()
+
+    path = folder / "v.sock"
+    async with await asyncio.start_unix_server(serve, path), open_valkey(f"unix://{path}") as valkey:
+        with capture_logs() as lines:
+            for _ in range(3):
+                with pytest.raises(StoreError) as fault, map_errors():
+                    await valkey.call("SET", "a", "b")
+    return fault.value, [line["cause"] for line in lines if line["event"] == "store.unavailable"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (b"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "is out of memory (`maxmemory`)"),
+        (b"-READONLY You can't write against a read only replica.\r\n", "is read-only"),
+        (b"-LOADING Valkey is loading the dataset in memory\r\n", "is loading its data"),
+        (b"-MISCONF Valkey is configured to save RDB snapshots\r\n", "cannot write its disk"),
+        (b"-NOAUTH Authentication required.\r\n", "requires a password"),
+    ],
+)
+async def test_valkey_that_cannot_be_used_is_away_and_named_once(tmp_path: Path, answer: bytes, cause: str):
+    fault, causes = await refused(tmp_path, answer)
+
+    assert isinstance(fault, StoreAway)
+    assert fault.what == f"the cache {cause}"
+    assert causes == [f"the cache {cause}"]
+
+
+async def test_command_that_is_refused_is_no_outage(tmp_path: Path):
+    fault, causes = await refused(tmp_path, b"-WRONGTYPE Operation against a key\r\n")
+
+    assert not isinstance(fault, StoreAway)
+    assert causes == []
+
+
+async def test_socket_that_does_not_exist_is_named(tmp_path: Path):
+    async with open_valkey(f"unix://{tmp_path / 'nobody.sock'}") as valkey:
+        with pytest.raises(StoreAway, match="the cache is not reachable: its socket file does not exist"):
+            await valkey.ping()

@@ -1,0 +1,225 @@
+"""Why a vendor was not reached: the cause in the message, host and port in the log, with either client."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from structlog.testing import capture_logs
+
+from tests.vendors.asking import failing
+from tests.vendors.raw import WHOLE, gone, played, request
+from vendors.errors import TimedOut, Unreachable, VendorError
+from vendors.fallback import AllStrategiesFailed, Attempt, first_success
+from vendors.sandbox.names import Names, naming
+from vendors.transport import ClientName, Outgoing, VendorHttp, open_vendor_http
+
+HOST = "api.vendor.test"
+NAMES = Names({HOST: ["127.0.0.1"]}, silent=frozenset({"slow.vendor.test"}))
+PEM, PLAIN = serialization.Encoding.PEM, serialization.NoEncryption()
+
+
+@pytest.fixture(params=["lane", "aiohttp"])
+def client(request: pytest.FixtureRequest) -> ClientName:
+    return request.param
+
+
+@asynccontextmanager
+async def opened(client: ClientName, tls: ssl.SSLContext | None = None) -> AsyncIterator[VendorHttp]:
+    async with (
+        naming(NAMES) as server,
+        open_vendor_http(client=client, dns_servers=[server], tls=tls) as http,
+    ):
+        yield http
+
+
+class Authority:
+    """Signs certificates."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Authority of the test")])
+        root = self._signed(self._name, self._key.public_key(), days=(-1, 1), ca=True)
+        self.path = folder / "authority.pem"
+        self.path.write_bytes(root.public_bytes(PEM))
+
+    def server(self, host: str, *, days: tuple[int, int] = (-1, 1)) -> ssl.SSLContext:
+        """The TLS of a server whose certificate is for `host` and valid between two days from today."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+        made = self._signed(name, key.public_key(), days=days, host=host)
+        path = self._folder / "server.pem"
+        written = key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, PLAIN)
+        path.write_bytes(written + made.public_bytes(PEM))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        return context
+
+    def _signed(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        *,
+        days: tuple[int, int],
+        host: str = "",
+        ca: bool = False,
+    ) -> x509.Certificate:
+        now, (first, last) = datetime.now(UTC), days
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now + timedelta(days=first))
+            .not_valid_after(now + timedelta(days=last))
+            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        )
+        if host:
+            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        return builder.sign(self._key, hashes.SHA256())
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while await request(reader):
+        writer.write(WHOLE)
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await gone(reader)
+
+
+async def resetting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close without lingering, which the system turns into a reset."""
+    await reader.readexactly(1)
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    writer.transport.abort()
+
+
+def cause(fault: VendorError) -> str:
+    return str(fault).removeprefix("backend unavailable: acme was not reached: ")
+
+
+async def test_refused_connection(client: ClientName):
+    port = closed_port()
+    async with opened(client) as http:
+        fault = await failing(http, f"http://{HOST}:{port}/")
+
+    assert (type(fault), fault.retryable, cause(fault)) == (Unreachable, True, "connection refused")
+    assert fault.address == f"{HOST}:{port}"
+
+
+async def test_name_that_does_not_exist(client: ClientName):
+    async with opened(client) as http:
+        fault = await failing(http, "https://typo.vendor.test/v1/chat?key=secret")
+
+    assert (type(fault), cause(fault)) == (Unreachable, "its host name was not resolved")
+    assert (fault.address, "typo.vendor.test" in fault.detail) == ("typo.vendor.test:443", True)
+    assert "secret" not in fault.detail
+
+
+async def test_reset_connection(client: ClientName):
+    async with opened(client) as http, played(resetting) as url:
+        fault = await failing(http, url)
+
+    assert (type(fault), cause(fault)) == (Unreachable, "the connection was reset")
+
+
+async def test_connection_that_is_closed_without_an_answer(client: ClientName):
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+
+    async with opened(client) as http, played(hang_up) as url:
+        fault = await failing(http, url)
+
+    assert (type(fault), cause(fault)) == (Unreachable, "the connection was closed without an answer")
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "told"),
+    [
+        (HOST, (-3, -1), "its TLS certificate has expired"),
+        (HOST, (1, 3), "its TLS certificate is not valid yet"),
+        ("other.vendor.test", (-1, 1), "its TLS certificate is for another host name"),
+    ],
+)
+async def test_certificate_that_is_not_accepted(
+    client: ClientName, tmp_path: Path, host: str, days: tuple[int, int], told: str
+):
+    authority = Authority(tmp_path)
+    ours = ssl.create_default_context(cafile=str(authority.path))
+    async with opened(client, ours) as http, played(answering, tls=authority.server(host, days=days)) as url:
+        fault = await failing(http, url.replace("127.0.0.1", HOST))
+
+    assert (type(fault), cause(fault)) == (Unreachable, told)
+    assert fault.detail.strip()
+
+
+async def test_certificate_of_an_unknown_authority(client: ClientName, tmp_path: Path):
+    async with opened(client) as http, played(answering, tls=Authority(tmp_path).server(HOST)) as url:
+        fault = await failing(http, url.replace("127.0.0.1", HOST))
+
+    assert cause(fault) == "its TLS certificate comes from an unknown authority"
+
+
+async def test_tls_to_a_server_that_speaks_none(client: ClientName):
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with opened(client) as http, played(plain) as url:
+        fault = await failing(http, url.replace("http:", "https:"))
+
+    assert cause(fault).startswith("the TLS handshake failed: ")
+
+
+async def test_tls_handshake_that_hangs(client: ClientName):
+    async with opened(client) as http, played(silent) as url:
+        fault = await failing(http, url.replace("http:", "https:"), connect_s=0.25)
+
+    missing = "no TLS handshake" if client == "lane" else "no connection"
+    assert (type(fault), cause(fault)) == (TimedOut, f"{missing} within 0.25 s")
+
+
+async def test_name_server_that_is_silent():
+    async with opened("lane") as http:
+        fault = await failing(http, "http://slow.vendor.test/", connect_s=0.25)
+
+    assert (type(fault), cause(fault)) == (TimedOut, "no address of its host name within 0.25 s")
+
+
+async def test_sockets_tell_the_cause_too():
+    async with opened("lane") as http:
+        with pytest.raises(Unreachable, match=r"was not reached: connection refused$"):
+            async with http.websocket(Outgoing("acme", f"http://{HOST}:{closed_port()}/")):
+                pass
+
+
+async def test_log_line_of_a_failed_attempt_names_host_and_port():
+    port = closed_port()
+    async with opened("lane") as http:
+        call = Outgoing("acme", f"http://user:secret@{HOST}:{port}/v1?key=secret")
+        attempt = Attempt("one", "llm", "acme", lambda: http.stream(call), bool, first_output_s=5, between_s=5)
+        with capture_logs() as lines, pytest.raises(AllStrategiesFailed) as failed:
+            async with first_success([attempt]):
+                pass
+
+    (line,) = [line for line in lines if line["event"] == "attempt.failed"]
+    assert line["error"] == "backend unavailable: acme was not reached: connection refused"
+    assert line["address"] == f"{HOST}:{port}"
+    assert "secret" not in str(line)
+    assert HOST not in str(failed.value.extra)

@@ -1,0 +1,119 @@
+"""Errors of the network as `VendorError`, with their cause in a few words that name no host.
+
+Clients may read the cause. The host, the port and the words of the system are for the operator's log alone.
+"""
+
+import errno
+import socket
+import ssl
+
+import aiohttp
+from yarl import URL
+
+from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
+from vendors.lane.errors import BadAddress, BrokenAnswer, ConnectTimeout
+from vendors.names import NameNotFound
+
+FAULTS = (TimeoutError, OSError, BrokenAnswer, BadAddress, aiohttp.ClientError)
+"""What calls and answers raise, of the network and of HTTP."""
+
+_BY_ERRNO = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "the connection was reset",
+    errno.ECONNABORTED: "the connection was reset",
+    errno.EPIPE: "the connection was reset",
+    errno.ENETUNREACH: "its network is unreachable",
+    errno.ENETDOWN: "the network is down",
+    errno.EHOSTUNREACH: "its host is unreachable",
+    errno.EHOSTDOWN: "its host is unreachable",
+    errno.ETIMEDOUT: "the connection timed out",
+    errno.EADDRNOTAVAIL: "no local address or port is free",
+    errno.EMFILE: "this process has no file descriptor free",
+    errno.ENFILE: "this machine has no file descriptor free",
+    errno.EACCES: "this machine forbids the connection",
+    errno.EPERM: "this machine forbids the connection",
+}
+_BY_VERIFY_CODE = {
+    9: "its TLS certificate is not valid yet",
+    10: "its TLS certificate has expired",
+    18: "its TLS certificate is self-signed",
+    19: "its TLS certificate comes from an unknown authority",
+    20: "its TLS certificate comes from an unknown authority",
+    21: "its TLS certificate comes from an unknown authority",
+    23: "its TLS certificate is revoked",
+    62: "its TLS certificate is for another host name",
+    64: "its TLS certificate is for another IP address",
+}
+"""OpenSSL's `X509_V_ERR_…`."""
+
+
+def not_reached(vendor: str, error: BaseException, *, url: str, connect_s: float) -> VendorError:
+    """The error of a call without an answer. `error` is one of `FAULTS`."""
+    fault: VendorError
+    match error:
+        case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return Unreachable(vendor, "has a base URL that is not an HTTP URL")
+        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            fault = Garbled(vendor, "sent no valid HTTP answer", retryable=True)
+        case TimeoutError() if not error.errno:
+            missing = error.missing if isinstance(error, ConnectTimeout) else "no connection"
+            fault = TimedOut(vendor, f"was not reached: {missing} within {connect_s:g} s", retryable=True)
+        case TimeoutError():
+            fault = TimedOut(vendor, f"was not reached: {_cause(error)}", retryable=True)
+        case _:
+            fault = Unreachable(vendor, f"was not reached: {_cause(error)}", retryable=True)
+    fault.address, fault.detail = _address(url), _detail(error)
+    return fault
+
+
+def broken_off(vendor: str, error: BaseException) -> VendorError:
+    """The error of a connection that was open. `error` is one of `FAULTS`."""
+    match error:
+        case TimeoutError():
+            return TimedOut(vendor, "did not answer in time", retryable=True)
+        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            return Garbled(vendor, "broke off its answer", retryable=True)
+    return Unreachable(vendor, f"was lost: {_cause(error)}", retryable=True)
+
+
+def _cause(error: BaseException) -> str:
+    error = _own(error)
+    cause = "the connection failed"
+    match error:
+        case NameNotFound() | socket.gaierror():
+            cause = "its host name was not resolved"
+        case ssl.SSLCertVerificationError():
+            cause = _BY_VERIFY_CODE.get(error.verify_code, "its TLS certificate is not trusted")
+        case ssl.SSLError():
+            reason = (error.reason or "the connection was closed").replace("_", " ").lower()
+            cause = f"the TLS handshake failed: {reason}"
+        case OSError() if error.errno is not None:
+            cause = _BY_ERRNO.get(error.errno, cause)
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError():
+            cause = "the connection was closed without an answer"
+        case OSError() if str(error).startswith("Multiple exceptions"):
+            cause = "none of its addresses accepted a connection"
+    return cause
+
+
+def _detail(error: BaseException) -> str:
+    """The words of the system, which may name hosts."""
+    error = _own(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return str(error)
+
+
+def _own(error: BaseException) -> BaseException:
+    """The system's error that aiohttp has wrapped."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return error.certificate_error
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error
+    return error
+
+
+def _address(url: str) -> str:
+    """Host and port; no user, path or query, which may hold a key."""
+    parts = URL(url)
+    return f"{parts.host}:{parts.port}"
