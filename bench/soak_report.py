@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 from bench.figures import table
+from bench.marks import write_between
 from bench.plots import soaked
 from bench.soak_judge import Judged, why_allowed
 from bench.soak_run import Run
-from bench.marks import write_between
 
 _BEGIN, _END = "<!-- soak: written by bench.soak -->", "<!-- /soak -->"
 _MIB = 2**20
