@@ -22,6 +22,7 @@ from streams.wire.errors import ServiceError, TooLarge
 UNALIGNED = Counter(
     "parley_audio_unaligned_chunks", "HTTP chunks of audio that end inside a base64 group, without padding"
 )
+"""Of chunks that are read together, only the last is checked: the metric shows that a client cuts its audio wrongly."""
 
 
 async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
