@@ -76,15 +76,30 @@ Part = tuple[bytes, bool]
 _END: Part = (b"", False)
 
 
+_SMALL_BYTES = 64
+"""Shorter parts are read together with all that is buffered behind them."""
+
+
 class ChunkReader:
     """Reads one request: `first_json()` once, then `next_part()` until it returns nothing.
 
     `read` waits for the next part; at the end of the body it returns nothing, with no end of a chunk. `buffered`
-    returns at once all bytes that are there, of however many chunks, and does not say where a chunk ends: many
-    small chunks are decoded together, and without a timeout for each. `arrived`: whether the whole body is there.
+    returns at once all bytes that are there, of however many chunks, and does not say where a chunk ends.
+    `received`: how many bytes of the body have come so far. `arrived`: whether all of it has.
     """
 
-    __slots__ = ("_after", "_arrived", "_begun", "_buffered", "_deadline", "_limits", "_read")
+    __slots__ = (
+        "_after",
+        "_arrived",
+        "_begun",
+        "_buffered",
+        "_deadline",
+        "_limits",
+        "_read",
+        "_received",
+        "_small",
+        "_taken",
+    )
 
     def __init__(
         self,
@@ -92,16 +107,21 @@ class ChunkReader:
         limits: InputLimits,
         *,
         buffered: Callable[[], bytes] = lambda: b"",
+        received: Callable[[], int] = lambda: 0,
         arrived: Callable[[], bool] = lambda: False,
     ) -> None:
         self._read = read
         self._buffered = buffered
+        self._received = received
         self._arrived = arrived
         self._limits = limits
         self._after = _END
         """What came with the last bytes of the parameters."""
         self._begun = False
         self._deadline: float | None = None
+        self._taken = 0
+        self._small = False
+        """Whether the last part was."""
 
     async def first_json(self) -> bytes:
         """The bytes of the parameters, as sent."""
@@ -115,7 +135,7 @@ class ChunkReader:
             raise InvalidParameter("the parameters timed out") from None
 
     async def _first_json(self, scanner: FirstObject) -> bytes:
-        while (part := self._at_once() or await self._read()) != _END:
+        while (part := await self._next()) != _END:
             piece, chunk_ends = part
             if found := scanner.feed(piece):
                 parameters, after = found
@@ -128,7 +148,8 @@ class ChunkReader:
         part, self._after = self._after, _END
         while True:
             if part == _END:
-                part = self._at_once() or await (self._read() if self._arrived() else self._read_in_time())
+                is_there = self._received() > self._taken or self._arrived()
+                part = await (self._next() if is_there else self._next_in_time())
                 if part == _END:
                     return None
             if not self._begun:
@@ -137,16 +158,22 @@ class ChunkReader:
             if part != _END:
                 return part
 
-    def _at_once(self) -> Part | None:
-        piece = self._buffered()
-        return (piece, False) if piece else None
+    async def _next(self) -> Part:
+        if self._small and (rest := self._buffered()):
+            part = rest, False
+        else:
+            part = await self._read()
+        size = len(part[0])
+        self._taken += size
+        self._small = 0 < size < _SMALL_BYTES
+        return part
 
-    async def _read_in_time(self) -> Part:
+    async def _next_in_time(self) -> Part:
         now = asyncio.get_running_loop().time()
         if self._deadline is None:
             self._deadline = now + self._limits.total_s
         try:
             async with asyncio.timeout_at(min(self._deadline, now + self._limits.idle_s)):
-                return await self._read()
+                return await self._next()
         except TimeoutError:
             raise InvalidParameter("input timed out") from None

@@ -22,6 +22,7 @@ from streams.wire.errors import ServiceError, TooLarge
 UNALIGNED = Counter(
     "parley_audio_unaligned_chunks", "HTTP chunks of audio that end inside a base64 group, without padding"
 )
+"""Of chunks under 64 bytes that are read together, only the first and the last are checked."""
 
 
 async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
@@ -37,6 +38,7 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
             total_s=limits.input_total_s,
         ),
         buffered=content.read_nowait,
+        received=lambda: content.total_bytes,
         arrived=content.is_eof,
     )
     began = time.monotonic()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from streams.audio import wav_header
 from tests.app.ai.assessing import (
@@ -50,6 +51,23 @@ async def test_wav_of_that_format_is_read_wherever_it_is_cut(
     assert (await assessed(talk, pieces()))["text"] == REFERENCE
     (call,) = calls(sandbox)
     assert call.billed["seconds"] == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize(("size", "counted"), [(4_000, False), (4_002, True), (4, False), (2, True)])
+async def test_chunks_that_end_inside_a_base64_group_are_counted(
+    talk: Talk, server: Server, sandbox: Running, size: int, *, counted: bool
+) -> None:
+    await graders(server, sandbox)
+    audio = coded(tone(0.35))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield params()
+        for piece in split(audio, range(size, len(audio), size)):
+            yield piece
+
+    before = REGISTRY.get_sample_value("parley_audio_unaligned_chunks_total")
+    assert (await assessed(talk, pieces()))["text"] == REFERENCE
+    assert (REGISTRY.get_sample_value("parley_audio_unaligned_chunks_total") > before) == counted
 
 
 @pytest.mark.parametrize(
