@@ -55,20 +55,22 @@ class LocalLimiter:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, counters: int = _LOCAL_COUNTERS) -> None:
         self._clock = clock
         self._counters = counters
-        self._empty_at: OrderedDict[str, float] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
+        """By key: calls in the bucket, the time of that count, the seconds in which one call leaks."""
 
     def wait_s(self, rate: Rate, key: str) -> float:
+        """As `lua/limit.lua`."""
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
         burst = max(1, rate.count // 2)
-        full_at = now + interval_s * burst
-        stored = min(self._empty_at.get(key, now), full_at)  # later than that: the rate was lower
-        empty_at = max(stored, now) + interval_s
-        wait_s = empty_at - full_at
+        used, at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
+        left = max(0.0, used - (now - at) / min(interval_s, leak_s))
+        used = min(left, burst - 1 if interval_s < leak_s else burst)
+        wait_s = (used + 1 - burst) * interval_s
         if wait_s <= 1e-5:
-            wait_s, stored = 0, empty_at
-        self._empty_at[key] = stored
-        self._empty_at.move_to_end(key)
-        if len(self._empty_at) > self._counters:
-            self._empty_at.popitem(last=False)
+            wait_s, used = 0, used + 1
+        self._buckets[key] = used, now, interval_s
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > self._counters:
+            self._buckets.popitem(last=False)
         return wait_s

@@ -1,7 +1,7 @@
 """The operator's view of the streams that live in this process."""
 
 import time
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ Kind = Literal["conversation", "tts", "pronunciation"]
 class LiveQuery(Model):
     app: str | None = None
     kind: Kind | None = None
-    size: Annotated[QueryInt, Field(ge=1, le=1000)] = 100
+    size: QueryInt = Field(default=100, ge=1, le=1000)
 
 
 class StreamRow(Model):

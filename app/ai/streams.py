@@ -295,8 +295,12 @@ async def resume(call: Call) -> web.StreamResponse:
     return await serve_again(call, await _find(call), after=after)
 
 
+_LONGEST_MS = 24 * 60 * 60 * 1000
+"""No stream lasts longer."""
+
+
 class CancelQuery(Model):
-    heard_ms: int | None = Field(default=None, ge=0, strict=False)
+    heard_ms: int | None = Field(default=None, ge=0, le=_LONGEST_MS, strict=False)
     """How many milliseconds of the answer's audio were played: the record keeps the words spoken by then."""
 
 

@@ -22,6 +22,8 @@ _SECRETS_COMMENT = """\
 # Write one as {{env: NAME}} to take it from the environment; one that is absent stays as it is stored.
 """
 
+_LARGEST_BYTES = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
@@ -109,14 +111,35 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
     if kind not in KINDS:
         raise InvalidParameter(f"{inside}: kind {kind} does not exist")
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = _loaded(path)
         # Through JSON and back: what it cannot hold must not reach the store.
         value = loads_request(dumps({} if value is None else value))
-    except (UnicodeDecodeError, yaml.YAMLError, TypeError) as error:
+    except (ValueError, yaml.YAMLError, TypeError) as error:
         raise InvalidParameter(f"{inside}: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise InvalidParameter(f"{inside}: it is nested too deeply") from None
     except InvalidParameter as error:
         raise InvalidParameter(f"{inside}: {error.what}") from None
     return ConfigFile(inside, ConfigKey(app_id, kind, inside.stem), value)
+
+
+def _loaded(path: Path) -> Any:
+    with path.open("rb") as file:
+        raw = file.read(_LARGEST_BYTES + 1)
+    if len(raw) > _LARGEST_BYTES:
+        raise InvalidParameter(f"it is larger than {_LARGEST_BYTES} bytes")
+    return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - a SafeLoader
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses anchors and aliases, with which a small file stands for a value of any size, or for one in itself."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None) is not None:
+            line = event.start_mark.line + 1
+            raise InvalidParameter(f"line {line}: anchors (`&name`) and aliases (`*name`) are not supported")
+        return super().compose_node(parent, index)
 
 
 async def _brought(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:

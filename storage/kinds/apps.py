@@ -7,7 +7,7 @@ from streams.wire.model import Model
 
 
 class Cors(Model):
-    origins: list[str] = Field(default_factory=list)
+    origins: list[str] = Field(default_factory=list, max_length=100)
     """Origins of web pages that may call, such as `https://example.com`; `*` for any."""
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr
 
-from storage.kinds.base import ConfigKind
+from storage.kinds.base import DAY_S, ConfigKind
 from streams.wire.model import Model
 
 
@@ -29,12 +29,12 @@ class ServerKey(Model):
 class Auth(Model):
     require_sign: bool = True
     require_nonce: bool = False
-    sign_keys: list[SignKey] = Field(default_factory=list)
-    server_keys: list[ServerKey] = Field(default_factory=list)
+    sign_keys: list[SignKey] = Field(default_factory=list, max_length=100)
+    server_keys: list[ServerKey] = Field(default_factory=list, max_length=100)
     server_audience: str = "parley"
     server_token_max_s: int = Field(default=600, ge=1, le=3600)
-    session_sliding_s: int = Field(default=30 * 86_400, ge=60)
-    session_absolute_s: int = Field(default=180 * 86_400, ge=60)
+    session_sliding_s: int = Field(default=30 * DAY_S, ge=60, le=3660 * DAY_S)
+    session_absolute_s: int = Field(default=180 * DAY_S, ge=60, le=3660 * DAY_S)
     sessions_per_user: int = Field(default=10, ge=1, le=100)
     anonymous_login: bool = True
     """Whether `anonymity` and `device` may log in."""

@@ -5,6 +5,11 @@ from typing import Generic, TypeVar
 
 from streams.wire.model import Model
 
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+MIB = 1024 * 1024
+"""Units of the bounds that fields have. A bound keeps out what timers, counters and memory could not hold."""
+
 ConfigModel = TypeVar("ConfigModel", bound=Model)
 
 

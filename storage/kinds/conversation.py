@@ -12,9 +12,9 @@ from streams.wire.model import Model
 class Chat(VendorCall):
     system_prompt: str = ""
     """`{{.name.of.param}}` is replaced by that value of the request's `params`; a missing one by nothing."""
-    context_tokens: int = Field(default=4096, ge=1)
+    context_tokens: int = Field(default=4096, ge=1, le=100_000_000)
     """What of the history goes to the model, newest records first."""
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
     temperature: float | None = Field(default=None, ge=0, le=2)
 
 

@@ -10,7 +10,7 @@ from streams.wire.model import Model
 class Pronunciation(Model):
     accounts: list[VendorCall] = Field(min_length=1, max_length=16)
     """Tried in order until one has graded all of the audio."""
-    languages: list[str] | None = Field(default=None, min_length=1)
+    languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
     """Language codes that are graded (`en` stands for every `en-…`); absent: any."""
 
 

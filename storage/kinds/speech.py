@@ -15,7 +15,7 @@ class Speech(VendorCall):
     """How to speak, where the vendor takes instructions."""
     language_code: str | None = None
     """Absent: the `target_language_code` of a conversation, else the voice's own."""
-    languages: list[str] | None = Field(default=None, min_length=1)
+    languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
     """Language codes that it speaks (`en` stands for every `en-…`); absent: any."""
     audio_format: Literal["mp3", "wav"] = "mp3"
     need_viseme: bool = False

@@ -1,25 +1,26 @@
 """What strategies of all kinds share: whom they call, how long they wait, what it costs."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from storage.kinds.base import HOUR_S
 from streams.wire.model import Model
 
 
 class Waits(Model):
     """How long an attempt may take before the next strategy is tried, in seconds."""
 
-    connect_s: float = Field(default=5, gt=0)
-    first_output_s: float = Field(default=10, gt=0)
-    between_s: float = Field(default=20, gt=0)
+    connect_s: float = Field(default=5, gt=0, le=HOUR_S)
+    first_output_s: float = Field(default=10, gt=0, le=HOUR_S)
+    between_s: float = Field(default=20, gt=0, le=HOUR_S)
 
 
 class Price(Model):
     """Of one unit, in the app's currency: a token, a code point spoken, a second heard."""
 
-    input: float = Field(default=0, ge=0)
-    output: float = Field(default=0, ge=0)
+    input: float = Field(default=0, ge=0, le=1_000_000)
+    output: float = Field(default=0, ge=0, le=1_000_000)
 
 
 OnAbandon = Literal["cancel", "drain"]
@@ -37,5 +38,5 @@ class VendorCall(Model):
     """What only this vendor knows; checked by its client."""
     waits: Waits = Waits()
     price: Price = Price()
-    hedge_after_ms: int | Literal["auto"] | None = None
+    hedge_after_ms: Annotated[int, Field(ge=0, le=HOUR_S * 1000)] | Literal["auto"] | None = None
     """When the next strategy is started beside this one if it has shown no output; `auto`: by its own p95."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from streams.wire.codec import loads_request
@@ -61,8 +61,8 @@ def _whole_number(value: Any) -> Any:
     return value
 
 
-QueryInt = Annotated[int, BeforeValidator(_whole_number)]
-"""An integer of a query string."""
+QueryInt = Annotated[int, Field(gt=-(10**18), lt=10**18), BeforeValidator(_whole_number)]
+"""An integer of a query string. Fields narrow it further."""
 
 
 def not_blank(text: str) -> str:

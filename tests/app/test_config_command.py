@@ -12,7 +12,7 @@ from app.settings import Settings
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
 from storage.kinds.speech import SPEECH
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InvalidParameter, ServiceError
 from tests.config_stores import api_key, store_of
 
 ENV = {"VENDOR_KEY": "sk-from-env"}
@@ -232,6 +232,25 @@ async def test_configs_of_an_app_that_was_deleted_are_left_out_and_told(configs,
     code, _, complaints = await command(settings, "export", str(out))
     assert (code, complaints) == (0, "two/auth/default is left out: app two does not exist\n")
     assert set((await bring(configs, out)).values()) == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("account: main\noptions: &a\n  self: *a\n", r"line 2: anchors .* and aliases .* are not supported"),
+        ("voice: *nothing\n", r"line 1: anchors"),
+        ("a: &a [x, x]\n", r"line 1: anchors"),
+        ("#" * 1024 * 1024 + "\n", r"it is larger than 1048576 bytes"),
+        ("options: " + "[" * 20_000, r"it is nested too deeply"),
+        ("speed: " + "9" * 5000, r"integer string conversion"),
+        ("voice: 2026-13-45\n", r"month must be in 1..12"),
+    ],
+)
+async def test_yaml_that_could_grow_without_end_is_refused_before_it_is_read(configs, folder, text, what):
+    write(folder, "default/speech/bad.yaml", text)
+    with pytest.raises(InvalidParameter, match=rf"default/speech/bad\.yaml: .*{what}") as refused:
+        await bring(configs, folder)
+    assert "\n" not in str(refused.value)
 
 
 async def test_the_command_complains_in_one_line(settings, folder):

@@ -1,6 +1,7 @@
 """Rate limits, and the address that they count by."""
 
 import asyncio
+import random
 from dataclasses import replace
 
 import pytest
@@ -71,19 +72,52 @@ async def test_without_valkey_the_process_lets_in_half_and_then_counts_again(set
         assert await allowed(limiter, rate, calls=20) == 6
 
 
-async def test_who_is_over_a_rate_that_is_raised_waits_by_the_new_one(services):
-    low, high = Rate(count=1, per_s=3600), Rate(count=3600, per_s=3600)
-    assert await allowed(services.limiter, low, calls=2) == 1
-    assert await allowed(services.limiter, Rate(count=3, per_s=1), calls=1) == 0
-    await asyncio.sleep(0.35)
-    assert await allowed(services.limiter, Rate(count=3, per_s=1), calls=1) == 1
-    assert await allowed(services.limiter, high, calls=1) == 1
+async def test_raising_a_rate_does_not_refuse_the_next_call(services):
+    assert await allowed(services.limiter, Rate(count=1, per_s=3600), calls=2) == 1
+    assert await allowed(services.limiter, Rate(count=3, per_s=600), calls=5) == 2
+    assert await allowed(services.limiter, Rate(count=3, per_s=300), calls=5) == 1
 
 
-def test_the_local_count_frees_who_is_over_a_rate_that_is_raised():
+async def test_lowering_a_rate_gives_its_burst_at_most_and_refuses_no_longer_than_it_would(services):
+    limiter, low = services.limiter, Rate(count=2, per_s=0.6)
+    assert await allowed(limiter, Rate(count=100, per_s=1), calls=100) == 100
+    with pytest.raises(RateLimited) as refused:
+        await limiter.check(low, app_id="default", name="n", who="u")
+    wait_s = refused.value.retry_after_s
+    assert wait_s is not None
+    assert 0 < wait_s <= 0.301
+    await asyncio.sleep(wait_s)
+    assert await allowed(limiter, low, calls=1) == 1
+    assert await allowed(limiter, Rate(count=2, per_s=3600), calls=9) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_calls_while_the_rate_changes_are_let_in_as_by_counting_them(services, seed: int):
+    dice = random.Random(seed)  # noqa: S311 - to be the same every time
+    used, interval_s = 0, 0.0
+    for _ in range(40):
+        # So slow that none of the calls is forgotten while the test lasts.
+        rate = Rate(count=dice.randint(1, 6), per_s=dice.choice([80_000, 400_000, 3_000_000]))
+        raised = interval_s > rate.per_s / rate.count
+        interval_s = rate.per_s / rate.count
+        for call in range(dice.randint(1, 4)):
+            if used < rate.count or (raised and call == 0):
+                await services.limiter.check(rate, app_id="default", name="n", who="u")
+                used = min(used + 1, rate.count)
+                continue
+            used = min(used, rate.count)
+            with pytest.raises(RateLimited) as refused:
+                await services.limiter.check(rate, app_id="default", name="n", who="u")
+            assert refused.value.retry_after_s is not None
+            assert refused.value.retry_after_s <= interval_s + 0.001
+
+
+def test_the_local_count_does_not_refuse_the_next_call_of_a_rate_that_is_raised():
     now = 0.0
     limiter = LocalLimiter(clock=lambda: now)
     assert limiter.wait_s(Rate(count=1, per_s=3600), "k") == 0
+    assert limiter.wait_s(Rate(count=1, per_s=3600), "k") == pytest.approx(7200)
+    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == 0
     assert limiter.wait_s(Rate(count=2, per_s=2), "k") == pytest.approx(2)
     now = 2.0
     assert limiter.wait_s(Rate(count=2, per_s=2), "k") == 0

@@ -42,7 +42,7 @@ class Options(Model):
     sample_rate: int = Field(default=24_000, ge=8_000, le=48_000)
     pitch: float | None = Field(default=None, ge=-20, le=20)
     volume_gain_db: float | None = Field(default=None, ge=-96, le=16)
-    effects: list[str] = Field(default_factory=list)
+    effects: list[str] = Field(default_factory=list, max_length=100)
     """Device profiles, such as `handset-class-device`."""
 
 

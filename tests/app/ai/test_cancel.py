@@ -115,15 +115,18 @@ async def test_finished_stream_can_be_cancelled_without_effect(talk: Talk, strat
     assert (await talk.history())["conversation_records"][0]["status"] == "complete"
 
 
-@pytest.mark.parametrize("heard_ms", ["-1", "x", "1.5"])
-async def test_what_was_heard_is_a_number(talk: Talk, strategy, heard_ms: str) -> None:
+@pytest.mark.parametrize("heard_ms", ["-1", "x", "1.5", "86400001", "99999999999999999999", "9" * 5000])
+async def test_what_was_heard_is_a_number_of_a_day_at_most(
+    talk: Talk, other: Server, strategy, heard_ms: str
+) -> None:
     await strategy("one", "say:All of it")
     async with talk.say("hi", "one") as response:
         await all_events(response)
     path = f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}"
-    async with talk.delete(path, params={"heard_ms": heard_ms}) as answer:
-        assert answer.status == 400
-        assert "heard_ms" in (await answer.json())["error"]["message"]
+    for here in (talk, at(other, talk)):
+        async with here.delete(path, params={"heard_ms": heard_ms}) as answer:
+            assert answer.status == 400
+            assert "heard_ms" in (await answer.json())["error"]["message"]
 
 
 async def test_speech_that_has_failed_can_be_cancelled_without_effect(
