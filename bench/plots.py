@@ -8,8 +8,8 @@ from typing import Any
 import matplotlib as mpl
 
 from bench.figures import Figures, Spread
-from bench.soak_samples import Sample
-from bench.soak_schedule import Disturbance
+from bench.soak.samples import Sample
+from bench.soak.schedule import Disturbance
 
 mpl.use("Agg")
 

@@ -8,13 +8,13 @@ import pytest
 
 from app.commands.users import make_users
 from bench.deployment import APP
-from bench.soak_callers import SHORT, make_callers
-from bench.soak_http import UserClient, open_http
-from bench.soak_judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
-from bench.soak_notes import Notes
-from bench.soak_records import read_history, read_remains, read_rows
-from bench.soak_schedule import Disturbances
-from bench.soak_stand import soak_configs
+from bench.soak.callers import SHORT, make_callers
+from bench.soak.http import UserClient, open_http
+from bench.soak.judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
+from bench.soak.notes import Notes
+from bench.soak.records import read_history, read_remains, read_rows
+from bench.soak.schedule import Disturbances
+from bench.soak.stand import soak_configs
 from tests.deploy.commands import command
 from tests.servers import Server
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from bench.soak_judge import (
+from bench.soak.judge import (
     Anomaly,
     Judged,
     answer_anomalies,
@@ -18,10 +18,10 @@ from bench.soak_judge import (
     stream_anomalies,
     why_allowed,
 )
-from bench.soak_notes import AcknowledgedTurn, Answer, Stream
-from bench.soak_records import Record, Remains
-from bench.soak_samples import Sample, Window, windows
-from bench.soak_schedule import Disturbances
+from bench.soak.notes import AcknowledgedTurn, Answer, Stream
+from bench.soak.records import Record, Remains
+from bench.soak.samples import Sample, Window, windows
+from bench.soak.schedule import Disturbances
 
 GOOD = Stream("text", 1, 100, request_id="soak-1", stream_id="s1", end_s=110, outcome="end")
 TURN = AcknowledgedTurn(

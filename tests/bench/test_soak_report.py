@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.soak_judge import Anomaly, Judged
-from bench.soak_notes import Answer, Notes, Stream
-from bench.soak_report import write_report
-from bench.soak_run import Plan, Run
-from bench.soak_samples import Sample
+from bench.soak.judge import Anomaly, Judged
+from bench.soak.notes import Answer, Notes, Stream
+from bench.soak.report import write_report
+from bench.soak.run import Plan, Run
+from bench.soak.samples import Sample
 
 MIB = 2**20
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from bench.soak_schedule import RECOVERY_S, Disturbances, schedule
+from bench.soak.schedule import RECOVERY_S, Disturbances, schedule
 
 HOUR_S = 3600
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.soak_transcript import Transcript
+from bench.soak.transcript import Transcript
 from tests.bench.streams import frame, frames, pieces
 
 TEXTS = ["Once ", "upon ", "a time"]

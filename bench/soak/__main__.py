@@ -33,14 +33,14 @@ from pathlib import Path
 
 from bench.machine import raise_descriptor_limit
 from bench.scenarios import seconds
-from bench.soak_callers import SHORT, Lengths
-from bench.soak_judge import Anomaly
-from bench.soak_notes import Notes
-from bench.soak_report import summary, write_report
-from bench.soak_run import Plan, Run
-from bench.soak_samples import write_csv
-from bench.soak_schedule import TARGETS
-from bench.soak_stand import standing
+from bench.soak.callers import SHORT, Lengths
+from bench.soak.judge import Anomaly
+from bench.soak.notes import Notes
+from bench.soak.report import summary, write_report
+from bench.soak.run import Plan, Run
+from bench.soak.samples import write_csv
+from bench.soak.schedule import TARGETS
+from bench.soak.stand import standing
 from deploy.running import Failed
 from streams.wire.codec import dumps
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from bench.figures import table
 from bench.marks import write_between
 from bench.plots import soaked
-from bench.soak_judge import Judged, why_allowed
-from bench.soak_run import Run
+from bench.soak.judge import Judged, why_allowed
+from bench.soak.run import Run
 
 _BEGIN, _END = "<!-- soak: written by bench.soak -->", "<!-- /soak -->"
 _MIB = 2**20

@@ -11,9 +11,9 @@ from typing import Any
 from aiohttp import ClientResponse
 
 from bench.scenarios import SCENARIOS, Load
-from bench.soak_http import UserClient
-from bench.soak_notes import AcknowledgedTurn, Kind, Notes, Stream
-from bench.soak_transcript import Transcript
+from bench.soak.http import UserClient
+from bench.soak.notes import AcknowledgedTurn, Kind, Notes, Stream
+from bench.soak.transcript import Transcript
 from streams.tasks import background
 from streams.wire.codec import dumps
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
 
-from bench.soak_notes import Answer, Asked, Notes
-from bench.soak_transcript import Transcript
+from bench.soak.notes import Answer, Asked, Notes
+from bench.soak.transcript import Transcript
 from streams.wire.codec import loads
 
 if TYPE_CHECKING:
-    from bench.soak_callers import Request
+    from bench.soak.callers import Request
 
 _SILENT_S = 45
 """A stream that sends nothing for so long, not even a ping, counts as cut."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bench.soak_notes import AcknowledgedTurn, Answer, Stream
-from bench.soak_records import Key, Record, Remains, lost_turns
-from bench.soak_samples import Window
-from bench.soak_schedule import RECOVERY_S, Disturbances, Target
+from bench.soak.notes import AcknowledgedTurn, Answer, Stream
+from bench.soak.records import Key, Record, Remains, lost_turns
+from bench.soak.samples import Window
+from bench.soak.schedule import RECOVERY_S, Disturbances, Target
 from streams.wire.codec import loads
 
 GROWTH = 0.05

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bench.machine import Spent
-from bench.soak_stand import Stand
+from bench.soak.stand import Stand
 
 _ANSWERS_WITHIN_S = 1.5
 _KIB = 1024

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bench.deployment import APP
-from bench.soak_callers import Lengths, make_callers
-from bench.soak_http import UserClient, open_http
-from bench.soak_judge import (
+from bench.soak.callers import Lengths, make_callers
+from bench.soak.http import UserClient, open_http
+from bench.soak.judge import (
     Anomaly,
     Judged,
     answer_anomalies,
@@ -22,11 +22,11 @@ from bench.soak_judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak_notes import Notes
-from bench.soak_records import Key, Record, Remains, read_history, read_remains, read_rows
-from bench.soak_samples import Sample, Sampler, Window, windows
-from bench.soak_schedule import TARGETS, Disturbances, Planned, Target, schedule
-from bench.soak_stand import DRAIN_S, Stand
+from bench.soak.notes import Notes
+from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
+from bench.soak.samples import Sample, Sampler, Window, windows
+from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
+from bench.soak.stand import DRAIN_S, Stand
 from deploy.running import while_running
 from streams.tasks import background
 
