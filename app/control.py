@@ -46,7 +46,7 @@ class Inherited:
         os.write(self.channel, f"failed {' '.join(text.split())}\n".encode())
 
     def sockets(self) -> dict[str, list[socket.socket]]:
-        return {name: [socket.socket(fileno=each) for each in numbers] for name, numbers in self.listeners.items()}
+        return {name: [_listener(each) for each in numbers] for name, numbers in self.listeners.items()}
 
 
 class Orders:
@@ -173,6 +173,13 @@ async def start_child(
             raise
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     return Child(process, inherited, writer, reader, accepts_from=inherited.own)
+
+
+def _listener(number: int) -> socket.socket:
+    """An inherited socket, set not to block: making a duplicate could set it to block, in all processes."""
+    inherited = socket.socket(fileno=number)
+    inherited.settimeout(0)
+    return inherited
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:

@@ -65,6 +65,32 @@ async def test_process_that_is_killed_takes_its_own_streams_alone(
             assert rest[-1].content["error"]["extra"]["retryable"] is True
 
 
+@pytest.mark.timeout(180)
+async def test_stopped_processes_answer_until_the_last_stream_of_any_has_ended(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    connector = TCPConnector(force_close=True)  # each request may meet either listener
+    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession(connector=connector) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        talking, late = await callers(http, settings.public_url, 2)
+        response = await talking.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(talking.read(response))
+            await until(lambda: len(talking.seen) > 3)
+            parent.process.terminate()
+            await parent.event("server.stopped")
+            for _ in range(20):
+                async with asyncio.timeout(10), http.get(f"{settings.public_url}/healthz") as answer:
+                    assert answer.status == 200
+            async with await late.say("story", "slow") as refusal:
+                assert (refusal.status, refusal.headers["Retry-After"]) == (503, "1")
+            vendor.release.set()
+        assert talking.seen[-1].name == "end"
+        assert await parent.end() == 0
+
+
 @pytest.mark.soak
 async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
