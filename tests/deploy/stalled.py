@@ -10,8 +10,9 @@ import psutil
 from aiohttp import ClientSession
 
 from app.settings import Settings
+from streams.tasks import background
 from tests.deploy.callers import Caller
-from tests.deploy.commands import command
+from tests.deploy.commands import Command, command
 
 _RECEIVE_BYTES = 4096
 _ANSWERED_WITHIN_S = 60
@@ -83,6 +84,12 @@ class ServerProcess:
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 
+async def _read_on(running: Command) -> None:
+    """Read what the process logs: it waits where its pipe is full."""
+    async for _ in running:
+        pass
+
+
 @asynccontextmanager
 async def server_process(settings: Settings, http: ClientSession, **more: str) -> AsyncIterator[ServerProcess]:
     """`python -m app serve` on the stores of the test, with its metrics on a port of their own."""
@@ -103,4 +110,7 @@ async def server_process(settings: Settings, http: ClientSession, **more: str) -
     }
     async with command("app", "serve", **env) as running:
         await running.event("server.listening")
-        yield ServerProcess(psutil.Process(running.process.pid), f"http://127.0.0.1:{metrics_port}/metrics", http)
+        async with background(_read_on(running)):
+            yield ServerProcess(
+                psutil.Process(running.process.pid), f"http://127.0.0.1:{metrics_port}/metrics", http
+            )
