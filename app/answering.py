@@ -12,6 +12,7 @@ from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 
 from app.endpoint import KNOWN, Known
 from app.errors import error_response
+from app.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
@@ -29,7 +30,6 @@ SECONDS = Times(
     ["method", "endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-_HEADERS_BYTES = 16 * 1024
 _TOLD = frozenset({404, 405, 413})
 """Of aiohttp's own faults, those that have an error of ours; others are of the request as HTTP."""
 _CLIENT_GONE = 499
@@ -40,7 +40,6 @@ _PATH_CHARACTERS = 256
 _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
 
 
-NOT_HTTP = InvalidParameter("the request is not valid HTTP")
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
 _CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
 _refusals = LineRate(100, "request.lines_left_out")
@@ -89,7 +88,13 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
 
 def malformed(request: web.BaseRequest, known: Known, error: BaseException | None) -> web.Response:
     """The answer to what is no good as HTTP; the connection ends."""
-    fault = error if isinstance(error, ServiceError) else NOT_HTTP
+    match error:
+        case ServiceError():
+            fault = error
+        case BrokenBody():
+            fault = error.fault
+        case _:
+            fault = NOT_HTTP
     log_refused("request.malformed", request_id=known.request_id, exception=error and type(error).__name__)
     response = error_response(fault)
     count(request.method, "none", status=response.status)
@@ -191,8 +196,8 @@ def _failed(request: web.Request, known: Known, error: Exception) -> web.Respons
 def _check_head(request: web.Request) -> None:
     """Limits of what stands before the body, for all endpoints."""
     lines = request.raw_headers
-    if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > _HEADERS_BYTES:
-        raise InvalidParameter(f"header block exceeds {_HEADERS_BYTES} bytes")
+    if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
+        raise InvalidParameter(HEADER_BLOCK_FAULT)
     if "%00" not in request.raw_path:
         return
     for name, value in chain(request.match_info.items(), request.query.items()):

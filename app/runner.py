@@ -7,7 +7,7 @@ import structlog
 from aiohttp import HttpVersion11, web
 from aiohttp.http_parser import RawRequestMessage
 
-from app.answering import NOT_HTTP, answering, count, log_refused
+from app.answering import answering, count, log_refused
 from app.connections import (
     LATE_HEAD,
     Bounds,
@@ -17,7 +17,8 @@ from app.connections import (
 )
 from app.endpoint import KNOWN
 from app.errors import error_response
-from app.ingress import ParsingTurns, SlicedConnection
+from app.framing import NOT_HTTP, BoundedConnection
+from app.ingress import ParsingTurns
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -27,8 +28,6 @@ log = structlog.get_logger()
 _HTTP: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,  # nothing of a client's is: it is refused
-    "max_line_size": 16 * 1024,
-    "max_field_size": 16 * 1024,
     "lingering_time": 0,  # what answers reads that, and ends with the connection
 }
 
@@ -95,7 +94,7 @@ class _Server(web.Server):
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
-class _Connection(SlicedConnection, StreamConnection):
+class _Connection(BoundedConnection, StreamConnection):
     __slots__ = ("awaits_head", "connections", "head_began", "network", "on_lost", "send_timeout_s")
     awaits_head: bool
     head_began: bool
@@ -126,13 +125,6 @@ class _Connection(SlicedConnection, StreamConnection):
 
     def parse(self, data: bytes) -> None:
         super().parse(data)
-        request = self._current_request
-        broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
-        if broken:
-            self.drop_held()  # the parser refuses all of it
-        if broken and request is not None and not request.content.is_eof():
-            # in the middle of a body: aiohttp tells nobody who waits for more of it
-            request.content.set_exception(web.RequestPayloadError("the body is not valid HTTP"))
         if self.awaits_head or (self._waiter is not None and not self._messages):
             self.connections.head_continues(self, whole=bool(self._messages))
 
@@ -164,7 +156,8 @@ class _Connection(SlicedConnection, StreamConnection):
             log.error("request.crashed", request_id=given, exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun: it is cut")
-        response = error_response(NOT_HTTP if status < 500 else ServiceError("the server failed"))
+        fault = exc if isinstance(exc, ServiceError) else NOT_HTTP
+        response = error_response(fault if status < 500 else ServiceError("the server failed"))
         response.headers.update({"X-Request-Id": given, "Server": "parley"})
         response.force_close()
         return response

@@ -3,12 +3,21 @@
 import asyncio
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(b"zz\r\nab\r\n", id="a size that is no number"),
+        pytest.param(b"0\r\n" + (b"x: " + b"v" * 1019 + b"\r\n") * 64, id="too many trailers"),
+    ],
+)
 async def test_input_whose_chunks_break_later_ends_its_stream_and_keeps_nothing(
-    talk: Talk, strategy, server: Server
+    talk: Talk, strategy, server: Server, broken: bytes
 ) -> None:
     await strategy("one", "say:Fine")
     parameters = talk.params("one")
@@ -23,7 +32,7 @@ async def test_input_whose_chunks_break_later_ends_its_stream_and_keeps_nothing(
         async with asyncio.timeout(5):
             begun = await reader.readuntil(b"event: start")
             assert b"200 OK" in begun
-            writer.write(b"zz\r\nab\r\n")
+            writer.write(broken)
             assert b"event: error" in await reader.read()
             await server.services.supervisor.idle()
     finally:

@@ -1,0 +1,57 @@
+"""Heads and trailers that never end cost a server process no memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, ClientTimeout
+
+from app.services import Services
+from app.settings import Settings
+from tests.deploy.stalled import server_process
+
+KIB, MIB = 1024, 1024 * 1024
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+UPLOAD = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+FIELDS = (b"x-field: " + b"v" * 15 * KIB + b"\r\n") * 110
+"""1.6 MiB: fewer fields than the parser's limit of 128, each below its limit of 16 KiB."""
+CONNECTIONS = 12
+ANSWER_S = 3
+
+
+@pytest.fixture
+def settings(settings: Settings, listener: Any) -> Settings:
+    """The port is the server process's."""
+    listener.close()
+    return settings
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[ClientSession]:
+    async with ClientSession(timeout=ClientTimeout(total=60)) as session:
+        yield session
+
+
+@pytest.mark.parametrize("opening", [HEAD, UPLOAD], ids=["head", "trailers"])
+async def test_what_never_ends_is_refused_and_costs_no_memory(
+    services: Services, settings: Settings, http: ClientSession, opening: bytes
+) -> None:
+    async with server_process(settings, http) as server, AsyncExitStack() as connections:
+
+        async def flooded() -> bytes:
+            """The status line of the answer to an unfinished request; empty where there is none."""
+            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            connections.callback(writer.close)
+            writer.write(opening + FIELDS)
+            with suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(ANSWER_S):
+                    return await reader.readline()
+            return b""
+
+        await flooded()
+        before = server.rss_bytes
+        answers = await asyncio.gather(*(flooded() for _ in range(CONNECTIONS)))
+        assert server.rss_bytes - before < 2 * MIB
+        assert set(answers) == {b"HTTP/1.1 400 Bad Request\r\n"}
