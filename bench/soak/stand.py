@@ -13,13 +13,12 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
-from deploy.running import until_ready
 from bench.deployment import free_port, make_tokens, put_all
 from bench.machine import family
 from bench.soak.callers import Lengths
 from bench.soak.schedule import Action
 from deploy.local import development
-from deploy.running import Failed, running, while_running
+from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 
