@@ -85,9 +85,7 @@ class ValkeyLane:
         writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
         assert writer is not None, "it is connected"
         transport = cast("asyncio.Transport", writer.transport)
-        wire = _Wire(
-            transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set
-        )
+        wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set)
         transport.set_protocol(wire)
         return wire
 
