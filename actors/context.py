@@ -18,6 +18,7 @@ from streams.events import Event, encode
 from streams.log import EventLog
 from streams.tape import Tape
 from streams.wire.codec import now_ms
+from streams.wire.errors import InvalidOperation
 from vendors.fallback import Account
 
 
@@ -116,6 +117,7 @@ class StreamContext:
 
     def forget(self) -> None:
         """Let go of what only a running stream needs."""
+        self.input.fail(InvalidOperation("the stream has ended"))  # who waits for its end must not wait for ever
         self.input = _OVER
         self.attempts = []
         self.on_end = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from actors.actor import Actor
-from actors.context import Owner
+from actors.context import Owner, Stop
 from actors.mailbox import Attach, Cancel, Detach
 from actors.supervisor import Supervisor
 from storage.admission import Found
@@ -69,7 +69,7 @@ class Relay:
             user_id=owner.user_id,
             stream_id=found.stream_id,
             keep_bytes=keep_bytes,
-            keep_s=keep_s,
+            keep_s=lambda: keep_s,
         )
         remote = RemoteLog(self, owner, found, spilled)
         self._readers[found.stream_id] += 1
@@ -88,6 +88,12 @@ class Relay:
             found, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
         )
         return answer is not None
+
+    async def has_whole_input(self, owner: Owner, found: Found) -> bool:
+        """Whether the input of another process's stream is whole. True also where that process does not answer."""
+        question = {"op": "input", **_about(found, owner)}
+        answer = await self._exchange.ask(found.process, question, within_s=_ANSWERS_WITHIN_S)
+        return answer is None or bool(answer.get("whole"))
 
     async def ask(
         self, found: Found, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
@@ -115,7 +121,8 @@ class Relay:
                 return {"known": True}
             case "leave":
                 self._end_lease(actor, question["reader_id"])
-                return None
+            case "input":
+                return {"known": True, "whole": actor.ctx.input.complete or actor.outcome.done()}
             case "cancel":
                 await cancel(actor, question["heard_ms"])
                 return {"known": True}
@@ -259,6 +266,22 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
             raise Unavailable("the stream has not ended yet", retry_after_s=1)
     if heard_ms is not None and actor.ctx.heard_ms is None and actor.ctx.revise is not None:
         await actor.ctx.revise(heard_ms)
+
+
+async def has_whole_input(actor: Actor, *, within_s: float) -> bool:
+    """Wait until the stream's input is whole or the stream has ended; false where it ended by a lost client.
+
+    False also once `within_s` are over.
+    """
+    try:
+        async with asyncio.timeout(within_s):
+            with suppress(ServiceError):
+                await actor.ctx.input.completed()
+                return True
+            await asyncio.wait([actor.outcome])
+    except TimeoutError:
+        return False
+    return actor.ctx.stop is not Stop.ABORTED
 
 
 def too_many_readers() -> ServiceError:

@@ -67,7 +67,9 @@ class Places:
         self._valkey = valkey
         self._heartbeat = heartbeat
         self._held: dict[str, tuple[Place, float]] = {}
-        """By stream: its place, and until when (monotonic) Valkey would keep it."""
+        """By stream that runs: its place, and until when (monotonic) Valkey keeps its entries."""
+        self._readable: dict[str, tuple[Place, float]] = {}
+        """The same for streams that have ended, in the order of their ends."""
         self._owed: dict[str, tuple[Place, float]] = {}
         self._more = asyncio.Event()
 
@@ -95,6 +97,7 @@ class Places:
                 answer = await self._admit(place, limit=limit, lifetime_s=lifetime_s, dead=dead)
         except (*FAULTS, StoreError) as error:
             self._held[place.stream_id] = place, until  # the caller goes on without Valkey, or gives it back
+            self._heartbeat.keys_missing.set()
             raise (error if isinstance(error, StoreError) else fault(error)) from error
         match answer[0]:
             case b"again":
@@ -110,38 +113,48 @@ class Places:
 
     async def give_back(self, place: Place, *, readable_s: float) -> None:
         """Free `place`; the stream can be found for `readable_s` yet. Without effect when it is void already."""
-        self._held.pop(place.stream_id, None)
+        until = time.monotonic() + readable_s
+        self._readable.pop(place.stream_id, None)
+        if self._held.pop(place.stream_id, None) is not None and readable_s > 0:
+            self._readable[place.stream_id] = place, until
+        self._drop_unreadable()
         try:
             await self._release(place, readable_s)
         except FAULTS:
-            self._owed[place.stream_id] = (place, readable_s)
+            self._owed[place.stream_id] = place, until
             self._more.set()
+
+    def _drop_unreadable(self) -> None:
+        now = time.monotonic()
+        while self._readable:
+            stream_id, (_, until) = next(iter(self._readable.items()))
+            if until > now:
+                return
+            del self._readable[stream_id]
 
     async def keep_giving_back(self) -> None:
         while not stopping():
             await self._more.wait()
             try:
                 while self._owed:
-                    stream_id, (place, readable_s) = next(iter(self._owed.items()))
-                    await self._release(place, readable_s)
+                    stream_id, (place, until) = next(iter(self._owed.items()))
+                    await self._release(place, until - time.monotonic())
                     self._owed.pop(stream_id, None)
                 self._more.clear()
             except FAULTS:
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     async def keep_restoring(self) -> None:
-        """Set the keys of all places that are held again whenever Valkey has forgotten this process."""
-        forgotten = self._heartbeat.forgotten
+        """Set the keys of all streams that run or can be read again whenever Valkey may lack them."""
+        missing = self._heartbeat.keys_missing
         while not stopping():
-            await forgotten.wait()
-            forgotten.clear()
+            await missing.wait()
+            missing.clear()
             try:
-                for stream_id in list(self._held):
-                    # One after the other, each only if it is still held: `release` must not be overtaken.
-                    if (held := self._held.get(stream_id)) is not None:
-                        await self._restore(*held)
+                for stream_id in [*self._held, *self._readable]:
+                    await self._restore(stream_id)
             except FAULTS:
-                forgotten.set()
+                missing.set()
                 await asyncio.sleep(_TRY_AGAIN_S)
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> Found | None:
@@ -177,7 +190,12 @@ class Places:
             ],
         )
 
-    async def _restore(self, place: Place, until: float) -> None:
+    async def _restore(self, stream_id: str) -> None:
+        running = stream_id in self._held
+        entry = self._entry(stream_id)
+        if entry is None:
+            return
+        place, until = entry
         lifetime_ms = round((until - time.monotonic()) * 1000)
         if lifetime_ms <= 0:
             return
@@ -191,15 +209,22 @@ class Places:
                 lifetime_ms,
                 place.asked.fingerprint if place.asked else "",
                 int(place.conversation_id is not None),
+                int(running),
             ],
         )
+        if (after := self._entry(stream_id)) is not entry:
+            # It ended meanwhile, and its release may have reached Valkey before this did.
+            await self._release(place, after[1] - time.monotonic() if after else 0)
+
+    def _entry(self, stream_id: str) -> tuple[Place, float] | None:
+        return self._held.get(stream_id) or self._readable.get(stream_id)
 
     def _release(self, place: Place, readable_s: float) -> Coroutine[Any, Any, int]:
         turn, asked = int(place.conversation_id is not None), int(place.asked is not None)
         return self._valkey.run(
             "release",
             keys=place.keys(self._valkey),
-            args=[place.stream_id, round(readable_s * 1000), turn, asked],
+            args=[place.stream_id, max(0, round(readable_s * 1000)), turn, asked],
         )
 
 

@@ -49,8 +49,8 @@ class Heartbeat:
         self.process = process
         self.elsewhere: Counter[str] = Counter()
         """Streams by app in all other processes, as of the last beat."""
-        self.forgotten = asyncio.Event()
-        """Set when Valkey did not know this process: keys that it held there may be lost too."""
+        self.keys_missing = asyncio.Event()
+        """Set when keys of this process may be missing in Valkey: it was away, or did not know this process."""
         self._valkey = valkey
         self._database = database
         self._streams = streams
@@ -59,6 +59,10 @@ class Heartbeat:
         self._beat_at = _now()
         self._unsure_at = float("-inf")
         """When a beat last failed, or came so late that this process itself must have been suspended."""
+        self._valkey_failed_at = float("-inf")
+        """When Valkey was last away, or had lost the entry of this process."""
+        self._known_to_valkey = False
+        """Whether a beat has reached Valkey, so that only a loss of its data can remove the entry."""
 
     async def beat(self) -> None:
         """Report to both stores. `StoreError` if one of them is away; the other one has the report then."""
@@ -79,10 +83,21 @@ class Heartbeat:
         own = Counter(self._streams())
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
         args: list[str | bytes | int] = [self.process, dumps(dict(own)), void_ms, forgotten_ms]
-        with redis.map_errors():
-            added, told = await self._valkey.run("beat", keys=self._keys, args=args)
-        if added:
-            self.forgotten.set()
+        if was_away := self._valkey.lost.is_set():
+            self._valkey.lost.clear()
+            self._valkey_failed_at = _now()
+        try:
+            with redis.map_errors():
+                added, told = await self._valkey.run("beat", keys=self._keys, args=args)
+        except StoreError:
+            self._valkey.lost.set()
+            self._valkey_failed_at = _now()
+            raise
+        if added and self._known_to_valkey:
+            self._valkey_failed_at = _now()
+        if added or was_away:
+            self.keys_missing.set()
+        self._known_to_valkey = True
         self.elsewhere = sum((Counter(loads(one)) for one in told if one), Counter()) - own
 
     async def _tell_database(self) -> None:
@@ -91,10 +106,15 @@ class Heartbeat:
                 await rows.seen(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Beat until cancelled: every ten seconds, and soon after the connection to Valkey was lost."""
         failing = False
         while not stopping():
-            await asyncio.sleep(_AGAIN_S if failing else EVERY_S)
+            if not failing:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(EVERY_S):
+                        await self._valkey.lost.wait()
+            # A connection that is lost again and again must not cause more than one beat a second.
+            await asyncio.sleep(_AGAIN_S if failing else max(0.0, self._beat_at + _AGAIN_S - _now()))
             if not stopping():
                 failing = not await self.try_beat(quiet=failing)
 
@@ -127,6 +147,23 @@ class Heartbeat:
         except StoreError as error:
             log.debug("heartbeat.unknown", error=str(error))
             return frozenset()
+
+    async def may_lack_streams(self) -> bool:
+        """Whether Valkey may lack entries of streams that run.
+
+        True for 30 s after Valkey was away or had lost its data, as seen by this process, and while it lacks a
+        process that PostgreSQL knows to be alive. Each process restores its entries with its first beat after that.
+        """
+        if self._valkey.lost.is_set() or _now() - self._valkey_failed_at < self._void_after_s:
+            return True
+        try:
+            async with self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+            with redis.map_errors():
+                seen = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
+        except StoreError:
+            return True
+        return None in seen
 
     async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
         with redis.map_errors():

@@ -20,6 +20,14 @@ async def gone(conn: Connection, process: str) -> None:
     await conn.execute("delete from processes where process = $1", process)
 
 
+async def all_alive(conn: Connection, *, void_after_s: float) -> list[str]:
+    """All processes that were seen within the last `void_after_s`."""
+    rows = await conn.fetch(
+        "select process from processes where seen_at > now() - make_interval(secs => $1)", void_after_s
+    )
+    return [process for (process,) in rows]
+
+
 _ALIVE = """
 select process from processes where process = any($1) and seen_at > now() - make_interval(secs => $2)
 """

@@ -63,6 +63,8 @@ class Valkey:
     def __init__(self, client: Redis, prefix: str, *, blocking: Redis, lane: ValkeyLane) -> None:
         self.client = client
         self.call = lane.call
+        self.lost = lane.lost
+        """Set when the connection of `call` and `run` was lost or could not be opened. The heartbeat clears it."""
         self.blocking = blocking
         """For commands that wait at the server: on connections of their own, which they hold meanwhile."""
         self._prefix = prefix

@@ -1,6 +1,7 @@
 """Events of a stream in Valkey, for readers on other nodes: a Redis Stream, bounded, that expires."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -31,12 +32,20 @@ class SpilledLog:
     """One stream's. An entry's id is that of its last frame, so a position is an id too."""
 
     def __init__(
-        self, valkey: Valkey, *, app_id: str, user_id: str, stream_id: str, keep_bytes: int, keep_s: float
+        self,
+        valkey: Valkey,
+        *,
+        app_id: str,
+        user_id: str,
+        stream_id: str,
+        keep_bytes: int,
+        keep_s: Callable[[], float],
     ) -> None:
         self._valkey = valkey
         self._key = valkey.key(f"{app_id}:{user_id}", "log", stream_id)
         self._keep_bytes = keep_bytes
-        self._keep_ms = round(keep_s * 1000)
+        self._keep_s = keep_s
+        """How long the log is kept from now on. Each batch asks for it, because the stream's end shortens it."""
         self._entries: deque[tuple[int, int]] = deque()
         self._bytes = 0
 
@@ -49,7 +58,7 @@ class SpilledLog:
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
                     raise
-            await self._valkey.client.pexpire(self._key, self._keep_ms)
+            await self._valkey.client.pexpire(self._key, max(1, round(self._keep_s() * 1000)))
         self._entries.append((batch.last, len(batch.frames)))
         self._bytes += len(batch.frames)
         if self._bytes > self._keep_bytes and len(self._entries) > 1:

@@ -6,7 +6,7 @@ hiredis: a command of a stream costs no connection taken, no task and no timer.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import hiredis
@@ -33,6 +33,8 @@ class ValkeyLane:
     """
 
     def __init__(self, connection: AbstractConnection, *, answer_s: float, availability: Availability) -> None:
+        self.lost = asyncio.Event()
+        """Set when the connection was lost or could not be opened. This class never clears it."""
         self._connection = connection
         self._availability = availability
         self._answer_s = answer_s
@@ -69,6 +71,7 @@ class ValkeyLane:
             except Exception as error:
                 self._failure = error
                 note(self._availability, error)
+                self.lost.set()
                 raise
             else:
                 self._failure = None
@@ -82,7 +85,7 @@ class ValkeyLane:
         writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
         assert writer is not None, "it is connected"
         transport = cast("asyncio.Transport", writer.transport)
-        wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability)
+        wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set)
         transport.set_protocol(wire)
         return wire
 
@@ -90,9 +93,17 @@ class ValkeyLane:
 class _Wire(asyncio.Protocol):
     """One connection, until it is lost."""
 
-    def __init__(self, transport: asyncio.Transport, *, answer_s: float, availability: Availability) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        *,
+        answer_s: float,
+        availability: Availability,
+        on_lost: Callable[[], None],
+    ) -> None:
         self.lost = False
         self._availability = availability
+        self._on_lost = on_lost
         self._transport = transport
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
@@ -174,6 +185,7 @@ class _Wire(asyncio.Protocol):
 
     def _fail(self, error: Exception) -> None:
         self.lost = True
+        self._on_lost()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

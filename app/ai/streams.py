@@ -2,6 +2,7 @@
 
 import asyncio
 import string
+import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -13,7 +14,7 @@ from actors.actor import Actor, Play
 from actors.context import Owner, Stop, StreamContext
 from actors.mailbox import Attach, Cancel, Detach
 from actors.receipt import Receipt
-from actors.relay import MOST_READERS, Span, cancel, too_many_readers
+from actors.relay import MOST_READERS, Span, cancel, has_whole_input, too_many_readers
 from actors.spiller import Spiller
 from actors.supervisor import Supervisor
 from app.answering import add_headers
@@ -31,6 +32,8 @@ from streams.wire.ids import is_id, new_id, sha256_hex
 from streams.wire.model import Model
 
 _MARGIN_S = 60
+_REPEAT_WAITS_S = 5
+_ASK_AGAIN_S = 0.1
 _DIGITS = 15
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
@@ -49,7 +52,54 @@ async def open_actor(
 
     `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place. `seen_running`: the conversation
     had a running turn just now; if Valkey admits another one all the same, the row of that turn decides.
+
+    A stream whose client is lost before its input is whole cannot answer a repeat of its request. So a repeat
+    waits, for at most 5 s, until that input is whole, or until the stream has ended and released the key.
     """
+    until, before = time.monotonic() + _REPEAT_WAITS_S, ""
+    while True:
+        opened = await _open_once(
+            call,
+            play,
+            kind=kind,
+            conversation_id=conversation_id,
+            asked=asked,
+            readable=readable,
+            seen_running=seen_running,
+        )
+        if not isinstance(opened, Found):
+            return opened
+        left_s = until - time.monotonic()
+        if left_s <= 0 or await _has_whole_input(call, opened, within_s=left_s):
+            return opened
+        if opened.stream_id == before:
+            await asyncio.sleep(_ASK_AGAIN_S)
+        before = opened.stream_id
+
+
+async def _has_whole_input(call: Call, found: Found, *, within_s: float) -> bool:
+    """Whether the stream can answer a repeat. False: it may end without an answer, or has just ended so.
+
+    Waits for a stream of this process. True also where the stream's process does not answer.
+    """
+    services, owner = call.services, Owner(call.app_id, call.caller.user)
+    if (actor := services.supervisor.find(found.stream_id, owner)) is not None:
+        return await has_whole_input(actor, within_s=within_s)
+    if found.process == services.heartbeat.process:
+        return False
+    return await services.relay.has_whole_input(owner, found)
+
+
+async def _open_once(
+    call: Call,
+    play: Play,
+    *,
+    kind: str,
+    conversation_id: str | None,
+    asked: Asked | None,
+    readable: bool,
+    seen_running: bool,
+) -> Actor | Found:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
     place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
@@ -115,7 +165,7 @@ def _check_readers(call: Call, owner: Owner) -> None:
 class _Held:
     """A stream's place, and where its log goes when its last reader does."""
 
-    __slots__ = ("_ctx", "_keep_bytes", "_place", "_readable_s", "_services")
+    __slots__ = ("_ctx", "_keep_bytes", "_place", "_readable_s", "_readable_until", "_services")
 
     def __init__(
         self, services: Services, place: Place, ctx: StreamContext, *, keep_bytes: int, readable_s: float
@@ -125,9 +175,12 @@ class _Held:
         self._ctx = ctx
         self._keep_bytes = keep_bytes
         self._readable_s = readable_s
+        self._readable_until: float | None = None
+        """On the monotonic clock; unset while the stream runs."""
 
     async def give_back(self) -> None:
         readable_s = 0 if self._ctx.stop is Stop.ABORTED else self._readable_s
+        self._readable_until = time.monotonic() + readable_s
         await self._services.places.give_back(self._place, readable_s=readable_s)
 
     def spiller(self) -> Spiller:
@@ -137,9 +190,15 @@ class _Held:
             user_id=self._place.user_id,
             stream_id=self._place.stream_id,
             keep_bytes=self._keep_bytes,
-            keep_s=self._ctx.longest_s + self._readable_s,
+            keep_s=self._keep_s,
         )
         return Spiller(self._ctx.log, spilled)
+
+    def _keep_s(self) -> float:
+        """How long the spilled log is kept from now on; once the stream has ended, what is left of `readable_s`."""
+        if self._readable_until is None:
+            return self._ctx.longest_s + self._readable_s
+        return self._readable_until - time.monotonic()
 
 
 def longest_stream_s(limits: Limits) -> float:
@@ -329,6 +388,10 @@ async def _find(call: Call) -> Found:
         return Found(stream_id, services.heartbeat.process, actor.conversation_id)
     found = await services.places.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
     if found is None:
+        if is_id(stream_id) and await services.heartbeat.may_lack_streams():
+            raise Unavailable(
+                "Valkey was not available; the stream may not be registered again yet", retry_after_s=1
+            )
         raise ItemNotFound("stream_id names no stream of this user that can still be read")
     return found
 

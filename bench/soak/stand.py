@@ -22,7 +22,7 @@ from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 _READY_S = 60
 _ENDS_WITHIN_S = 10
 _SERVER_STOPS_S = 150

@@ -12,8 +12,6 @@ MARKS = "Before\n\n<!-- soak: written by bench.soak -->\nfigures of another run\
 
 UNSETTLED = "memory"
 """In half a minute processes are still warming up."""
-GIVEN_UP = ("the stream was canceled", "the process that had the stream is gone")
-"""What a caller hears who asks again while the server gives up the first request, whose input was cut."""
 
 
 @pytest.mark.soak
@@ -21,7 +19,7 @@ async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_pat
     report = tmp_path / "report.md"
     report.write_text(MARKS)
     size = ("--minutes", "0.4", "--streams", "8", "--over", "1s", "--short")
-    faults = ("--disturb", "server", "PostgreSQL", "--replace-every", "8s", "--fault-every", "16s")
+    faults = ("--replace-every", "8s", "--fault-every", "16s")
 
     async with command("bench.soak", *size, *faults, "--folder", str(tmp_path), "--report", str(report)) as soak:
         async for _ in soak:
@@ -30,8 +28,7 @@ async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_pat
 
     anomalies = [loads(line) for line in (tmp_path / "anomalies.jsonl").read_bytes().splitlines()]
     missed = {one["what"] for one in anomalies if one["miss"]}
-    wrong = {what for what in missed if not what.startswith(UNSETTLED) and not what.endswith(GIVEN_UP)}
-    assert wrong == set(), "\n".join(soak.lines)
+    assert {what for what in missed if not what.startswith(UNSETTLED)} == set(), "\n".join(soak.lines)
     text = report.read_text()
     assert text.startswith("Before\n\n<!-- soak")
     assert text.endswith("<!-- /soak -->\n\nAfter\n")

@@ -1,6 +1,7 @@
 """Several server processes behind one port, as `python -m app serve` runs them."""
 
 import asyncio
+import os
 import secrets
 import signal
 import socket
@@ -105,6 +106,27 @@ async def test_process_stays_where_its_successor_cannot_start(settings: Settings
         sockets.symlink_to(folder)
         parent.process.send_signal(signal.SIGHUP)
         assert {event["number"] for event in await _ready(parent)} == {0, 1}
+    assert _printed(parent) == []
+
+
+async def test_process_that_dies_while_the_database_is_away_is_started_again_once_it_is_back(
+    settings: Settings, tmp_path: Path
+):
+    sockets = tmp_path / "postgres"
+    url = urlsplit(settings.database_url)
+    folder = dict(each.split("=") for each in url.query.split("&"))["host"]
+    sockets.symlink_to(folder)
+    async with serving(settings, DATABASE_URL=settings.database_url.replace(folder, str(sockets))) as parent:
+        first = await _ready(parent)
+        sockets.unlink()
+        os.kill(first[0]["pid"], signal.SIGKILL)
+        for _ in range(3):
+            refused = await parent.event("process.not_started")
+            assert refused["number"] == first[0]["number"]
+            assert refused["reason"] == "database: the database is not reachable"
+        assert first[1]["pid"] in {child.pid for child in parent.descendants()}
+        sockets.symlink_to(folder)
+        assert (await parent.event("process.ready"))["number"] == first[0]["number"]
     assert _printed(parent) == []
 
 

@@ -119,6 +119,66 @@ async def test_stream_that_broke_before_its_input_was_whole_frees_its_key(
     assert len(vendor.calls) == 1
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_asked_again_before_the_server_knows_that_the_first_request_broke_is_answered(
+    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("one", "say:Fine")
+    await knows(other, "one")
+    asker = at(other, talk) if elsewhere else talk
+
+    async def half() -> AsyncIterator[bytes]:
+        yield talk.params("one")
+        yield b"half a"
+        await asyncio.Event().wait()
+
+    broken = await talk.post("/bp/ai/conversation", data=half(), headers=KEY)
+
+    async def ask_again() -> tuple[str, list[Any]]:
+        async with say(asker, "hi", "one") as response:
+            assert response.status == 200
+            return response.headers["X-Service-Stream-Id"], await all_events(response)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        again = tasks.create_task(ask_again())
+        await asyncio.sleep(0.3)  # the repeat meets a stream whose input may still come
+        broken.close()
+    stream_id, seen = again.result()
+    assert stream_id != broken.headers["X-Service-Stream-Id"]
+    assert seen[-1].name == "end"
+    assert len(vendor.calls) == 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
+    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+) -> None:
+    await strategy("one", "say:Fine")
+    await knows(other, "one")
+    asker, go_on = at(other, talk) if elsewhere else talk, asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield talk.params("one")
+        yield b"h"
+        await go_on.wait()
+        yield b"i"
+
+    first = await talk.post("/bp/ai/conversation", data=slowly(), headers=KEY)
+
+    async def ask_again() -> tuple[str, list[Any]]:
+        async with say(asker, "hi", "one") as response:
+            return response.headers["X-Service-Stream-Id"], await all_events(response)
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        again = tasks.create_task(ask_again())
+        await asyncio.sleep(0.3)  # the repeat meets a stream whose input still comes
+        go_on.set()
+    seen = await all_events(first)
+    assert seen[-1].name == "end"
+    assert again.result() == (first.headers["X-Service-Stream-Id"], seen)
+    assert len(vendor.calls) == 1
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "é"])
 async def test_key_that_is_none_is_refused(talk: Talk, strategy, key: str) -> None:
     await strategy("one", "say:Fine")

@@ -182,6 +182,42 @@ async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, ser
                         break
 
 
+async def test_spilled_log_expires_when_its_stream_can_no_longer_be_read(
+    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor
+) -> None:
+    valkey = server.services.valkey
+    await limits(server, stream_s=300, readable_s=50)
+    await strategy("one", "slow:Once upon a time")
+    response = await talk.say("story", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    key = valkey.key(f"default:{talk.uid}", "log", stream_id)
+    async with resume(at(other, talk), stream_id) as again:
+        async for event in events(again):
+            if event.name == "assistant_output_chunk":
+                break
+        assert await valkey.client.pttl(key) > 300_000
+        vendor.release.set()
+        await all_events(again)
+    async with asyncio.timeout(5):
+        while not 0 < await valkey.client.pttl(key) <= 50_000:  # noqa: ASYNC110 - set behind the last event
+            await asyncio.sleep(0.01)
+
+
+async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(
+    talk: Talk, strategy, server: Server
+) -> None:
+    valkey = server.services.valkey
+    await limits(server, readable_s=50)
+    await strategy("one", "say:Hello there")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        await all_events(response)
+    await server.services.supervisor.idle()
+    await asyncio.sleep(0.5)
+    await server.services.supervisor.leave()
+    assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
+
+
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "", "99999999999999999999"])
 async def test_position_that_is_none_is_refused(talk: Talk, strategy, after: str) -> None:
     await strategy("one", "say:Hello there")

@@ -1,0 +1,142 @@
+"""After Valkey was away or lost its data, every process finds the streams of the others again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from app.settings import Settings
+from streams.wire.ids import new_id
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at
+from tests.app.valkey_door import Door, door_to
+from tests.servers import Server, Stores
+from tests.sse_client import all_events, events
+from tests.vendor import Vendor
+
+
+@pytest.fixture
+async def door(stores, tmp_path):
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+
+
+@pytest.fixture
+def settings(settings, door):
+    """Every service is behind the door."""
+    return replace(settings, redis_url=door.url)
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def strategies(strategy) -> None:
+    await strategy("slow", "slow:Once upon a time")
+
+
+@pytest.fixture
+def empty_valkey(stores: Stores, settings: Settings) -> Callable[[], Awaitable[None]]:
+    """Deletes all that this deployment has in Valkey; the door does not matter to it."""
+
+    async def empty() -> None:
+        async with Redis.from_url(stores.redis_url) as client:
+            names = [name async for name in client.scan_iter(f"{settings.redis_prefix}*")]
+            assert names
+            await client.delete(*names)
+
+    return empty
+
+
+def resume(talk: Talk, stream_id: str, after: int = 0) -> Any:
+    return talk.get(f"/bp/ai/stream/{stream_id}", headers={"Last-Event-ID": str(after)})
+
+
+async def read_when_found(talk: Talk, stream_id: str) -> list[Any]:
+    """All events of the stream. Until it is found, each answer must ask the client to try again."""
+    async with asyncio.timeout(8):
+        while True:
+            async with resume(talk, stream_id) as response:
+                if response.status == 200:
+                    return await all_events(response)
+                assert (response.status, response.headers["Retry-After"]) == (503, "1")
+            await asyncio.sleep(0.05)
+
+
+async def status_of(response: Any) -> tuple[int, str | None]:
+    async with response as answer:
+        return answer.status, answer.headers.get("Retry-After")
+
+
+async def until_first_words(response: Any) -> None:
+    async for event in events(response):
+        if event.name == "assistant_output_chunk":
+            return
+
+
+@pytest.mark.usefixtures("strategies")
+async def test_stream_that_began_while_valkey_was_away_is_found_elsewhere_once_it_is_back(
+    talk: Talk, other: Server, vendor: Vendor, door: Door
+) -> None:
+    await door.shut()
+    async with talk.say("story", "slow") as running:
+        assert running.status == 200
+        stream_id = running.headers["X-Service-Stream-Id"]
+        await until_first_words(running)
+        await door.open()
+        vendor.release.set()
+        seen = await read_when_found(at(other, talk), stream_id)
+    assert seen[-1].name == "end"
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.usefixtures("strategies")
+async def test_stream_is_found_elsewhere_after_valkey_came_back_without_its_data(
+    talk: Talk, other: Server, vendor: Vendor, door: Door, empty_valkey, *, ended: bool
+) -> None:
+    async with talk.say("story", "slow") as running:
+        stream_id = running.headers["X-Service-Stream-Id"]
+        await until_first_words(running)
+        if ended:
+            vendor.release.set()
+            await all_events(running)
+        await door.shut()
+        await empty_valkey()
+        await door.open()
+        vendor.release.set()
+        seen = await read_when_found(at(other, talk), stream_id)
+    assert seen[-1].name == "end"
+
+
+async def test_unknown_stream_is_not_called_unknown_until_the_others_have_registered_theirs(
+    talk: Talk, server: Server, door: Door
+) -> None:
+    path = f"/bp/ai/stream/{new_id()}"
+    assert await status_of(talk.get(path)) == (404, None)
+    await door.shut()
+    await door.open()
+    assert await status_of(talk.get(path)) == (503, "1")
+    assert await status_of(talk.delete(path)) == (503, "1")
+    assert await status_of(talk.get("/bp/ai/stream/none")) == (404, None)
+    server.services.heartbeat._void_after_s = 0.5
+    async with asyncio.timeout(8):
+        while (await status_of(talk.get(path)))[0] != 404:  # noqa: ASYNC110 - a time that must pass
+            await asyncio.sleep(0.05)
+
+
+async def test_unknown_stream_is_not_called_unknown_while_valkey_lacks_a_living_process(
+    talk: Talk, other: Server, server: Server, empty_valkey
+) -> None:
+    path = f"/bp/ai/stream/{new_id()}"
+    await empty_valkey()
+    assert await status_of(talk.get(path)) == (503, "1")
+    for each in (server, other):
+        await each.services.heartbeat.beat()
+        each.services.heartbeat._void_after_s = 0
+    assert await status_of(talk.get(path)) == (404, None)
