@@ -117,7 +117,7 @@ class Actor:
             self.tell(Spill())
             await spiller.caught_up()
         if self._over:  # nobody else goes on with what was given up when it ended
-            await spiller.run()
+            await spiller.run_again()
 
     async def run(self) -> None:
         self._task = asyncio.current_task()

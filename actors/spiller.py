@@ -1,11 +1,11 @@
 """Keeps a stream's events in Valkey too, once they may be read from another process."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import structlog
 
-from storage.spilled import Batch, SpilledLog
+from storage.spilled import Batch, Emptied, SpilledLog
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
@@ -45,11 +45,20 @@ class Spiller:
                 except (StoreError, Gone) as error:
                     log.debug("spill.waits", error=str(error))
                     await asyncio.sleep(_TRY_AGAIN_S)
+                except Emptied:
+                    self._position = 0
                 else:
                     return
         finally:
             self._given_up = True
             self._moved.set()
+
+    async def run_again(self) -> None:
+        """Copy what an earlier run has not copied, or all of it where Valkey has lost that copy."""
+        with suppress(StoreError):
+            if await self._spilled.is_emptied():
+                self._position = 0
+        await self.run()
 
     async def caught_up(self) -> None:
         """Wait until all that is there now is copied, or nobody copies any more."""

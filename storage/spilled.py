@@ -28,6 +28,10 @@ class Piece(NamedTuple):
     size_bytes: int
 
 
+class Emptied(Exception):
+    """Valkey has lost what was in the log."""
+
+
 class SpilledLog:
     """One stream's. An entry's id is that of its last frame, so a position is an id too."""
 
@@ -50,11 +54,22 @@ class SpilledLog:
         self._bytes = 0
 
     async def append(self, batch: Batch) -> None:
-        """Add `batch`, once even when it is added again; the oldest are dropped for it."""
+        """Add `batch`, once even when it is added again; the oldest are dropped for it.
+
+        Raises `Emptied` where Valkey has lost the batches before it; the next batch then begins a new log.
+        """
         entry = {"first": batch.first, "frames": batch.frames, "closing": int(batch.closing)}
         with map_errors():
             try:
-                await self._valkey.client.xadd(self._key, entry, id=f"{batch.last}-0")  # type: ignore[arg-type]
+                added: Any = await self._valkey.client.xadd(
+                    self._key,
+                    entry,  # type: ignore[arg-type]
+                    id=f"{batch.last}-0",
+                    nomkstream=bool(self._entries),
+                )
+                if added is None:
+                    self._begin_anew()
+                    raise Emptied
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
                     raise
@@ -63,6 +78,20 @@ class SpilledLog:
         self._bytes += len(batch.frames)
         if self._bytes > self._keep_bytes and len(self._entries) > 1:
             await self._drop()
+
+    async def is_emptied(self) -> bool:
+        """Whether Valkey has lost what was added here. The next batch then begins a new log."""
+        if not self._entries:
+            return False
+        with map_errors():
+            if await self._valkey.client.exists(self._key):
+                return False
+        self._begin_anew()
+        return True
+
+    def _begin_anew(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
 
     async def span(self) -> tuple[int, int, bool] | None:
         """The first and the last id that are kept, and whether the last is the stream's."""

@@ -28,6 +28,9 @@ class Kept:
             raise StoreAway("the cache is not reachable", error_type="redis_service")
         self.frames += batch.frames
 
+    async def is_emptied(self) -> bool:
+        return False
+
 
 def actor_of(play, release, *, stream_s: float = 60, kept: Kept | None = None, readable_s: float = 0) -> Actor:
     ctx = StreamContext(
