@@ -9,6 +9,7 @@ import pytest
 from tests.servers import Server
 
 REQUESTS = 200
+BROKEN = 50
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,33 @@ async def test_a_refused_request_leaves_no_reference_cycle(server: Server, statu
     finally:
         gc.enable()
         writer.close()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"nonsense\r\n\r\n", id="no request line"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"x: a\r\n" * 2000, id="too many fields"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"v" * 64_000, id="a field that is too long"),
+    ],
+)
+async def test_a_request_that_cannot_be_parsed_leaves_no_reference_cycle(server: Server, raw: bytes) -> None:
+    url = urlsplit(server.url)
+
+    async def refused() -> None:
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(raw)
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+        await writer.wait_closed()
+
+    try:
+        async with asyncio.timeout(20):
+            await refused()
+            gc.collect()
+            gc.disable()
+            for _ in range(BROKEN):
+                await refused()
+            assert gc.collect() < 5 * BROKEN
+    finally:
+        gc.enable()
