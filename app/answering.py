@@ -69,6 +69,8 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
             _check_head(request)
             if request.method == "OPTIONS":
                 response: web.StreamResponse = preflight(request)
+            elif match.http_exception is not None:
+                response = _unroutable(request, known, match)
             else:
                 replied: Any = await match.handler(request)
                 response = await replied if isinstance(replied, CoroutineType) else replied
@@ -191,6 +193,18 @@ def _failed(request: web.Request, known: Known, error: Exception) -> web.Respons
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = error.headers["Allow"]
     return response
+
+
+def _unroutable(request: web.Request, known: Known, match: web.UrlMappingMatchInfo) -> web.Response:
+    """The answer to a path or method without an endpoint.
+
+    It leaves no reference cycle, because under a flood the garbage collector would take tens of milliseconds for
+    them. The exception is not raised: its traceback would refer to the request, which refers to the exception. And
+    aiohttp's route for it refers to its own method.
+    """
+    assert match.http_exception is not None, "only such a match is given"
+    del match.route._handler  # noqa: SLF001 - it has no public name
+    return _failed(request, known, match.http_exception)
 
 
 def _check_head(request: web.Request) -> None:

@@ -111,6 +111,8 @@ class BoundedConnection(SlicedConnection):
         # aiohttp parses what follows a request for an upgrade by itself, and may have taken the message since.
         message, body = self._messages[-1] if self._messages else (None, _body_of(self._current_request))
         if isinstance(message, _ErrInfo):
+            # The traceback refers to the connection and its read, which would stay until the collector runs.
+            message.exc.__traceback__ = message.exc.__context__ = None
             self._break(NOT_HTTP)
         else:
             self._body = EMPTY_PAYLOAD if body.is_eof() else body
