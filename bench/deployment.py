@@ -72,6 +72,8 @@ class Wanted:
     """Where the server's profile is written, which SIGUSR2 starts and stops."""
     descriptors: int = 0
     """How many files and sockets the server may open; 0: as many as this process may."""
+    one_address: bool = True
+    """Whether all clients share an address, which then needs a higher limit of connections."""
 
 
 @asynccontextmanager
@@ -85,7 +87,7 @@ async def spawned(wanted: Wanted, cores: Cores) -> AsyncIterator[Deployment]:
         vendor, vendor_url = await _vendor(stack)
         sandbox_url = await _sandbox(stack) if "pronunciation" in wanted.scenarios else ""
         await migrate(stores.database_url)
-        env = _environment(folder, stores, processes=wanted.processes)
+        env = _environment(folder, stores, wanted)
         url = f"http://127.0.0.1:{env['PORT']}"
         server = await _server(stack, wanted, env, cores, log=folder / "server.log", url=url)
         admin_token = env["PARLEY_ADMIN_TOKEN"]
@@ -112,11 +114,12 @@ async def _sandbox(stack: AsyncExitStack) -> str:
     return url
 
 
-def _environment(folder: Path, stores: Stores, *, processes: int) -> dict[str, str]:
+def _environment(folder: Path, stores: Stores, wanted: Wanted) -> dict[str, str]:
     env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(free_port()), "PATH": os.defpath})
     env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
-    env |= {"PARLEY_CONNECTIONS_PER_ADDRESS": "1000000"}  # all users of a load come from one address
-    return env | ({"PARLEY_PROCESSES": str(processes)} if processes > 1 else {})
+    if wanted.one_address:
+        env["PARLEY_CONNECTIONS_PER_ADDRESS"] = "1000000"
+    return env | ({"PARLEY_PROCESSES": str(wanted.processes)} if wanted.processes > 1 else {})
 
 
 async def _server(

@@ -121,7 +121,7 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
     """Each attack on a new server, so that memory which an attack before it left behind hides nothing."""
     models = frozenset({_SPAWNED.conversation, _SPAWNED.speech, _SPAWNED.long_speech})
     descriptors = min(_DESCRIPTORS, raise_descriptor_limit())
-    wanted = Wanted(models, users=_USERS, descriptors=descriptors)
+    wanted = Wanted(models, users=_USERS, descriptors=descriptors, one_address=False)
     rows: Rows = []
     for attack in attacks:
         # asyncio's own loop starts and stops the processes of the stores; the attack has uvloop's.
