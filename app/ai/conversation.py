@@ -10,7 +10,8 @@ from pydantic import Field
 from actors.conversation import TurnPlan
 from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
-from app.ai.streams import asked_under_key, open_actor, serve, serve_again
+from app.ai.opening import asked_under_key, open_actor
+from app.ai.streams import serve, serve_again
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
 from app.endpoint import Call, Going, check_user
 from storage import conversations

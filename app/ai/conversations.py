@@ -5,7 +5,7 @@ from pydantic import Field
 
 from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
-from app.ai.streams import longest_stream_s
+from app.ai.opening import longest_stream_s
 from app.endpoint import Call, json_response
 from storage import conversations
 from storage.admission import Place

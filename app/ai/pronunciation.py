@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from actors.actor import Actor
 from actors.mailbox import Cancel
 from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
-from app.ai.streams import open_actor
+from app.ai.opening import open_actor
 from app.ai.upload import pump_audio, read_parameters
 from app.endpoint import Call, check_user, json_response
 from app.errors import error_response

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
-from app.ai.streams import asked_under_key, open_actor, serve, serve_again
+from app.ai.opening import asked_under_key, open_actor
+from app.ai.streams import serve, serve_again
 from app.endpoint import Call, Going
 from storage.admission import Found
 from streams.wire.errors import TooLarge

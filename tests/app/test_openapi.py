@@ -105,8 +105,9 @@ def test_query_parameters_have_their_names_on_the_wire_and_are_never_null(docume
         "size": False,
         "record_id": False,
     }
-    assert query["from"]["schema"] == {"type": "integer", "default": -1}
-    assert query["record_id"]["schema"] == {"type": "integer"}
+    bounds = {"exclusiveMinimum": -(10**18), "exclusiveMaximum": 10**18}
+    assert query["from"]["schema"] == {"type": "integer", "default": -1, **bounds}
+    assert query["record_id"]["schema"] == {"type": "integer", **bounds}
     assert "newest" in query["from"]["description"]
 
 
