@@ -1,7 +1,7 @@
 """What a follower of a log is given: pushed frames, and its backlog in pieces."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
