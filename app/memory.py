@@ -11,8 +11,11 @@ from streams.tasks import stopping
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_MMAP_MAX = -4
 """Parameters of `mallopt`, from `malloc.h`."""
 _MMAP_BYTES = 64 * 1024
+_MOST_MAPPINGS = 32_768
+"""Half of what Linux allows a process; what exceeds it lies in the heap."""
 _TRIM_BYTES = 1024 * 1024
 _TRIM_EVERY_S = 10
 
@@ -31,13 +34,15 @@ def limit_free_memory() -> None:
     """
     if (libc := _glibc()) is not None:
         libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+        libc.mallopt(_M_MMAP_MAX, _MOST_MAPPINGS)
         libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
 
 
 async def trim_free_memory() -> None:
     """Return the free pages of the heap every few seconds, until cancelled.
 
-    It takes some milliseconds, in a thread that does not hold the interpreter's lock.
+    It usually takes 1 to 3 ms, in a thread without the interpreter's lock. Allocations of more than 512 bytes wait
+    meanwhile: up to 30 ms where 100 MiB were freed since the last time.
     """
     libc = _glibc()
     while libc is not None and not stopping():

@@ -1,7 +1,7 @@
 """A stream's events keep their order and ids for every reader; a reader that lags makes the writer wait."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -304,3 +304,64 @@ async def test_frames_put_silence_off():
         assert await anext(frames) == (1, b"")
 
         assert loop.time() - last >= 0.055
+
+
+@asynccontextmanager
+async def pushed_to(
+    log: EventLog, push: Callable[[bytes], bool]
+) -> AsyncIterator[tuple[AsyncGenerator[Ready], asyncio.Task[Ready]]]:
+    """A follower that waits for what `push` does not take."""
+    async with (
+        aclosing(log.follow(0, idle_s=60, push=push)) as following,
+        background(anext(following)) as waiting,
+    ):
+        await turns()
+        yield following, waiting
+
+
+async def test_what_comes_while_the_follower_waits_is_pushed_at_once():
+    log, seen = open_log(), []
+    async with pushed_to(log, lambda frames: seen.append(frames) is None) as (following, waiting):
+        log.put(b"a")
+        log.put(b"b")
+        assert seen == [b"a", b"b"]
+        await turns()
+        assert not waiting.done()
+        log.finish(b"c")
+        assert await waiting == (3, b"c", True)
+        with pytest.raises(StopAsyncIteration):
+            await anext(following)
+
+
+async def test_what_is_not_taken_is_given_to_the_follower():
+    log, room = open_log(), [True, False]
+    async with pushed_to(log, lambda _: room.pop(0)) as (_, waiting):
+        log.put(b"a")
+        await turns()
+        log.put(b"b")
+        log.put(b"c")
+        assert await waiting == (3, b"bc", False)
+
+
+async def test_what_was_pushed_counts_as_read():
+    log, taking = open_log(lag_bytes=10), True
+    async with pushed_to(log, lambda _: taking) as (_, waiting):
+        assert log.put(b"a" * 20)
+        assert log.lag == 0
+        taking = False
+        assert not log.put(b"b" * 20)
+        await waiting
+        assert log.lag == 20
+
+
+async def test_silence_is_told_though_all_before_it_was_pushed():
+    log, loop = open_log(), asyncio.get_running_loop()
+    pushed: list[float] = []
+    async with (
+        aclosing(log.follow(0, idle_s=0.06, push=lambda _: pushed.append(loop.time()) is None)) as following,
+        background(anext(following)) as waiting,
+    ):
+        await asyncio.sleep(0.04)
+        log.put(b"a")
+        assert await waiting == (1, b"", False)
+        assert loop.time() - pushed[0] >= 0.055
