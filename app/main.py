@@ -98,10 +98,14 @@ async def _serve_as_told(
 
 
 def _settle_collector() -> None:
-    """What start-up made lives as long as the process: the collector need not look at it again and again."""
+    """Exclude what start-up made from collections, and bound the pause of each.
+
+    The youngest generation takes up to 1 µs per object: 5 ms for 5,000, 50 ms for 50,000. The older ones also hold
+    the streams that have ended but can still be read, so they are collected rarely.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(5_000, 200, 50)
 
 
 def _raise_descriptor_limit() -> None:
