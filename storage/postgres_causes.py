@@ -2,8 +2,8 @@
 
 import asyncpg
 
-from storage.lending import AllInUse
 from storage.network_causes import network_cause
+from storage.pool import AllInUse
 from streams.wire.errors import StoreAway, StoreError
 
 AWAY = (

@@ -9,7 +9,7 @@ import pytest
 from multidict import CIMultiDictProxy
 from openapi_spec_validator import validate
 
-from app.dev.pages import STATIC
+from app.pages.assets import STATIC
 from tests.servers import Server
 
 PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]
