@@ -73,9 +73,9 @@ SECURITY_SCHEMES: dict[str, Any] = {
 TAGS = {
     "account": "Login, logout and user data.",
     "ai": "Conversations and speech as streams, and the history of conversations.",
-    "admin": "For the operator: the named configs of apps, in which every change is a revision that can be read and "
-    "restored, and the running streams.",
-    "files": "Audio and other files behind signed links. Links are found in responses and events; they need no headers.",
+    "admin": "For the operator: the running streams, and the named configs of apps. Every change of a config is a "
+    "revision, which can be read and restored.",
+    "files": "Audio and other files behind signed links, which responses and events contain. They need no headers.",
     "operations": "Health checks and metrics, for monitoring.",
     "reference": "This page and the talk page.",
 }
