@@ -97,12 +97,12 @@ SUPPORTED = ("anonymity", "device")
 
 def platform_of(body: Platforms) -> tuple[str, PlatformInfo]:
     """Return the name of the platform in `body`, and its object."""
-    given = [name for name in Platforms.model_fields if getattr(body, name) is not None]
-    if len(given) > 1:
-        raise InvalidParameter(f"exactly one platform must be given, not {' and '.join(given)}")
-    if not given:
+    names = [name for name in Platforms.model_fields if getattr(body, name) is not None]
+    if len(names) > 1:
+        raise InvalidParameter(f"exactly one platform must be given, not {' and '.join(names)}")
+    if not names:
         raise InvalidParameter(f"a platform is required: one of {', '.join(SUPPORTED)}")
-    platform = given[0]
+    platform = names[0]
     if platform not in SUPPORTED:
         raise ConfigInvalid(f"platform {platform} is not configured")
     info: PlatformInfo = getattr(body, platform)

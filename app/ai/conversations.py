@@ -35,11 +35,11 @@ async def list_conversations(call: Call, query: ListQuery) -> ConversationList:
     The most recently used conversation comes first.
     """
     async with call.services.database.connection() as conn:
-        found = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
+        listed = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
     return ConversationList(
         conversations=[
             ListedConversation(**conversation_view(conversation).model_dump(), first_words=first_words)
-            for conversation, first_words in found
+            for conversation, first_words in listed
         ]
     )
 

@@ -97,17 +97,17 @@ async def history(call: Call, query: HistoryQuery) -> History:
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
     """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
-    services, found = call.services, None
+    services, conversation = call.services, None
     if is_id(conversation_id):
         async with services.database.connection() as conn:
-            found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
-    if found is None:
+            conversation = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
+    if conversation is None:
         raise ItemNotFound("conversation_id names no conversation of this user")
-    if found.running and await conversations.end_dead_turn(
+    if conversation.running and await conversations.end_dead_turn(
         services.database, services.heartbeat, call.app_id, conversation_id
     ):
-        return replace(found, running=False)
-    return found
+        return replace(conversation, running=False)
+    return conversation
 
 
 def conversation_view(conversation: Conversation) -> ConversationView:

@@ -68,18 +68,18 @@ async def open_actor(
         previous_id = opened.stream_id
 
 
-async def _has_whole_input(call: Call, found: StreamLocation, *, within_s: float) -> bool:
+async def _has_whole_input(call: Call, location: StreamLocation, *, within_s: float) -> bool:
     """Return whether the stream has its whole input, so that it can answer a repeated request.
 
     False means that it may end without an answer, or has just done so. For a stream of this process, this waits up
     to `within_s`. If the process of the stream does not respond, the result is True.
     """
     services, owner = call.services, Owner(call.app_id, call.caller.user)
-    if (actor := services.supervisor.find(found.stream_id, owner)) is not None:
+    if (actor := services.supervisor.find(location.stream_id, owner)) is not None:
         return await has_whole_input(actor, within_s=within_s)
-    if found.process == services.heartbeat.process:
+    if location.process == services.heartbeat.process:
         return False
-    return await services.relay.has_whole_input(owner, found)
+    return await services.relay.has_whole_input(owner, location)
 
 
 async def _open_once(
@@ -125,8 +125,8 @@ async def _open_once(
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if found := await _admitted(admission, services, slot, longest_s=longest_s, seen_running=seen_running):
-            return found
+        if location := await _admitted(admission, services, slot, longest_s=longest_s, seen_running=seen_running):
+            return location
         services.supervisor.check_owner(
             owner,
             per_user=limits.streams_per_user,
@@ -145,7 +145,7 @@ async def _open_once(
 
 
 def check_readers(call: Call, owner: Owner) -> None:
-    """Raise if there are too many readers. Each limit is at least the limit of streams, so each can be read."""
+    """Raise if there are too many readers. Limits are at least those of streams, so each stream can be read."""
     limits = call.app_limits
     call.services.supervisor.check_readers(
         owner,
@@ -214,12 +214,12 @@ async def _admitted(
     second turn.
     """
     try:
-        found = await admission
+        location = await admission
     except StoreError:
-        found, seen_running = None, True
-    if found is None and seen_running and slot.conversation_id is not None:
+        location, seen_running = None, True
+    if location is None and seen_running and slot.conversation_id is not None:
         await services.turns.check_free(slot.app_id, slot.conversation_id, longest_s=longest_s)
-    return found
+    return location
 
 
 def idempotency_key_of(call: Call, parameters: Model) -> IdempotencyKey | None:

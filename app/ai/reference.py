@@ -90,8 +90,8 @@ def _transcript(events: list[Event], end: Mapping[str, Any], stages: Mapping[str
     receipt = Receipt(0)
     for event in events:
         receipt.said(event.said())
-    whole = [Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})]
-    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(whole, 1))
+    stream = [Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})]
+    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(stream, 1))
 
 
 _TYPED_TURN = _transcript(

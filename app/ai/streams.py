@@ -165,14 +165,14 @@ async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
     When the response arrives, the answer up to this point is stored and the next turn can begin. Voice clients use
     this when the user interrupts.
     """
-    owner, found = Owner(call.app_id, call.caller.user), await _find(call)
-    actor = call.services.supervisor.find(found.stream_id, owner)
+    owner, location = Owner(call.app_id, call.caller.user), await _find(call)
+    actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
         await cancel(actor, query.heard_ms)
-    elif not await call.services.relay.cancel(owner, found, query.heard_ms):
-        if not await call.services.heartbeat.dead([found.process]):
+    elif not await call.services.relay.cancel(owner, location, query.heard_ms):
+        if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
-        slot = Slot(owner.app_id, owner.user_id, found.stream_id, found.conversation_id)
+        slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
         await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
     return json_response({})
 
@@ -183,14 +183,14 @@ async def _find(call: Call) -> StreamLocation:
     owner = Owner(call.app_id, call.caller.user)
     if (actor := services.supervisor.find(stream_id, owner)) is not None:
         return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
-    found = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
-    if found is None:
+    location = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
+    if location is None:
         if is_id(stream_id) and await services.heartbeat.may_lack_streams():
             raise Unavailable(
                 "Valkey was not available; the stream may not be registered again yet", retry_after_s=1
             )
         raise ItemNotFound("stream_id names no stream of this user that can still be read")
-    return found
+    return location
 
 
 def _last_event_id(request: web.Request) -> int:

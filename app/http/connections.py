@@ -28,7 +28,7 @@ REFUSED = Counts(
 )
 
 _UNBOUNDED = 1_000_000
-_KEPT_BACK = 1_000
+_RESERVED_DESCRIPTORS = 1_000
 _SWEEP_S = 1.0
 _REFUSAL_S = 2.0
 _REFUSALS_AT_ONCE = 128
@@ -86,7 +86,7 @@ def _most_connections(descriptors: int) -> int:
     Some descriptors are reserved for stores and files. Half of the others is for clients, because a stream also
     needs a connection to its vendor.
     """
-    return max(1, (descriptors - min(_KEPT_BACK, descriptors // 4)) // 2)
+    return max(1, (descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 4)) // 2)
 
 
 class Connection(Protocol):
@@ -151,9 +151,9 @@ class Connections:
             if not self._by_network[network]:
                 del self._by_network[network]
 
-    def head_continues(self, connection: Connection, *, whole: bool) -> None:
-        """Note that part of a head has arrived, or all of it (`whole`)."""
-        if whole:
+    def head_continues(self, connection: Connection, *, complete: bool) -> None:
+        """Note that part of a head has arrived, or all of it (`complete`)."""
+        if complete:
             self._late_at.pop(connection, None)
             connection.awaits_head = False
             return

@@ -42,7 +42,7 @@ _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-
 
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
 _CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
-_refusals = LineRate(100, "request.lines_left_out")
+_refusals = LineRate(100, "request.lines_dropped")
 
 
 def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
@@ -54,7 +54,7 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
     """
     router = application.router
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.Request) -> web.StreamResponse:
         given_id = request_id(request.headers.get("X-Request-Id"))
         context = request[REQUEST_CONTEXT] = RequestContext(given_id, time.monotonic())
         REQUEST_ID_OF_CALLS.set(given_id)
@@ -86,7 +86,7 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
             await _read_rest(request, response)
         return response
 
-    return answer
+    return handle
 
 
 def malformed(request: web.BaseRequest, context: RequestContext, error: BaseException | None) -> web.Response:

@@ -127,7 +127,7 @@ class _Connection(BoundedConnection, StreamConnection):
     def parse(self, data: bytes) -> None:
         super().parse(data)
         if self.awaits_head or (self._waiter is not None and not self._messages):
-            self.connections.head_continues(self, whole=bool(self._messages))
+            self.connections.head_continues(self, complete=bool(self._messages))
 
     def end_for_late_head(self) -> None:
         """Close the connection. Send a 408 first if part of the head has arrived."""

@@ -142,7 +142,7 @@ async def _send(
         except ConnectionError:
             pass  # The client has disconnected.
         except (TimeoutError, ServiceError) as error:
-            log.warning("file.cut", path=request.path, error=str(error) or "the client stopped reading")
+            log.warning("file.aborted", path=request.path, error=str(error) or "the client stopped reading")
             if request.transport is not None:
                 request.transport.abort()
 

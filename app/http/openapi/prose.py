@@ -45,10 +45,10 @@ Required of client apps, unless the app's config `auth` turns it off. Format: `t
 
 `v1` is the HMAC-SHA256, with a key of the app, of these lines joined by newlines: `t`, `n`, the method in capitals,
 path and query as sent, the SHA-256 of the body in hexadecimal. The nonce consists of 16 to 64 of the characters
-`A-Z a-z 0-9 _ -`. It is optional; without it, omit its line as well. A nonce is valid for one request. `t` may
-differ from the server's clock by at most 300 seconds. While keys are being replaced, several `v1` may be sent. If
-the body holds a JSON object followed by other input, only that object is signed. `python -m app sign` computes the
-header.
+`A-Z a-z 0-9 _ -`. It is optional unless the app requires it; without it, omit its line as well. A nonce is valid
+for one request. `t` may differ from the server's clock by at most 300 seconds. While keys are being replaced,
+several `v1` may be sent. If the body holds a JSON object followed by other input, only that object is signed.
+`python -m app sign` computes the header.
 """
 
 _SERVER = """
