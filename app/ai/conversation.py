@@ -49,7 +49,7 @@ async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
     value, reader = await read_parameters(call)
     params = ConverseParams.of(value)
     await check_user(call)
-    running = await _turn_runs(call, params.conversation_id)
+    running = await _has_running_turn(call, params.conversation_id)
     plan = _plan(call, params)
     opened = await open_actor(
         call,
@@ -65,7 +65,7 @@ async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
     return serve(call, opened, pump=pump(reader, opened, call.app_limits))
 
 
-async def _turn_runs(call: Call, conversation_id: str | None) -> bool:
+async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
     """Return whether the conversation has a running turn. Raises `ItemNotFound` if it is not the caller's."""
     if not conversation_id:
         return False

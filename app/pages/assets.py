@@ -37,7 +37,7 @@ class Page:
     def of_gzipped(cls, content_type: str, gzipped: bytes) -> Self:
         return cls(content_type, gzipped, hashlib.sha256(gzipped).hexdigest()[:32])
 
-    async def answer(self, request: web.Request, *, policy: str) -> web.Response:
+    async def response(self, request: web.Request, *, policy: str) -> web.Response:
         """Return the response, with `policy` as its `Content-Security-Policy`."""
         tag = f'W/"{self.tag}"'  # The tag is weak, because it is the same with and without gzip.
         headers = {**_HEADERS, "Content-Security-Policy": policy, "Content-Type": self.content_type, "ETag": tag}

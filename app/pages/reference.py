@@ -22,17 +22,17 @@ _POLICY = (
 
 async def docs_page(call: Call) -> web.Response:
     """Read this page."""
-    return await static_page("reference.html").answer(call.request, policy=_POLICY)
+    return await static_page("reference.html").response(call.request, policy=_POLICY)
 
 
 async def docs_viewer(call: Call) -> web.Response:
     """Read the viewer script of this page."""
-    return await static_page("scalar.js").answer(call.request, policy=_POLICY)
+    return await static_page("scalar.js").response(call.request, policy=_POLICY)
 
 
 async def docs_start(call: Call) -> web.Response:
     """Read the script that starts the viewer."""
-    return await static_page("reference.js").answer(call.request, policy=_POLICY)
+    return await static_page("reference.js").response(call.request, policy=_POLICY)
 
 
 def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
@@ -45,7 +45,7 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
     async def openapi_json(call: Call) -> web.Response:
         """Read the OpenAPI document of this server."""
         page = await asyncio.to_thread(document, call.services.settings.public_url)
-        return await page.answer(call.request, policy=_POLICY)
+        return await page.response(call.request, policy=_POLICY)
 
     rows = [
         _row("/openapi.json", openapi_json, "application/json"),

@@ -47,7 +47,7 @@ async def talk_page(call: Call, query: TalkQuery) -> web.Response:
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise _not_found()
         return await _not_found_page(call.request)
-    return await static_page("talk/index.html").answer(call.request, policy=_POLICY)
+    return await static_page("talk/index.html").response(call.request, policy=_POLICY)
 
 
 async def talk_part(call: Call) -> web.Response:
@@ -56,7 +56,7 @@ async def talk_part(call: Call) -> web.Response:
     shown = any(playground_shown(services, app_id) for app_id in services.configs.apps())
     if not shown or not _PART.fullmatch(part) or not (STATIC / part).is_file():
         raise _not_found()
-    return await static_page(part).answer(call.request, policy=_POLICY)
+    return await static_page(part).response(call.request, policy=_POLICY)
 
 
 def _not_found() -> ServiceError:
@@ -67,7 +67,7 @@ def _not_found() -> ServiceError:
 async def _not_found_page(request: web.Request) -> web.Response:
     """Return the 404 page for browsers. It does not reveal whether the app exists."""
     page = static_page("talk/nothing.html")
-    response = await page.answer(request, policy=_POLICY)
+    response = await page.response(request, policy=_POLICY)
     if response.status == HTTPStatus.OK:  # A 304 stays as it is.
         response.set_status(HTTPStatus.NOT_FOUND)
     return response

@@ -5,11 +5,11 @@ import { HoldButton } from "./hold.js";
 
 export function Controls({ talk, choices }) {
   return html`
-    <${Typing} busy=${talk.ear.held} onSend=${(text) => talk.type(text)} />
+    <${Typing} busy=${talk.recorder.held} onSend=${(text) => talk.type(text)} />
     <div class="row">
       <${HoldButton}
         label="Hold to talk"
-        pressed=${talk.ear.held}
+        pressed=${talk.recorder.held}
         disabled=${!choices.hears}
         describedBy="talk-how"
         onStart=${() => talk.hold()}

@@ -99,7 +99,7 @@ function Conversation({ offers, draw }) {
       <div class="state">
         <${Mouth} player=${player} visemes=${current?.shapes ?? []} />
         <p role="status">${talk.status}</p>
-        <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.ear.level})` }}></span></span>
+        <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.recorder.level})` }}></span></span>
       </div>
       <${Controls} talk=${talk} choices=${choices} />
     </div>

@@ -92,13 +92,13 @@ function useReading(account, microphone) {
   const [phase, setPhase] = useState("ready");
   const [fault, setFault] = useState(null);
   const [result, setResult] = useState(null);
-  const ear = useRef(null);
+  const recorder = useRef(null);
   const listening = useRef(false); // the current value, not that of the last rendering
   const pending = useRef(null);
-  ear.current ??= new microphone();
+  recorder.current ??= new microphone();
   useEffect(
     () => () => {
-      ear.current.cancel();
+      recorder.current.cancel();
       pending.current?.abort();
     },
     [],
@@ -117,13 +117,13 @@ function useReading(account, microphone) {
     reportingErrors(async () => {
       [setFault, setResult].forEach((set) => set(null));
       setPhase("opening");
-      listening.current = await ear.current.start();
+      listening.current = await recorder.current.start();
       if (!listening.current) throw new MicrophoneFault("early");
       setPhase("listening");
     });
   const finish = (parameters) =>
     reportingErrors(async () => {
-      const { base64, seconds } = await ear.current.stop();
+      const { base64, seconds } = await recorder.current.stop();
       if (!listening.current) return; // `begin` reports that it was too early.
       listening.current = false;
       if (seconds < SHORTEST_S) throw new MicrophoneFault("short");

@@ -17,7 +17,7 @@ const SHOWN_AUDIO = 60; // characters of base64 audio shown in the request detai
 export class Talk {
   turns = [];
   conversationId = null;
-  ear;
+  recorder;
   /** The last error, with a function to retry if that makes sense: `{fault, retry}`. */
   trouble = null;
   /** The user's choices: `{strategies, speaks, language, answerLanguage}`. */
@@ -35,7 +35,7 @@ export class Talk {
     this.#player = player;
     this.#memory = memory;
     this.#onChange = onChange;
-    this.ear = new Listening(onChange);
+    this.recorder = new Listening(onChange);
   }
 
   get current() {
@@ -45,7 +45,7 @@ export class Talk {
   /** Whether there is an answer to interrupt, because it is still arriving or playing. */
   get interruptible() {
     const turn = this.current;
-    if (this.ear.held) return false;
+    if (this.recorder.held) return false;
     return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#player.playing));
   }
 
@@ -56,7 +56,7 @@ export class Talk {
 
   get status() {
     const turn = this.current;
-    if (this.ear.held) return this.ear.open ? "Listening" : "Opening the microphone";
+    if (this.recorder.held) return this.recorder.open ? "Listening" : "Opening the microphone";
     if (turn?.connection === "lost" || turn?.cancelPending) return "Reconnecting";
     if (!this.interruptible) return "Ready";
     if (turn.hasAudio && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
@@ -78,11 +78,11 @@ export class Talk {
 
   /** The user starts to speak. This interrupts the answer at once. */
   async hold() {
-    if (this.ear.held) return;
+    if (this.recorder.held) return;
     this.trouble = null;
     this.#cancelled = this.interrupt();
     await this.#reportingErrors(() =>
-      this.ear.hold({
+      this.recorder.hold({
         head: () => this.#parameters("audio"),
         send: (body) => this.#sendLive(body),
         onLimit: () => this.release(),
@@ -92,12 +92,12 @@ export class Talk {
 
   /** The user has finished speaking. The recording is sent. */
   async release() {
-    if (!this.ear.held) return;
+    if (!this.recorder.held) return;
     const live = this.#live;
     this.#live = null;
     let recording = "";
     try {
-      recording = await this.ear.release();
+      recording = await this.recorder.release();
     } catch (error) {
       if (live?.answer.state === "failed") return; // The reason is shown already.
       if (live) this.#drop(live);
