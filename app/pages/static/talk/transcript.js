@@ -19,9 +19,9 @@ export function Transcript({ turns }) {
   return html`<div class="transcript" role="log" aria-label="Conversation" tabindex="0" ref=${log} onScroll=${onScroll}>
     ${turns.length === 0 && html`<div class="hint">Say or type something. The answer appears here.</div>`}
     ${turns.map(
-      ({ key, user, answer, languages: [asked, answered] }) => html`
-        <${Message} key=${`${key}-user`} role="user" title="You" content=${user} language=${asked} />
-        <${Message} key=${`${key}-answer`} role="assistant" title="Parley" content=${answer} language=${answered} />
+      ({ key, user, answer, languages: [inputLanguage, answerLanguage] }) => html`
+        <${Message} key=${`${key}-user`} role="user" title="You" content=${user} language=${inputLanguage} />
+        <${Message} key=${`${key}-answer`} role="assistant" title="Parley" content=${answer} language=${answerLanguage} />
       `,
     )}
   </div>`;

@@ -74,12 +74,12 @@ export class Turn {
     this.opens(true);
   }
 
-  /** Show what the history has of it. */
+  /** Replace the content of the turn by its record in the history. */
   asRecorded(record) {
-    const [asked, answered] = ["user", "assistant"].map((role) => textOf(record, role));
+    const [input, answer] = ["user", "assistant"].map((role) => textOf(record, role));
     this.recordId = record.record_id;
-    this.user = { paragraphs: asked.length ? asked : this.user.paragraphs, state: "complete" };
-    this.answer = { paragraphs: answered, state: STATES[record.status] ?? "failed", notes: [] };
+    this.user = { paragraphs: input.length ? input : this.user.paragraphs, state: "complete" };
+    this.answer = { paragraphs: answer, state: STATES[record.status] ?? "failed", notes: [] };
     this.connection = "none";
   }
 
