@@ -1,4 +1,4 @@
-"""Login: an identity at a platform becomes a user with a session (§4.1)."""
+"""The login endpoint: creates a session for the user of a platform identity (§4.1)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ from storage.users import User
 from streams.wire.errors import InvalidParameter, ServiceError, Unavailable
 from streams.wire.ids import new_id
 
-_KEEP_DEAD = timedelta(days=7)
+_KEEP_EXPIRED = timedelta(days=7)
 
 
 class LoginBody(Platforms, Identifiers):
@@ -26,21 +26,21 @@ class LoginBody(Platforms, Identifiers):
 async def login(call: Call, body: LoginBody) -> UserReply:
     """Log in.
 
-    The body names exactly one platform. A user who is not known there yet is made.
+    The body names exactly one platform. If its identity is unknown, a new user is created.
     """
     identity = _identity(call.app_id, body)
     config = call.services.configs.singleton(AUTH, call.app_id)
     if not config.anonymous_login:
-        raise ServiceError("this app does not allow it", error_type="anonymous_login_not_allowed")
+        raise ServiceError("this app does not allow anonymous login", error_type="anonymous_login_not_allowed")
     async with call.services.database.connection() as conn:
         known = await identities.user_of(conn, identity) is not None
     if not known:
         await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
     token, now = new_token(), datetime.now(UTC)
     async with call.services.database.transaction() as conn:
-        user, is_new = await _enter(conn, identity, now=now, cuid=body.cuid)
-        ended = await _begin_session(conn, identity, user, token=token, now=now, config=config)
-        await call.services.sessions.tombstone(call.app_id, ended)
+        user, is_new = await _find_or_create_user(conn, identity, now=now, cuid=body.cuid)
+        revoked = await _begin_session(conn, identity, user, token=token, now=now, config=config)
+        await call.services.sessions.tombstone(call.app_id, revoked)
     return UserReply(user=user_view(user, is_new_user=is_new, session_token=token))
 
 
@@ -51,8 +51,13 @@ def _identity(app_id: str, body: LoginBody) -> Identity:
     return Identity(app_id=app_id, platform=platform, social_id=info.social_id)
 
 
-async def _enter(conn: Connection, identity: Identity, *, now: datetime, cuid: str | None) -> tuple[User, bool]:
-    """The identity's user, made if need be. Its row is locked until the end of the transaction."""
+async def _find_or_create_user(
+    conn: Connection, identity: Identity, *, now: datetime, cuid: str | None
+) -> tuple[User, bool]:
+    """Return the user of `identity`, created if necessary, and whether it is new.
+
+    The row of the user is locked until the end of the transaction.
+    """
     is_new = await identities.add_user(conn, identity, uid=new_id(), now=now)
     uid = await identities.user_of(conn, identity)
     user = uid and await users.enter(conn, uid, app_id=identity.app_id, now=now, cuid=cuid)
@@ -66,7 +71,7 @@ async def _enter(conn: Connection, identity: Identity, *, now: datetime, cuid: s
 async def _begin_session(
     conn: Connection, identity: Identity, user: User, *, token: str, now: datetime, config: Auth
 ) -> list[str]:
-    """Begin a session and end those beyond the newest; the digests of these."""
+    """Create a session and revoke the oldest ones over the limit. Return the digests of those revoked."""
     app_id = identity.app_id
     await sessions.add(
         conn,
@@ -76,5 +81,5 @@ async def _begin_session(
         now=now,
         absolute_s=config.session_absolute_s,
     )
-    await sessions.delete_dead(conn, user.uid, app_id=app_id, before=now - _KEEP_DEAD)
+    await sessions.delete_dead(conn, user.uid, app_id=app_id, before=now - _KEEP_EXPIRED)
     return await sessions.revoke_surplus(conn, user.uid, app_id=app_id, now=now, keep=config.sessions_per_user)

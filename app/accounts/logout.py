@@ -1,4 +1,4 @@
-"""Logout: the session ends on every node (§4.2)."""
+"""The logout endpoint: revokes the session on every server (§4.2)."""
 
 from datetime import UTC, datetime
 
@@ -7,9 +7,12 @@ from storage import sessions
 
 
 async def logout(call: Call) -> None:
-    """End the session."""
+    """Log out.
+
+    The session ends at once.
+    """
     session_id = call.caller.session_id
-    assert session_id is not None, "the endpoint's access grants a session"
+    assert session_id is not None, "the access rule of the endpoint guarantees a session"
     async with call.services.database.transaction() as conn:
-        ended = await sessions.revoke(conn, session_id, app_id=call.app_id, now=datetime.now(UTC))
-        await call.services.sessions.tombstone(call.app_id, ended)
+        revoked = await sessions.revoke(conn, session_id, app_id=call.app_id, now=datetime.now(UTC))
+        await call.services.sessions.tombstone(call.app_id, revoked)

@@ -1,6 +1,6 @@
-"""What a login request may name itself by (§2.1, §2.2): the identifier block and one platform.
+"""Models of a login request (§2.1, §2.2): the identifier block and one platform.
 
-A platform is offered once its field has a model that knows its `social_id`.
+A platform is supported if its field has a model with a `social_id`.
 """
 
 from typing import Annotated, Any, Protocol
@@ -23,7 +23,7 @@ SocialId = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_n
 
 
 class PlatformInfo(Protocol):
-    """What a platform's object tells of who logs in."""
+    """The object of a platform in a login request."""
 
     @property
     def social_id(self) -> str: ...
@@ -46,12 +46,12 @@ class Device(Model):
 
 
 class Identifiers(Model):
-    """The identifier block: what the client knows of its app, user and device."""
+    """The identifier block: identifiers that the client has for its app, user and device."""
 
     segment_id: Identifier | None = None
     custom_config_id: Identifier | None = None
     login_device_id: Identifier | None = None
-    """Equals `device.id` where both are given."""
+    """Must equal `device.id` if both are given."""
     simple_cuid: Identifier | None = None
     cuid_v2: Identifier | None = None
     cuid: Identifier | None = None
@@ -68,7 +68,7 @@ class Identifiers(Model):
 
 
 class Platforms(Model):
-    """One of these, and only one. Those of any type are not offered by this server."""
+    """Exactly one of these must be given. This server does not support those without a type."""
 
     anonymity: Anonymity | None = None
     device: Device | None = None
@@ -92,18 +92,18 @@ class Platforms(Model):
     ios_games_service: Any = None
 
 
-OFFERED = ("anonymity", "device")
+SUPPORTED = ("anonymity", "device")
 
 
 def platform_of(body: Platforms) -> tuple[str, PlatformInfo]:
-    """The one platform that the body names, and its object."""
-    given = [name for name in Platforms.model_fields if getattr(body, name) is not None]
-    if len(given) > 1:
-        raise InvalidParameter(f"{' and '.join(given)} are given: exactly one platform must be")
-    if not given:
-        raise InvalidParameter(f"a platform is required: one of {', '.join(OFFERED)}")
-    platform = given[0]
-    if platform not in OFFERED:
+    """Return the name of the platform in `body`, and its object."""
+    names = [name for name in Platforms.model_fields if getattr(body, name) is not None]
+    if len(names) > 1:
+        raise InvalidParameter(f"exactly one platform must be given, not {' and '.join(names)}")
+    if not names:
+        raise InvalidParameter(f"a platform is required: one of {', '.join(SUPPORTED)}")
+    platform = names[0]
+    if platform not in SUPPORTED:
         raise ConfigInvalid(f"platform {platform} is not configured")
     info: PlatformInfo = getattr(body, platform)
     return platform, info

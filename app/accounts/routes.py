@@ -1,4 +1,4 @@
-"""The account rows of the route table (§4.1, §4.2, §4.5)."""
+"""Routes of the account endpoints (§4.1, §4.2, §4.5)."""
 
 from app.accounts.login import LoginBody, login
 from app.accounts.logout import logout
@@ -20,7 +20,7 @@ _LOGIN = Docs(
     errors=(
         InvalidParameter("a platform is required: one of anonymity, device"),
         ConfigInvalid("platform phone is not configured"),
-        ServiceError("this app does not allow it", error_type="anonymous_login_not_allowed"),
+        ServiceError("this app does not allow anonymous login", error_type="anonymous_login_not_allowed"),
         FROZEN,
         RateLimited("more than 20 calls in 3600 s", retry_after_s=180),
         Unavailable("the account changed during the login", retry_after_s=1),

@@ -1,4 +1,4 @@
-"""The callers' side of our headers: a signature for a request, a token for a server (§5)."""
+"""Creates what callers send: request signatures and server tokens (§5)."""
 
 import time
 
@@ -16,7 +16,7 @@ def sign_header(
     t: int | None = None,
     nonce: str | None = None,
 ) -> str:
-    """The value of `X-Service-Sign` for a request; without `t` it is signed now."""
+    """Return the value of `X-Service-Sign` for a request. `t` defaults to the current time."""
     if t is None:
         t = int(time.time())
     text = signed_text(t, nonce, method=method, path_and_query=path_and_query, body=body)
@@ -36,7 +36,7 @@ def make_server_token(
     scope: str | None = None,
     jti: str | None = None,
 ) -> str:
-    """A token for `X-Service-Auth-Token`; `key` is the PEM of a private key, or the secret of HS256."""
+    """Return a token for `X-Service-Auth-Token`. `key` is the PEM of a private key, or the secret for HS256."""
     now = int(time.time())
     claims = {"iss": app_id, "aud": audience, "iat": now, "exp": now + ttl_s}
     optional = {"sub": sub, "scope": scope, "jti": jti}

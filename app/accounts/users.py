@@ -1,4 +1,4 @@
-"""Get user (§4.5)."""
+"""The endpoint that reads a user (§4.5)."""
 
 from app.accounts.views import UserReply, user_view
 from app.http.endpoint import Call

@@ -1,4 +1,4 @@
-"""Users as the wire shows them (§2.3, §2.4)."""
+"""JSON representation of users (§2.3, §2.4)."""
 
 from pydantic import Field
 
@@ -7,7 +7,10 @@ from streams.wire.model import Model
 
 
 class SocialAccount(Model):
-    """An identity at a third party. Devices and anonymous ids are none: whoever knows one can log in."""
+    """An identity at a third party.
+
+    Device and anonymous ids are never shown, because everybody who knows one can log in with it.
+    """
 
     platform: str
     id: str
@@ -15,7 +18,7 @@ class SocialAccount(Model):
 
 class SessionView(Model):
     session_token: str
-    """For `X-Service-Session-Token`. It is shown this once."""
+    """The value for `X-Service-Session-Token`. It is not shown again."""
 
 
 class UserView(Model):
@@ -23,14 +26,14 @@ class UserView(Model):
     create_time: int
     """Unix seconds."""
     name: str
-    """Empty until the user has one."""
+    """Empty until the user has a name."""
     is_new_user: bool
-    """Whether this call made the user."""
+    """Whether this call created the user."""
     cuid: str
-    """The last that a login gave; empty when none did."""
+    """The `cuid` of the last login that sent one; empty if none did."""
     social_accounts: list[SocialAccount] = Field(default_factory=list)
     session: SessionView | None = None
-    """In answers of login and signup alone."""
+    """Only in responses to login and signup."""
 
 
 class UserReply(Model):

@@ -1,4 +1,4 @@
-"""The operator's API over named configs: kinds, values, revisions, differences, rollback."""
+"""The admin API for named configs: kinds, values, revisions, differences and rollback."""
 
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ class KindRow(Model):
     kind: str
     title: str
     singleton: bool
-    """Whether an app has one config of the kind, named `default`."""
+    """Whether an app has only one config of the kind, named `default`."""
     schema_: dict[str, Any] = Field(serialization_alias="schema")
     """JSON Schema of the value; secrets are `writeOnly`."""
 
@@ -49,7 +49,7 @@ class ConfigRow(Model):
     comment: str
     updated_at: str
     fault: str | None = None
-    """Why it cannot be used; absent where it can."""
+    """Why the config cannot be used; absent if it can."""
 
 
 class ListReply(Model):
@@ -111,7 +111,7 @@ class RollbackBody(Model):
 
 
 async def kinds(call: Call) -> KindsReply:
-    """List the kinds of configs."""
+    """List the config kinds."""
     return KindsReply(
         kinds=[
             KindRow(
@@ -126,22 +126,22 @@ async def kinds(call: Call) -> KindsReply:
 
 
 async def overview(call: Call, query: ListQuery) -> ListReply:
-    """List configs, of all apps or of one."""
+    """List the configs of all apps or of one app."""
     if query.kind is not None and query.kind not in KINDS:
         raise ItemNotFound(f"kind {query.kind} does not exist")
-    found = await call.services.configs.overview(app_id=query.app, kind=query.kind)
-    if not found and query.app is not None and not call.services.configs.exists(APPS, query.app):
+    configs = await call.services.configs.overview(app_id=query.app, kind=query.kind)
+    if not configs and query.app is not None and not call.services.configs.exists(APPS, query.app):
         raise ItemNotFound(f"app {query.app} does not exist")
-    return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in found])
+    return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in configs])
 
 
 async def read(call: Call, query: ReadQuery) -> ConfigReply:
-    """Read a config, as it is or as a revision had it."""
-    found = await call.services.configs.read(_key(call), revision=query.revision)
-    row = _row(call, found)
+    """Read a config or one of its revisions."""
+    config = await call.services.configs.read(_key(call), revision=query.revision)
+    row = _row(call, config)
     if query.revision is not None:
         row["fault"] = None
-    return ConfigReply(**row, value=found.value)
+    return ConfigReply(**row, value=config.value)
 
 
 async def put(call: Call, body: PutBody) -> ConfigReply:
@@ -153,7 +153,10 @@ async def put(call: Call, body: PutBody) -> ConfigReply:
 
 
 async def delete(call: Call) -> None:
-    """Delete a config; its revisions stay."""
+    """Delete a config.
+
+    Its revisions are kept.
+    """
     await call.services.configs.delete(_key(call), author=_author(call), if_match=_if_match(call))
 
 
@@ -168,7 +171,7 @@ async def validate(call: Call, body: ValueBody) -> ValidateReply:
 
 async def revisions(call: Call, query: RevisionsQuery) -> RevisionsReply:
     """List the revisions of a config, newest first."""
-    found = await call.services.configs.history(_key(call), before=query.before, limit=query.limit)
+    entries = await call.services.configs.history(_key(call), before=query.before, limit=query.limit)
     return RevisionsReply(
         revisions=[
             RevisionRow(
@@ -178,7 +181,7 @@ async def revisions(call: Call, query: RevisionsQuery) -> RevisionsReply:
                 updated_at=rfc3339(entry.created_at),
                 deleted=entry.deleted,
             )
-            for entry in found
+            for entry in entries
         ]
     )
 
@@ -186,19 +189,19 @@ async def revisions(call: Call, query: RevisionsQuery) -> RevisionsReply:
 async def diff(call: Call, query: DiffQuery) -> web.Response:
     """Compare two revisions.
 
-    `before` is absent where something was added, `after` where it was removed.
+    A change has no `before` if something was added, and no `after` if something was removed.
     """
-    found = await call.services.configs.diff(_key(call), before=query.from_, after=query.to)
+    differences = await call.services.configs.diff(_key(call), before=query.from_, after=query.to)
     changes = []
-    for difference in found:
+    for difference in differences:
         sides = {"before": difference.before, "after": difference.after}
-        shown = {side: value for side, value in sides.items() if value is not ABSENT}
-        changes.append({"path": difference.path, **shown})
+        present = {side: value for side, value in sides.items() if value is not ABSENT}
+        changes.append({"path": difference.path, **present})
     return json_response({"from": query.from_, "to": query.to, "changes": changes})
 
 
 async def rollback(call: Call, body: RollbackBody) -> ConfigReply:
-    """Bring back an old revision's value, as a new revision."""
+    """Restore the value of an old revision as a new revision."""
     revision = await call.services.configs.rollback(
         _key(call), body.revision, author=_author(call), comment=body.comment, if_match=_if_match(call)
     )
@@ -230,16 +233,16 @@ def _author(call: Call) -> str:
 
 
 def _if_match(call: Call) -> int | None:
-    given = call.request.headers.get("If-Match")
-    if given is None:
+    header = call.request.headers.get("If-Match")
+    if header is None:
         return None
-    number = given.strip().strip('"')
+    number = header.strip().strip('"')
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
         raise InvalidParameter("If-Match must be the number of a revision")
     return int(number)
 
 
-_ONE = "/admin/api/configs/{app}/{kind}/{name}"
+_CONFIG = "/admin/api/configs/{app}/{kind}/{name}"
 
 
 def _endpoint(method: str, path: str, handler: Any, **fields: Any) -> Endpoint:
@@ -249,11 +252,11 @@ def _endpoint(method: str, path: str, handler: Any, **fields: Any) -> Endpoint:
 CONFIG_ROUTES: list[Endpoint] = [
     _endpoint("GET", "/admin/api/kinds", kinds, reply=KindsReply),
     _endpoint("GET", "/admin/api/configs", overview, query=ListQuery, reply=ListReply, docs=OVERVIEW),
-    _endpoint("GET", _ONE, read, query=ReadQuery, reply=ConfigReply, docs=READ),
-    _endpoint("PUT", _ONE, put, body=PutBody, reply=ConfigReply, docs=PUT),
-    _endpoint("DELETE", _ONE, delete, docs=DELETE),
-    _endpoint("POST", f"{_ONE}/validate", validate, body=ValueBody, reply=ValidateReply, docs=VALIDATE),
-    _endpoint("GET", f"{_ONE}/revisions", revisions, query=RevisionsQuery, reply=RevisionsReply, docs=REVISIONS),
-    _endpoint("GET", f"{_ONE}/diff", diff, query=DiffQuery, docs=DIFF),
-    _endpoint("POST", f"{_ONE}/rollback", rollback, body=RollbackBody, reply=ConfigReply, docs=ROLLBACK),
+    _endpoint("GET", _CONFIG, read, query=ReadQuery, reply=ConfigReply, docs=READ),
+    _endpoint("PUT", _CONFIG, put, body=PutBody, reply=ConfigReply, docs=PUT),
+    _endpoint("DELETE", _CONFIG, delete, docs=DELETE),
+    _endpoint("POST", f"{_CONFIG}/validate", validate, body=ValueBody, reply=ValidateReply, docs=VALIDATE),
+    _endpoint("GET", f"{_CONFIG}/revisions", revisions, query=RevisionsQuery, reply=RevisionsReply, docs=REVISIONS),
+    _endpoint("GET", f"{_CONFIG}/diff", diff, query=DiffQuery, docs=DIFF),
+    _endpoint("POST", f"{_CONFIG}/rollback", rollback, body=RollbackBody, reply=ConfigReply, docs=ROLLBACK),
 ]

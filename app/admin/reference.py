@@ -1,4 +1,4 @@
-"""What the reference page says of the configs' endpoints beyond their types."""
+"""Documentation of the config endpoints for the reference page."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ READ = Docs(errors=(_NO_KIND, _ABSENT, _NO_REVISION))
 OVERVIEW = Docs(errors=(_NO_KIND, ItemNotFound("app other does not exist")))
 DELETE = Docs(
     headers={
-        "If-Match": "The revision that must be the active one.",
-        "X-Admin-Author": "Who makes the change; `admin` where nobody is named.",
+        "If-Match": "The revision that must be active; otherwise the request fails with 412.",
+        "X-Admin-Author": "The author of the change; default `admin`.",
     },
     errors=(
         _NO_KIND,

@@ -1,4 +1,4 @@
-"""The operator's view of the streams that live in this process."""
+"""The admin endpoint that lists the running streams of this process."""
 
 import time
 from typing import Literal
@@ -30,29 +30,30 @@ class StreamRow(Model):
     app: str
     user_id: str
     age_ms: int
-    """Since its request came."""
+    """Milliseconds since the request arrived."""
     state: Literal["hearing", "answering", "stopping", "settling"]
-    """Its input comes; it is answered; it was told to stop; all is said and is being kept."""
+    """`hearing`: input is arriving. `answering`: the answer is being produced. `stopping`: the stream was told to
+    stop. `settling`: the answer is complete and is being stored."""
     readers: int
     events: int
     bytes: int
-    """Of all its events so far."""
+    """Total size of its events so far."""
     lag_bytes: int
-    """What its slowest reader has not taken."""
+    """Number of bytes that its slowest reader has not read yet."""
     request_id: str
 
 
 class LiveReply(Model):
     streams: list[StreamRow]
     total: int
-    """How many there are, `size` apart."""
+    """Number of all matching streams, regardless of `size`."""
 
 
 async def live(call: Call, query: LiveQuery) -> LiveReply:
-    """List the streams that live, the oldest first.
+    """List running streams, oldest first.
 
-    These are those of the process that answers. Where several share a port, each answers for itself on its own
-    (`PARLEY_METRICS_PORT` and its number).
+    The list covers only the process that responds. If several processes share the port, each also responds on a
+    port of its own: `PARLEY_METRICS_PORT` plus the number of the process.
     """
     actors = [
         actor

@@ -1,4 +1,4 @@
-"""Converse: parameters first, then text or audio as it comes (§4.17)."""
+"""The conversation endpoint: parameters, followed by text or audio as it arrives (§4.17)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,8 +10,8 @@ from pydantic import Field
 from actors.conversation import TurnPlan
 from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
-from app.ai.opening import asked_under_key, open_actor
-from app.ai.streams import serve, serve_again
+from app.ai.opening import idempotency_key_of, open_actor
+from app.ai.streams import serve, serve_existing
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
 from app.http.endpoint import Call, DeferredResponse, check_user
 from storage import conversations
@@ -25,9 +25,9 @@ class ConverseParams(Model):
     """The first JSON object of the body."""
 
     strategies: list[str] = Field(min_length=1, max_length=16)
-    """Names of conversation strategies, tried in order."""
+    """Names of conversation strategies, tried in this order."""
     conversation_id: str | None = Field(default=None, max_length=64)
-    """Empty or absent: a new conversation."""
+    """Empty or absent: a new conversation is created."""
     language_code: str = Field(min_length=1, max_length=35)
     """Language of the user's input."""
     target_language_code: str = Field(min_length=1, max_length=35)
@@ -40,52 +40,51 @@ class ConverseParams(Model):
 
 
 async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
-    """Converse, by text or voice.
+    """Converse by text or voice.
 
-    The body is a JSON object of parameters, then the input: UTF-8 text, or audio as one base64 text (cut it at
-    multiples of 3 bytes). The answer is an event stream. Asked again under the same `Idempotency-Key`, it is the
-    same stream, answered once; the input is not read then.
+    The body is a JSON object of parameters followed by the input: UTF-8 text, or audio as one base64 text. If you
+    encode audio in pieces, make each piece except the last a multiple of 3 bytes long. The response is an event
+    stream. A repeated request with the same `Idempotency-Key` gets the same stream; its input is ignored.
     """
     value, reader = await read_parameters(call)
     params = ConverseParams.of(value)
     await check_user(call)
-    running = await _turn_runs(call, params.conversation_id)
+    running = await _has_running_turn(call, params.conversation_id)
     plan = _plan(call, params)
     opened = await open_actor(
         call,
         partial(play_turn, plan=plan),
         kind="conversation",
         conversation_id=plan.conversation_id,
-        asked=asked_under_key(call, params),
+        idempotency_key=idempotency_key_of(call, params),
         seen_running=running,
     )
     if isinstance(opened, StreamLocation):
-        return await serve_again(call, opened, pump=discard(reader))
+        return await serve_existing(call, opened, pump=discard(reader))
     pump = pump_audio if plan.spoken else pump_text
     return serve(call, opened, pump=pump(reader, opened, call.app_limits))
 
 
-async def _turn_runs(call: Call, given: str | None) -> bool:
-    """Whether the conversation, if one is given, has a turn under way; `ItemNotFound` if it is not the caller's."""
-    if not given:
+async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
+    """Return whether the conversation has a running turn. Raises `ItemNotFound` if it is not the caller's."""
+    if not conversation_id:
         return False
     running = None
-    if is_id(given):
+    if is_id(conversation_id):
         async with call.services.database.connection() as conn:
-            running = await conversations.is_running(conn, call.app_id, call.caller.user, given)
+            running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
     if running is None:
         raise ItemNotFound("conversation_id names no conversation of this user")
     return running
 
 
 def _plan(call: Call, params: ConverseParams) -> TurnPlan:
-    given = params.conversation_id
     strategies = call.services.strategies.conversations(call.app_id, params.strategies)
     if params.type == "audio":
-        _check_some_hears(strategies)
+        _check_recognition(strategies)
     return TurnPlan(
-        conversation_id=given or new_id(),
-        new=not given,
+        conversation_id=params.conversation_id or new_id(),
+        new=not params.conversation_id,
         spoken=params.type == "audio",
         strategies=strategies,
         language_code=params.language_code,
@@ -96,8 +95,11 @@ def _plan(call: Call, params: ConverseParams) -> TurnPlan:
     )
 
 
-def _check_some_hears(strategies: Sequence[Strategy | Broken]) -> None:
-    """To a spoken turn a strategy without recognition is broken; where all are, it is refused before its stream."""
-    sound = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
-    if sound and all(strategy.config.recognition is None for strategy in sound):
-        raise ConfigInvalid(f"conversation {sound[0].name}: recognition is not set")
+def _check_recognition(strategies: Sequence[Strategy | Broken]) -> None:
+    """Raise `ConfigInvalid` if no usable strategy of a spoken turn has recognition.
+
+    If some strategies have it, those without count as failed attempts.
+    """
+    usable = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
+    if usable and all(strategy.config.recognition is None for strategy in usable):
+        raise ConfigInvalid(f"conversation {usable[0].name}: recognition is not set")

@@ -1,4 +1,4 @@
-"""A user's conversations: the list of them, and the end of one."""
+"""Listing and deleting the conversations of a user."""
 
 from aiohttp import web
 from pydantic import Field
@@ -16,13 +16,13 @@ from streams.wire.model import Model, QueryInt
 
 class ListQuery(Model):
     skip: QueryInt = Field(default=0, alias="from", ge=0, le=1_000_000)
-    """How many of the newest to leave out."""
+    """Number of newest conversations to skip."""
     size: QueryInt = Field(default=10, ge=1, le=100)
 
 
 class ListedConversation(ConversationView):
     first_words: str
-    """How the user began, at most 80 characters."""
+    """The beginning of the user's first message, at most 80 characters."""
 
 
 class ConversationList(Model):
@@ -32,14 +32,14 @@ class ConversationList(Model):
 async def list_conversations(call: Call, query: ListQuery) -> ConversationList:
     """List the user's conversations.
 
-    The one that was talked in last comes first.
+    The most recently used conversation comes first.
     """
     async with call.services.database.connection() as conn:
-        found = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
+        listed = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
     return ConversationList(
         conversations=[
-            ListedConversation(**conversation_view(one).model_dump(), first_words=first_words)
-            for one, first_words in found
+            ListedConversation(**conversation_view(conversation).model_dump(), first_words=first_words)
+            for conversation, first_words in listed
         ]
     )
 
@@ -47,7 +47,7 @@ async def list_conversations(call: Call, query: ListQuery) -> ConversationList:
 async def delete_conversation(call: Call) -> web.Response:
     """Delete a conversation.
 
-    Its records and their audio are gone with it. While a turn is under way it cannot be deleted.
+    This also deletes its records and their audio. A conversation with a running turn cannot be deleted.
     """
     conversation_id = call.path["conversation_id"]
     if is_id(conversation_id):
@@ -55,7 +55,7 @@ async def delete_conversation(call: Call) -> web.Response:
             raise InvalidOperation("a turn of this conversation is running")
         async with call.services.database.connection() as conn:
             running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
-        if running:  # Valkey may have lost the key of the turn
+        if running:  # Valkey may have lost the key of the turn.
             longest_s = longest_stream_s(call.app_limits)
             await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
         async with call.services.database.connection() as conn:
@@ -68,7 +68,7 @@ async def delete_conversation(call: Call) -> web.Response:
 
 
 async def _forget_streams(call: Call, conversation_id: str) -> None:
-    """Let what this process has said of the conversation be read no more, here or through another process."""
+    """Make the conversation's finished streams in this process unreadable, also through other processes."""
     owner = Owner(call.app_id, call.caller.user)
     for stream_id in call.services.supervisor.forget(owner, conversation_id):
         slot = Slot(owner.app_id, owner.user_id, stream_id, conversation_id)

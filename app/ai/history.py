@@ -1,4 +1,4 @@
-"""What was said in a conversation (§2.12, 4.17)."""
+"""The history of a conversation (§2.12, 4.17)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ _LAST_ID = 2**31 - 1
 
 
 def _any_length(value: Any) -> Any:
-    """However many digits it has: what is beyond every id means the last."""
+    """Accept any number of digits. A number greater than every possible id means the last record."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         digits = value.lstrip("0") or "0"
         return digits if len(digits) <= len(str(_LAST_ID)) else _LAST_ID
@@ -28,10 +28,10 @@ def _any_length(value: Any) -> Any:
 class HistoryQuery(Model):
     conversation_id: str = Field(min_length=1, max_length=64)
     newest: Annotated[QueryInt, BeforeValidator(_any_length)] = Field(default=-1, alias="from")
-    """Id of the newest record to return; -1 for the last."""
+    """Id of the newest record to return; -1 means the last record."""
     size: QueryInt = Field(default=10, ge=1, le=100)
     record_id: QueryInt | None = None
-    """That record alone; then `from` and `size` mean nothing."""
+    """Return only this record, and ignore `from` and `size`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +74,7 @@ class History(Model):
 async def history(call: Call, query: HistoryQuery) -> History:
     """Read a conversation.
 
-    Records come newest first.
+    Records are returned newest first.
     """
     if query.newest == 0 or query.newest < -1:
         raise InvalidParameter("from must be -1 or at least 1")
@@ -96,18 +96,18 @@ async def history(call: Call, query: HistoryQuery) -> History:
 
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
-    """The caller's conversation; a turn that a dead process left is over."""
-    services, found = call.services, None
+    """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
+    services, conversation = call.services, None
     if is_id(conversation_id):
         async with services.database.connection() as conn:
-            found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
-    if found is None:
+            conversation = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
+    if conversation is None:
         raise ItemNotFound("conversation_id names no conversation of this user")
-    if found.running and await conversations.end_dead_turn(
+    if conversation.running and await conversations.end_dead_turn(
         services.database, services.heartbeat, call.app_id, conversation_id
     ):
-        return replace(found, running=False)
-    return found
+        return replace(conversation, running=False)
+    return conversation
 
 
 def conversation_view(conversation: Conversation) -> ConversationView:
@@ -138,7 +138,7 @@ def _record(conversation_id: str, record: Record, url: Callable[[str], str]) -> 
 
 
 def _item(item: dict[str, Any], url: Callable[[str], str]) -> dict[str, Any]:
-    """An item with links in place of keys."""
+    """Return the item with object keys replaced by links."""
     return {
         name: {"url": url(value["key"])} if name in {"audio_url", "viseme_url"} else value
         for name, value in item.items()

@@ -1,4 +1,4 @@
-"""What an app offers to those who try it out: its strategies, and what each of them can do."""
+"""The strategies of an app and their capabilities, for a page on which people try the app."""
 
 from actors.strategies import Broken, Strategy
 from app.http.endpoint import Call
@@ -18,47 +18,47 @@ _ANY_LANGUAGE = "en"
 class Offer(Model):
     name: str
     fault: str | None = None
-    """Why it cannot be asked as it is configured; absent: it can."""
+    """Why the strategy cannot be used as configured; absent if it can."""
 
 
 class ConversationOffer(Offer):
     hears: bool
-    """Whether it takes audio."""
+    """Whether it accepts audio input."""
     heard_languages: list[str] | None = None
-    """Language codes that it hears (`en` stands for every `en-…`); absent: any."""
+    """Language codes of audio input (`en` includes every `en-…`); absent: any."""
     speaks: bool
-    """Whether its answers are spoken."""
+    """Whether its answers include audio."""
     spoken_languages: list[str] | None = None
-    """Language codes that it speaks; absent: any."""
+    """Language codes of speech; absent: any."""
 
 
 class VoiceOffer(Offer):
     languages: list[str] | None = None
-    """Language codes that it speaks; absent: any."""
+    """Language codes of speech; absent: any."""
 
 
 class PronunciationOffer(Offer):
     languages: list[str] | None = None
-    """Language codes that it grades; absent: any."""
+    """Language codes that it assesses; absent: any."""
 
 
 class Offers(Model):
     title: str
-    """Of the app."""
+    """Title of the app."""
     conversation: list[ConversationOffer]
     speech: list[VoiceOffer]
     pronunciation: list[PronunciationOffer]
 
 
 async def offers(call: Call) -> Offers:
-    """List what the app offers.
+    """List the strategies of the app.
 
-    The names of its strategies and what they can do, for a page where people choose among them. A user may ask
-    where the app's `playground` is on (config `apps`), an app server always.
+    The response has the names and capabilities of the strategies, so that a page can offer a choice. A client app
+    may call this only if `playground` is on in the app's config `apps`; an app server may always call it.
     """
     services, app_id = call.services, call.app_id
     if call.caller.server_key is None and not playground_shown(services, app_id):
-        raise nothing_offered()
+        raise no_playground()
     configs = services.configs
     return Offers(
         title=configs.singleton(APPS, app_id).title,
@@ -68,7 +68,7 @@ async def offers(call: Call) -> Offers:
     )
 
 
-def nothing_offered() -> ServiceError:
+def no_playground() -> ServiceError:
     return ServiceError("this app has no playground", error_type="not_found")
 
 
@@ -79,26 +79,26 @@ def _conversation(services: Services, app_id: str, name: str) -> ConversationOff
         strategy = Broken(name, error)
     if isinstance(strategy, Broken):
         return ConversationOffer(name=name, fault=str(strategy.fault), hears=False, speaks=False)
-    hears, heard = _ear(services, app_id, strategy)
-    speaks, spoken = _mouth(services, app_id, strategy)
+    hears, heard = _hearing(services, app_id, strategy)
+    speaks, spoken = _speaking(services, app_id, strategy)
     return ConversationOffer(name=name, hears=hears, heard_languages=heard, speaks=speaks, spoken_languages=spoken)
 
 
-def _ear(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
-    """Whether a strategy can be spoken to, and in which languages."""
+def _hearing(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
+    """Return whether a strategy accepts audio, and in which languages."""
     name = strategy.config.recognition
     if name is None:
         return False, None
     try:
         languages = services.configs.get(RECOGNITION, app_id, name).value.languages
-        services.strategies.ear(app_id, strategy, language_code=_one_of(languages), prompt=None)
+        services.strategies.ear(app_id, strategy, language_code=_example_language(languages), prompt=None)
     except ServiceError:
         return False, None
     return True, languages
 
 
-def _mouth(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
-    """Whether the answers of a strategy are spoken, and in which languages."""
+def _speaking(services: Services, app_id: str, strategy: Strategy) -> tuple[bool, list[str] | None]:
+    """Return whether the answers of a strategy include audio, and in which languages."""
     name = strategy.config.speech
     if name is None:
         return False, None
@@ -118,11 +118,11 @@ def _voice(services: Services, app_id: str, name: str) -> VoiceOffer:
 def _grader(services: Services, app_id: str, name: str) -> PronunciationOffer:
     try:
         languages = services.configs.get(PRONUNCIATION, app_id, name).value.languages
-        services.strategies.assessors(app_id, name, language=_one_of(languages))
+        services.strategies.assessors(app_id, name, language=_example_language(languages))
     except ServiceError as error:
         return PronunciationOffer(name=name, fault=str(error))
     return PronunciationOffer(name=name, languages=languages)
 
 
-def _one_of(languages: list[str] | None) -> str:
+def _example_language(languages: list[str] | None) -> str:
     return languages[0] if languages else _ANY_LANGUAGE

@@ -1,4 +1,4 @@
-"""Opening a stream: admitted within its limits, or found again by what it was asked for under (§4.17, 4.19)."""
+"""Opening a stream: admits a new one, or finds the one of an earlier request with the same key (§4.17, 4.19)."""
 
 import asyncio
 import string
@@ -23,8 +23,8 @@ from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 
 _MARGIN_S = 60
-_REPEAT_WAITS_S = 5
-_ASK_AGAIN_S = 0.1
+_REPEAT_WAIT_S = 5
+_RETRY_S = 0.1
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
 
@@ -34,50 +34,52 @@ async def open_actor(
     *,
     kind: str,
     conversation_id: str | None = None,
-    asked: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
     readable: bool = True,
     seen_running: bool = False,
 ) -> Actor | StreamLocation:
-    """Admit a stream and run it; where the same was asked for before, the stream that answers it.
+    """Admit a stream and start it. For a repeated request, return the location of the existing stream.
 
-    `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place. `seen_running`: the conversation
-    had a running turn just now; if Valkey admits another one all the same, the row of that turn decides.
+    Raises `InvalidOperation`, `RateLimited` or `Unavailable` when the stream is not admitted. Set `seen_running` if
+    the conversation had a running turn just now: if Valkey admits this one nevertheless, the database row of that
+    turn decides.
 
-    A stream whose client is lost before its input is whole cannot answer a repeat of its request. So a repeat
-    waits, for at most 5 s, until that input is whole, or until the stream has ended and released the key.
+    A stream whose client disconnects before its input is complete cannot answer a repeat of its request. Therefore
+    a repeat waits, for at most 5 s, until that input is complete or the stream has ended and released the key.
     """
-    until, before = time.monotonic() + _REPEAT_WAITS_S, ""
+    deadline, previous_id = time.monotonic() + _REPEAT_WAIT_S, ""
     while True:
         opened = await _open_once(
             call,
             play,
             kind=kind,
             conversation_id=conversation_id,
-            asked=asked,
+            idempotency_key=idempotency_key,
             readable=readable,
             seen_running=seen_running,
         )
         if not isinstance(opened, StreamLocation):
             return opened
-        left_s = until - time.monotonic()
+        left_s = deadline - time.monotonic()
         if left_s <= 0 or await _has_whole_input(call, opened, within_s=left_s):
             return opened
-        if opened.stream_id == before:
-            await asyncio.sleep(_ASK_AGAIN_S)
-        before = opened.stream_id
+        if opened.stream_id == previous_id:
+            await asyncio.sleep(_RETRY_S)
+        previous_id = opened.stream_id
 
 
-async def _has_whole_input(call: Call, found: StreamLocation, *, within_s: float) -> bool:
-    """Whether the stream can answer a repeat. False: it may end without an answer, or has just ended so.
+async def _has_whole_input(call: Call, location: StreamLocation, *, within_s: float) -> bool:
+    """Return whether the stream has its whole input, so that it can answer a repeated request.
 
-    Waits for a stream of this process. True also where the stream's process does not answer.
+    False means that it may end without an answer, or has just done so. For a stream of this process, this waits up
+    to `within_s`. If the process of the stream does not respond, the result is True.
     """
     services, owner = call.services, Owner(call.app_id, call.caller.user)
-    if (actor := services.supervisor.find(found.stream_id, owner)) is not None:
+    if (actor := services.supervisor.find(location.stream_id, owner)) is not None:
         return await has_whole_input(actor, within_s=within_s)
-    if found.process == services.heartbeat.process:
+    if location.process == services.heartbeat.process:
         return False
-    return await services.relay.has_whole_input(owner, found)
+    return await services.relay.has_whole_input(owner, location)
 
 
 async def _open_once(
@@ -86,19 +88,19 @@ async def _open_once(
     *,
     kind: str,
     conversation_id: str | None,
-    asked: IdempotencyKey | None,
+    idempotency_key: IdempotencyKey | None,
     readable: bool,
     seen_running: bool,
 ) -> Actor | StreamLocation:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
-    slot = Slot(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
+    slot = Slot(owner.app_id, owner.user_id, new_id(), conversation_id, idempotency_key)
     longest_s = longest_stream_s(limits)
     readable_s = limits.readable_s if readable else 0
     context = call.request[REQUEST_CONTEXT]
-    taking = services.admissions.take(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
+    admission = services.admissions.take(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
     try:
-        # while that is under way the rest is made
+        # The command has been sent. The rest is created while Valkey executes it.
         log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
         ctx = StreamContext(
             slot.stream_id,
@@ -111,7 +113,7 @@ async def _open_once(
             answer_bytes=limits.answer_bytes,
             on_end=services.traces.of_request(call.request.headers) if services.traces else None,
         )
-        held = _Held(services, slot, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
+        held = _HeldSlot(services, slot, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
         actor = Actor(
             ctx,
             play,
@@ -123,8 +125,8 @@ async def _open_once(
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if found := await _taken(taking, services, slot, longest_s=longest_s, seen_running=seen_running):
-            return found
+        if location := await _admitted(admission, services, slot, longest_s=longest_s, seen_running=seen_running):
+            return location
         services.supervisor.check_owner(
             owner,
             per_user=limits.streams_per_user,
@@ -135,7 +137,7 @@ async def _open_once(
         if readable:
             check_readers(call, owner)
     except BaseException:
-        taking.close()
+        admission.close()
         await services.admissions.give_back(slot, readable_s=0)
         raise
     services.supervisor.start(actor)
@@ -143,7 +145,7 @@ async def _open_once(
 
 
 def check_readers(call: Call, owner: Owner) -> None:
-    """Refuse another event stream where there are too many. Every stream that may run may also be read."""
+    """Raise if there are too many readers. Limits are at least those of streams, so each stream can be read."""
     limits = call.app_limits
     call.services.supervisor.check_readers(
         owner,
@@ -152,8 +154,8 @@ def check_readers(call: Call, owner: Owner) -> None:
     )
 
 
-class _Held:
-    """A stream's slot, and where its log goes when its last reader does."""
+class _HeldSlot:
+    """The admission slot of a stream. It is released when the stream ends."""
 
     __slots__ = ("_ctx", "_keep_bytes", "_readable_s", "_readable_until", "_services", "_slot")
 
@@ -166,14 +168,16 @@ class _Held:
         self._keep_bytes = keep_bytes
         self._readable_s = readable_s
         self._readable_until: float | None = None
-        """On the monotonic clock; unset while the stream runs."""
+        """Time on the monotonic clock; None while the stream runs."""
 
     async def give_back(self) -> None:
+        """Release the slot. The stream remains readable for a while, unless it was aborted."""
         readable_s = 0 if self._ctx.stop is Stop.ABORTED else self._readable_s
         self._readable_until = time.monotonic() + readable_s
         await self._services.admissions.give_back(self._slot, readable_s=readable_s)
 
     def spiller(self) -> Spiller:
+        """Return the object that copies the log to Valkey when other processes may need it."""
         spilled = DetachedLog(
             self._services.valkey,
             app_id=self._slot.app_id,
@@ -185,40 +189,41 @@ class _Held:
         return Spiller(self._ctx.log, spilled)
 
     def _keep_s(self) -> float:
-        """How long the spilled log is kept from now on; once the stream has ended, what is left of `readable_s`."""
+        """Return for how many seconds from now the copied log is kept."""
         if self._readable_until is None:
             return self._ctx.longest_s + self._readable_s
         return self._readable_until - time.monotonic()
 
 
 def longest_stream_s(limits: Limits) -> float:
-    """No stream under these limits holds its turn for longer."""
+    """Return the longest time in seconds that a stream can hold its turn under these limits."""
     return limits.stream_s + _MARGIN_S
 
 
-async def _taken(
-    taking: Coroutine[Any, Any, StreamLocation | None],
+async def _admitted(
+    admission: Coroutine[Any, Any, StreamLocation | None],
     services: Services,
     slot: Slot,
     *,
     longest_s: float,
     seen_running: bool,
 ) -> StreamLocation | None:
-    """Have the place that is asked for.
+    """Await the admission. Return the location of the existing stream for a repeated request, else None.
 
-    The row of a running turn guards it while Valkey is away, and after Valkey has lost the key of that turn.
+    While Valkey is away, or after it has lost the key of a running turn, the database row of that turn prevents a
+    second turn.
     """
     try:
-        found = await taking
+        location = await admission
     except StoreError:
-        found, seen_running = None, True
-    if found is None and seen_running and slot.conversation_id is not None:
+        location, seen_running = None, True
+    if location is None and seen_running and slot.conversation_id is not None:
         await services.turns.check_free(slot.app_id, slot.conversation_id, longest_s=longest_s)
-    return found
+    return location
 
 
-def asked_under_key(call: Call, parameters: Model) -> IdempotencyKey | None:
-    """The request's `Idempotency-Key` with a fingerprint of its parameters; none where it has no key."""
+def idempotency_key_of(call: Call, parameters: Model) -> IdempotencyKey | None:
+    """Return the request's `Idempotency-Key` with a fingerprint of its parameters, or None without the header."""
     key = call.request.headers.get("Idempotency-Key")
     if key is None:
         return None

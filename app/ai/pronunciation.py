@@ -1,4 +1,4 @@
-"""Pronunciation assessment: parameters first, then audio as it comes; one answer (§4.18)."""
+"""The pronunciation endpoint: parameters, followed by audio as it arrives; one JSON response (§4.18)."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ from streams.wire.errors import ServiceError
 from streams.wire.model import Model, not_blank
 from vendors.protocols import AssessmentRequest
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
@@ -39,7 +39,7 @@ def _language(code: str) -> str:
 
 
 class AssessmentParams(Model):
-    """What was to be read, and how it is graded."""
+    """The reference text and the grading options."""
 
     @model_validator(mode="before")
     @classmethod
@@ -53,12 +53,12 @@ class AssessmentParams(Model):
     language: Annotated[str, AfterValidator(_language)] = Field(default="en-US", max_length=35)
     reference_text: Annotated[str, AfterValidator(_words)] = Field(max_length=16_384)
     grading_system: Literal["FivePoint", "HundredMark"] = "HundredMark"
-    """Scores up to 5, or up to 100."""
+    """`FivePoint` grades from 0 to 5, `HundredMark` from 0 to 100."""
     granularity: Literal["Phoneme", "Word", "FullText"] = "Phoneme"
     enable_miscue: bool = False
-    """Whether words that were left out or put in are marked."""
+    """Whether omitted and inserted words are marked."""
     enable_prosody_assessment: bool = False
-    """Whether stress, intonation, speed and rhythm are graded too."""
+    """Whether stress, intonation, speed and rhythm are graded as well."""
 
 
 class PronunciationParams(Model):
@@ -71,32 +71,33 @@ class PronunciationParams(Model):
 
 class PronunciationReply(Model):
     text: str
-    """What was recognised."""
+    """The recognised text."""
     raw_data: dict[str, Any]
-    """The vendor's own result: `Duration`, `Id`, and `NBest` with `Confidence` and `PronunciationAssessment`."""
+    """The vendor's raw result: `Duration`, `Id`, and `NBest` with `Confidence` and `PronunciationAssessment`."""
     unit_price: UnitPrice
     strategy: str
 
 
 async def pronunciation(call: Call) -> web.StreamResponse:
-    """Assess how a text is read aloud.
+    """Assess the pronunciation of a text read aloud.
 
-    The body is a JSON object of parameters, then the audio as one base64 text (cut it at multiples of 3 bytes):
-    PCM, 16 kHz, mono, 16 bits, raw or behind the WAV header of just that; at most 10 MiB. It is graded while it
-    arrives, and the answer comes at its end. A fault of the audio is told as soon as it is seen.
-    `X-Service-Stream-Id` names the assessment.
+    The body is a JSON object of parameters followed by the audio as one base64 text. If you encode it in pieces,
+    make each piece except the last a multiple of 3 bytes long. The audio is PCM, 16 kHz, mono, 16 bits, raw or with
+    a WAV header of that format, and at most 10 MiB. It is assessed while it arrives; the response follows its end.
+    An error in the audio is reported as soon as it is detected. `X-Service-Stream-Id` in the response identifies
+    the assessment.
     """
     value, reader = await read_parameters(call)
     params = PronunciationParams.of(value, short_paths=True)
     await check_user(call)
     plan = _plan(call, params)
     actor = await open_actor(call, partial(assess, plan=plan), kind="pronunciation", readable=False)
-    assert isinstance(actor, Actor), "it has no key under which it was asked for before"
+    assert isinstance(actor, Actor), "only a request with an idempotency key can find an existing stream"
     try:
         async with background(pump_audio(reader, actor, call.app_limits, plan.pcm)):
             outcome = await _outcome(call.request, actor)
     finally:
-        actor.tell(Cancel(aborted=True))  # nobody can come back for the answer
+        actor.tell(Cancel(aborted=True))  # The result cannot be fetched later.
     if isinstance(outcome, ServiceError):
         response = error_response(outcome, call.endpoint.statuses)
     else:
@@ -123,9 +124,12 @@ def _plan(call: Call, params: PronunciationParams) -> AssessmentPlan:
 
 
 async def _outcome(request: web.Request, actor: Actor) -> dict[str, Any] | ServiceError:
-    """What the stream ends with. `ConnectionError` once the client has left: nothing is sent that would show it."""
+    """Return the outcome of the stream. Raises `ConnectionError` when the client has disconnected.
+
+    The connection is polled, because nothing is written meanwhile that would reveal the disconnect.
+    """
     while True:
-        await asyncio.wait([actor.outcome], timeout=_LOOK_S)
+        await asyncio.wait([actor.outcome], timeout=_POLL_S)
         if actor.outcome.done():
             return actor.outcome.result()
         if request.transport is None or request.transport.is_closing():

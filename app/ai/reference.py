@@ -1,4 +1,4 @@
-"""What the reference page says of the streams: their events, what they end with, whole ones to read."""
+"""Documentation of the AI endpoints for the reference page: events, errors and example streams."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from actors.pronunciation import AllAccountsFailed
 from actors.receipt import Receipt, Stage
 from app.ai.conversation import ConverseParams
-from app.ai.offers import nothing_offered
+from app.ai.offers import no_playground
 from app.ai.pronunciation import PronunciationParams
 from app.http.docs import Docs, OtherResponse, Stream
 from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
@@ -44,29 +44,29 @@ from streams.wire.model import Model
 
 
 class SpeechFailure(Model):
-    """Why the rest of an answer was not spoken. Its text is whole."""
+    """Why the rest of an answer has no audio. Its text is complete."""
 
     error_type: str
     message: str
     index: int
-    """The paragraph from which on there is no audio."""
+    """The first paragraph whose audio is missing or incomplete."""
 
 
 class StreamEnd(Model):
     digest: Digest
     latency_ms: dict[Stage | Literal["overhead"], int]
     """Milliseconds from the arrival of the request to each stage that was reached. `overhead` is a duration: the
-    server's own time before the first output."""
+    time before the first output that the server itself took."""
     attempts: list[FailedAttempt] | None = None
-    """What was asked in vain before, where anything was."""
+    """The failed attempts, if there were any."""
 
 
 class ConversationEnd(StreamEnd):
     conversation_id: str
     record_id: int | None
-    """Where the turn is kept in the history."""
+    """The record of the turn in the history."""
     strategy: str | None
-    """Whose language model answered."""
+    """The strategy whose language model answered."""
     finish_reason: FinishReason
     unit_price: UnitPrice | None
     speech: SpeechFailure | None = None
@@ -74,7 +74,7 @@ class ConversationEnd(StreamEnd):
 
 class SpeechEnd(StreamEnd):
     strategy: str | None
-    """Whose voice spoke; none where it was cancelled before the first sound."""
+    """The strategy whose voice spoke; null if the stream was cancelled before the first audio."""
     finish_reason: FinishReason
 
 
@@ -85,13 +85,13 @@ _PIECES = (b"\xff\xf3\x64\xc4\x00\x0c\x38\x02", b"\x9a\x4b\x0e\xd1\x77\x5c\x20\x
 _PRICE = {"input_per_price": 0.000002, "output_per_price": 0.000008, "input_token": 42, "output_token": 13}
 
 
-def _transcript(events: list[Event], told: Mapping[str, Any], stages: Mapping[str, int]) -> bytes:
-    """The stream of these events, and the `end` that belongs to them."""
+def _transcript(events: list[Event], end: Mapping[str, Any], stages: Mapping[str, int]) -> bytes:
+    """Return the encoded stream of `events`, with `start` before and a matching `end` after them."""
     receipt = Receipt(0)
     for event in events:
         receipt.said(event.said())
-    whole = [Start(), *events, End({**told, "digest": receipt.digest, "latency_ms": dict(stages)})]
-    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(whole, 1))
+    stream = [Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})]
+    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(stream, 1))
 
 
 _TYPED_TURN = _transcript(
@@ -146,7 +146,7 @@ _SPOKEN_TEXT = _transcript(
     {"admission": 2, "input": 2, "first_audio": 46, "total": 388, "overhead": 3},
 )
 
-_STREAM_ID = {"X-Service-Stream-Id": "The stream."}
+_STREAM_ID = {"X-Service-Stream-Id": "The id of the stream."}
 _ADMISSION = (
     RateLimited("at most 4 streams at once", retry_after_s=1),
     Unavailable("the server is draining", retry_after_s=1),
@@ -154,8 +154,8 @@ _ADMISSION = (
 )
 
 _KEY = {
-    "Idempotency-Key": "1 to 255 visible ASCII characters. The same request under the same key is the same stream, "
-    "as long as that can be read."
+    "Idempotency-Key": "1 to 255 visible ASCII characters. A repeated request with the same key gets the same "
+    "stream, for as long as that stream can be read."
 }
 
 _PARAMETERS = {
@@ -191,8 +191,8 @@ _TURN_EVENTS = (
 CONVERSE = Docs(
     chunked=ConverseParams,
     bodies={
-        "Typed: the parameters, then text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
-        "Spoken: the parameters, then audio in base64 (shortened)": (
+        "Text: the parameters, followed by text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
+        "Audio: the parameters, followed by audio in base64 (shortened)": (
             f"{dumps({**_PARAMETERS, 'type': 'audio'}).decode()}UklGRv////9XQVZFZm10IBAAAAABAAEA"
         ),
     },
@@ -208,14 +208,14 @@ CONVERSE = Docs(
     stream=Stream(
         events=_TURN_EVENTS,
         ends=(ConversationEnd,),
-        transcripts={"A typed turn with speech (audio shortened)": _TYPED_TURN},
-        headers={**_STREAM_ID, "X-Service-Conversation-Id": "The conversation, also where it is a new one."},
+        transcripts={"A text turn with a spoken answer (audio shortened)": _TYPED_TURN},
+        headers={**_STREAM_ID, "X-Service-Conversation-Id": "The id of the conversation, including a new one."},
     ),
 )
 
 SPEAK = Docs(
     bodies={
-        "A text and the names of voices": {"text": "Hello from Parley.", "strategies": ["local"]},
+        "A text and the names of strategies": {"text": "Hello from Parley.", "strategies": ["local"]},
         "With mouth shapes": {
             "text": "Hello from Parley.",
             "strategies": ["local"],
@@ -241,14 +241,14 @@ SPEAK = Docs(
 _NO_STREAM = ItemNotFound("stream_id names no stream of this user that can still be read")
 
 RESUME = Docs(
-    headers={"Last-Event-ID": "The id of the last event that was read; absent: none was."},
+    headers={"Last-Event-ID": "The id of the last event that was read; absent: read from the start."},
     errors=(
         InvalidParameter("Last-Event-ID is over 17, the last id of the stream"),
         _NO_STREAM,
         Gone("events after 3 are no longer kept"),
         RateLimited("at most 16 readers of a stream", retry_after_s=1),
     ),
-    answers={204: OtherResponse("The stream has ended, and with that event.")},
+    answers={204: OtherResponse("The stream has ended, and `Last-Event-ID` is its last event.")},
     stream=Stream(
         events=(
             *_TURN_EVENTS,
@@ -257,25 +257,28 @@ RESUME = Docs(
             Audio,
         ),
         ends=(ConversationEnd, SpeechEnd),
-        transcripts={"A text that was spoken, read from its start": _SPOKEN_TEXT},
-        headers={**_STREAM_ID, "X-Service-Conversation-Id": "The conversation, where it is a turn of one."},
+        transcripts={"A text-to-speech stream, read from its start": _SPOKEN_TEXT},
+        headers={
+            **_STREAM_ID,
+            "X-Service-Conversation-Id": "The id of the conversation, if the stream is a turn of one.",
+        },
     ),
 )
 
 CANCEL = Docs(
     errors=(_NO_STREAM, Unavailable("the stream has not ended yet", retry_after_s=1)),
-    answers={200: OtherResponse("`{}`: what was said is kept and the turn is free.", "application/json")},
+    answers={
+        200: OtherResponse("`{}`: the answer so far is stored, and the next turn can begin.", "application/json")
+    },
 )
 
 PRONOUNCE = Docs(
     chunked=PronunciationParams,
     bodies={
-        "The parameters, then audio in base64 (shortened)": (
+        "The parameters, followed by audio in base64 (shortened)": (
             f"{dumps({'strategy': 'local', 'data': {'reference_text': 'Good morning.'}}).decode()}AAAJABEAGAAdAB8A"
         ),
-        "Everything that can be asked": (
-            f"{dumps({'strategy': 'local', 'data': _ALL_GRADES}).decode()}AAAJABEAGAAdAB8A"
-        ),
+        "All options": (f"{dumps({'strategy': 'local', 'data': _ALL_GRADES}).decode()}AAAJABEAGAAdAB8A"),
     },
     errors=(
         TooLarge("the parameters exceed 65536 bytes"),
@@ -317,7 +320,7 @@ DELETE_CONVERSATION = Docs(
         ItemNotFound("conversation_id names no conversation of this user"),
         InvalidOperation("a turn of this conversation is running"),
     ),
-    answers={200: OtherResponse("It is gone: `{}`.", "application/json")},
+    answers={200: OtherResponse("`{}`: the conversation is deleted.", "application/json")},
 )
 
-OFFERS = Docs(errors=(nothing_offered(),))
+OFFERS = Docs(errors=(no_playground(),))

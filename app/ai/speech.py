@@ -1,4 +1,4 @@
-"""Text to speech (§4.19)."""
+"""The text-to-speech endpoint (§4.19)."""
 
 from functools import partial
 from typing import Annotated
@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
-from app.ai.opening import asked_under_key, open_actor
-from app.ai.streams import serve, serve_again
+from app.ai.opening import idempotency_key_of, open_actor
+from app.ai.streams import serve, serve_existing
 from app.http.endpoint import Call, DeferredResponse
 from storage.admission import StreamLocation
 from streams.wire.errors import TooLarge
@@ -24,7 +24,7 @@ def _known(platform: str) -> str:
 
 
 class PlatformParams(Model):
-    """What goes over the settings of strategies on one platform."""
+    """Overrides for the settings of all strategies on one platform."""
 
     platform: Annotated[str, AfterValidator(_known)]
     voice: str | None = Field(default=None, max_length=256)
@@ -37,36 +37,41 @@ class PlatformParams(Model):
 class TtsRequest(Model):
     text: Annotated[str, AfterValidator(not_blank)]
     strategies: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=16)
-    """Names of speech strategies, tried in order."""
+    """Names of speech strategies, tried in this order."""
     platform_params: list[PlatformParams] | None = Field(default=None, max_length=32)
-    """Of one platform the last entry holds."""
+    """If a platform occurs more than once, its last entry applies."""
 
 
 async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResponse:
-    """Speak a text.
+    """Synthesise speech from a text.
 
-    The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
-    sent audio. Asked again under the same `Idempotency-Key`, it is the same stream, spoken once.
+    The response is an event stream with the audio in pieces, followed by a link to the complete audio. Strategies
+    are tried in order until one produces audio. A repeated request with the same `Idempotency-Key` gets the same
+    stream.
     """
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
-    asked = asked_under_key(call, body)
-    opened = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts", asked=asked)
+    opened = await open_actor(
+        call,
+        partial(speak, plan=SpeechPlan(body.text, voices)),
+        kind="tts",
+        idempotency_key=idempotency_key_of(call, body),
+    )
     if isinstance(opened, StreamLocation):
-        return await serve_again(call, opened)
+        return await serve_existing(call, opened)
     opened.ctx.input.end()
     return serve(call, opened)
 
 
 def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:
     return {
-        given.platform: SpeechWish(
-            voice=given.voice,
-            prompt=given.prompt,
-            speed=given.speed,
-            language_code=given.language_code,
-            need_viseme=given.need_viseme,
+        overrides.platform: SpeechWish(
+            voice=overrides.voice,
+            prompt=overrides.prompt,
+            speed=overrides.speed,
+            language_code=overrides.language_code,
+            need_viseme=overrides.need_viseme,
         )
-        for given in params
+        for overrides in params
     }

@@ -1,4 +1,4 @@
-"""The streams over HTTP: served as Server-Sent Events, resumed, cancelled (§4.17, 4.19)."""
+"""Serving, resuming and cancelling streams over HTTP (§4.17, 4.19)."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -30,7 +30,10 @@ _DIGITS = 15
 def serve(
     call: Call, actor: Actor, *, pump: Coroutine[Any, Any, None] | None = None
 ) -> Coroutine[Any, Any, web.StreamResponse]:
-    """Send the actor's events while `pump` feeds it. A reader who leaves before the input is whole ends it."""
+    """Send the events of `actor` while `pump` feeds its input.
+
+    A client that disconnects before the input is complete ends the stream.
+    """
     response = _event_stream(call, actor.stream_id, actor.conversation_id)
     return _served(call.request, call.services.supervisor, actor, response, pump)
 
@@ -46,9 +49,9 @@ async def _served(
     actor.tell(Attach())
     try:
         if pump is not None and request.content.is_eof():
-            await pump  # it waits for nothing
+            await pump  # The whole body has arrived, so this does not wait.
             pump = None
-            await asyncio.sleep(0)  # the play goes first, so that it waits for others soon
+            await asyncio.sleep(0)  # Let the play run first, so that it sends its requests early.
         actor.ctx.receipt.mark("admission")
         if pump is None:
             await response.prepare(request)
@@ -66,41 +69,44 @@ async def _served(
     return response
 
 
-async def serve_again(
-    call: Call, found: StreamLocation, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
+async def serve_existing(
+    call: Call, location: StreamLocation, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
 ) -> web.StreamResponse:
-    """Send what `found` has said behind id `after`, then what it says; `pump` takes an input that is not needed."""
+    """Send the events of an existing stream after id `after`, then its further events.
+
+    `pump` reads and discards the input of a repeated request.
+    """
     owner, supervisor = Owner(call.app_id, call.caller.user), call.services.supervisor
     check_readers(call, owner)
     supervisor.count_reader(owner, 1)
     try:
-        return await _read_again(call, owner, found, after=after, pump=pump)
+        return await _attach_and_send(call, owner, location, after=after, pump=pump)
     finally:
         supervisor.count_reader(owner, -1)
 
 
-async def _read_again(
-    call: Call, owner: Owner, found: StreamLocation, *, after: int, pump: Coroutine[Any, Any, None] | None
+async def _attach_and_send(
+    call: Call, owner: Owner, location: StreamLocation, *, after: int, pump: Coroutine[Any, Any, None] | None
 ) -> web.StreamResponse:
-    actor = call.services.supervisor.find(found.stream_id, owner)
+    actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
         if actor.readers >= MOST_READERS:
             raise too_many_readers()
         span = LogRange(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
         actor.tell(Attach())
         try:
-            return await _send_behind(call, found, actor.log, after, span=span, pump=pump)
+            return await _send_after(call, location, actor.log, after, span=span, pump=pump)
         finally:
             actor.tell(Detach())
     limits = call.app_limits
     keep_s = longest_stream_s(limits) + limits.readable_s
-    async with call.services.relay.attached(owner, found, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
-        return await _send_behind(call, found, remote, after, span=remote.span, pump=pump)
+    async with call.services.relay.attached(owner, location, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
+        return await _send_after(call, location, remote, after, span=remote.span, pump=pump)
 
 
-async def _send_behind(
+async def _send_after(
     call: Call,
-    found: StreamLocation,
+    location: StreamLocation,
     source: Followable,
     after: int,
     *,
@@ -116,7 +122,7 @@ async def _send_behind(
             raise InvalidParameter(f"Last-Event-ID is over {span.last}, the last id of the stream")
         if span.closed and after == span.last:
             return web.Response(status=204)
-        response = _event_stream(call, found.stream_id, found.conversation_id)
+        response = _event_stream(call, location.stream_id, location.conversation_id)
         with suppress(ConnectionError):
             await response.prepare(call.request)
             await response.send_all(source, after)
@@ -134,59 +140,61 @@ def _event_stream(call: Call, stream_id: str, conversation_id: str | None) -> Ev
 
 
 async def resume(call: Call) -> web.StreamResponse:
-    """Read a stream on.
+    """Resume a stream.
 
-    Its events behind `Last-Event-ID` (default 0), then live, on any server of the deployment. A stream can be read
-    until two minutes after its end. 204: it has ended with that event.
+    The response has the events after `Last-Event-ID` (default 0), followed by further events as they occur. Any
+    server of the deployment can respond. A stream can be read until two minutes after its end. If `Last-Event-ID`
+    is the last event of a finished stream, the response is 204.
     """
     after = _last_event_id(call.request)
-    return await serve_again(call, await _find(call), after=after)
+    return await serve_existing(call, await _find(call), after=after)
 
 
 _LONGEST_MS = 24 * 60 * 60 * 1000
-"""No stream lasts longer."""
+"""An upper bound for the duration of every stream."""
 
 
 class CancelQuery(Model):
     heard_ms: int | None = Field(default=None, ge=0, le=_LONGEST_MS, strict=False)
-    """How many milliseconds of the answer's audio were played: the record keeps the words spoken by then."""
+    """Milliseconds of the answer's audio that were played. The record keeps only the words spoken until then."""
 
 
 async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
     """Cancel a stream.
 
-    What was said is kept, and the next turn may begin, once this is answered. So does a voice client interrupt.
+    When the response arrives, the answer up to this point is stored and the next turn can begin. Voice clients use
+    this when the user interrupts.
     """
-    owner, found = Owner(call.app_id, call.caller.user), await _find(call)
-    actor = call.services.supervisor.find(found.stream_id, owner)
+    owner, location = Owner(call.app_id, call.caller.user), await _find(call)
+    actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
         await cancel(actor, query.heard_ms)
-    elif not await call.services.relay.cancel(owner, found, query.heard_ms):
-        if not await call.services.heartbeat.dead([found.process]):
+    elif not await call.services.relay.cancel(owner, location, query.heard_ms):
+        if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
-        slot = Slot(owner.app_id, owner.user_id, found.stream_id, found.conversation_id)
+        slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
         await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
     return json_response({})
 
 
 async def _find(call: Call) -> StreamLocation:
-    """The stream that the path names: one of the caller's."""
+    """Return the location of the stream in the path. It must belong to the caller."""
     services, stream_id = call.services, call.path["stream_id"]
     owner = Owner(call.app_id, call.caller.user)
     if (actor := services.supervisor.find(stream_id, owner)) is not None:
         return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
-    found = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
-    if found is None:
+    location = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
+    if location is None:
         if is_id(stream_id) and await services.heartbeat.may_lack_streams():
             raise Unavailable(
                 "Valkey was not available; the stream may not be registered again yet", retry_after_s=1
             )
         raise ItemNotFound("stream_id names no stream of this user that can still be read")
-    return found
+    return location
 
 
 def _last_event_id(request: web.Request) -> int:
-    given = request.headers.get("Last-Event-ID", "0").strip()
-    if not (given.isascii() and given.isdecimal() and len(given) <= _DIGITS):
+    header = request.headers.get("Last-Event-ID", "0").strip()
+    if not (header.isascii() and header.isdecimal() and len(header) <= _DIGITS):
         raise InvalidParameter("Last-Event-ID must be the id of an event")
-    return int(given)
+    return int(header)

@@ -1,4 +1,4 @@
-"""The chunked request of the streams: parameters first, then text or audio as it comes (§4.17, 4.18)."""
+"""Reading a chunked request: parameters, followed by text or audio as it arrives (§4.17, 4.18)."""
 
 import time
 from contextlib import suppress
@@ -20,13 +20,13 @@ from streams.wire.codec import loads_request
 from streams.wire.errors import ServiceError, TooLarge
 
 UNALIGNED = Counter(
-    "parley_audio_unaligned_chunks", "HTTP chunks of audio that end inside a base64 group, without padding"
+    "parley_audio_unaligned_chunks", "HTTP chunks of audio that end inside a base64 group without padding"
 )
-"""Of chunks under 64 bytes that are read together, only the first and the last are checked."""
+"""Counted approximately: of chunks under 64 bytes that are read together, only the first and last are checked."""
 
 
 async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
-    """The first JSON object of the body, its signature checked, and what reads the input behind it."""
+    """Return the first JSON object of the body, whose signature is checked, and a reader for the input after it."""
     check_encoding(call.request)
     limits, content = call.app_limits, call.request.content
     reader = ChunkReader(
@@ -50,7 +50,7 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
 
 
 async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
-    """Feed the actor with UTF-8 text."""
+    """Feed UTF-8 text to the actor."""
     with _feeding(actor):
         decoder, tape, size = Utf8Decoder(), actor.ctx.input, 0
         while (part := await reader.next_part()) is not None:
@@ -64,11 +64,11 @@ async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
 
 
 async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: PcmDecoder | None = None) -> None:
-    """Feed the actor with audio that comes as base64; with `pcm` its samples alone."""
+    """Decode base64 audio and feed it to the actor. With `pcm`, feed only its samples."""
     with _feeding(actor):
         decoder, tape, size = Base64Decoder(), actor.ctx.input, 0
 
-        def take(audio: bytes) -> None:
+        def write(audio: bytes) -> None:
             nonlocal size
             size += len(audio)
             if size > limits.audio_bytes:
@@ -77,23 +77,23 @@ async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: Pcm
 
         while (part := await reader.next_part()) is not None:
             piece, chunk_ends = part
-            take(decoder.feed(piece))
+            write(decoder.feed(piece))
             if chunk_ends and decoder.unaligned:
                 UNALIGNED.inc()
-        take(decoder.finish())
+        write(decoder.finish())
         if pcm:
             tape.write(pcm.finish())
 
 
 async def discard(reader: ChunkReader) -> None:
-    """Read an input that was given before, and throw it away."""
+    """Read and discard the input of a repeated request."""
     with suppress(ServiceError, ConnectionError, aiohttp.ClientPayloadError, web.RequestPayloadError):
         while await reader.next_part() is not None:
             pass
 
 
-class _feeding:  # noqa: N801 - used as a function is
-    """End the actor's input with the block. What is wrong with it ends the stream, not the request."""
+class _feeding:  # noqa: N801 - used like a function
+    """Context manager that ends the actor's input. An error in the input fails the stream, not the request."""
 
     __slots__ = ("_actor",)
 

@@ -1,4 +1,4 @@
-"""Who calls: session tokens, signatures, server tokens and the operator's token (§5)."""
+"""Authentication of requests: session tokens, signatures, server tokens and the operator's token (§5)."""
 
 import hmac
 import time
@@ -30,7 +30,9 @@ SESSION_HEADER = "X-Service-Session-Token"
 SERVER_PATHS = "/bp/server/"
 
 REPLAYS_UNCHECKED = Counter(
-    "parley_replays_unchecked", "Nonces and token ids that Valkey could not be asked about.", ["what"]
+    "parley_replays_unchecked",
+    "Nonces and token ids that were accepted without a replay check because Valkey was away.",
+    ["what"],
 )
 
 
@@ -46,13 +48,13 @@ async def identify(
     single_use: bool,
     accepts_session: bool,
 ) -> Caller:
-    """Who calls, by the headers alone.
+    """Authenticate the request by its headers alone and return the caller.
 
-    A path under `SERVER_PATHS` takes a server token. `accepts_session`: it takes the headers of C2S too, where
-    they are given in the token's place, and then the session's user must be the path's.
+    A path under `SERVER_PATHS` requires a server token. With `accepts_session` it also accepts a session token
+    in place of the server token; the session must then belong to the user in the path.
     """
     config = services.configs.singleton(AUTH, app_id)
-    if on_server_path and not (accepts_session and _has_pair_alone(request)):
+    if on_server_path and not (accepts_session and _has_session_alone(request)):
         return await _server_caller(
             request, services, config, app_id=app_id, access=access, scope=scope, single_use=single_use
         )
@@ -62,7 +64,7 @@ async def identify(
         return Caller(app_id=app_id, must_sign=config.require_sign)
     session = await _session(request, services, config, app_id=app_id)
     if on_server_path and request.match_info.get("user_id", session.uid) != session.uid:
-        raise PermissionDenied(f"{SESSION_HEADER} is not of the path's user")
+        raise PermissionDenied(f"{SESSION_HEADER} does not belong to the user in the path")
     if session.frozen and not frozen_allowed:
         await _refuse_frozen(services, app_id=app_id, uid=session.uid)
     return Caller(
@@ -75,7 +77,10 @@ async def identify(
 
 
 async def check_sign(request: web.Request, services: Services, *, app_id: str, raw: bytes) -> None:
-    """Check `X-Service-Sign` over `raw`; a nonce in it is taken once."""
+    """Check `X-Service-Sign` against the body `raw`.
+
+    Raises `AuthFailed` when the header is missing or wrong, or when its nonce has been used before.
+    """
     config = services.configs.singleton(AUTH, app_id)
     if not config.sign_keys:
         raise ConfigInvalid("auth default: sign_keys is empty while require_sign is on")
@@ -94,7 +99,7 @@ async def check_sign(request: web.Request, services: Services, *, app_id: str, r
 async def check_user(
     services: Services, caller: Caller, *, frozen_allowed: bool, missing: str = "item_not_found"
 ) -> None:
-    """Check that the user of an S2S path exists; `missing` is the error type when it does not."""
+    """Check that the user in an S2S path exists. `missing` is the error type when the user does not exist."""
     if caller.server_key is None or caller.user_id is None:
         return
     user = await _user(services, app_id=caller.app_id, uid=caller.user_id)
@@ -105,25 +110,28 @@ async def check_user(
 
 
 def identify_admin(request: web.Request, services: Services) -> None:
-    """Check the operator's bearer token."""
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    right = services.settings.admin_token.get_secret_value()
-    same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), right.encode())
-    if not same or scheme.lower() != "bearer" or not right:
+    """Raise `AuthFailed` unless the request carries the operator's bearer token."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    expected = services.settings.admin_token.get_secret_value()
+    matches = hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), expected.encode())
+    if not matches or scheme.lower() != "bearer" or not expected:
         raise AuthFailed("Authorization is missing or wrong")
 
 
 def deactivate_pending(user: User, *, now: datetime) -> ServiceError:
-    """What a frozen user is told: `deactivate_time_ms` is when its account closes."""
-    assert user.freeze_time is not None, "the table says so of frozen users"
-    assert user.close_time is not None, "the table says so of frozen users"
+    """Return the error for a frozen user.
+
+    `deactivate_time_ms` in its `extra` is the Unix time at which the account closes.
+    """
+    assert user.freeze_time is not None, "a check constraint requires it for frozen users"
+    assert user.close_time is not None, "a check constraint requires it for frozen users"
     extra = {
         "deactivate_left_sec": max(0, int((user.close_time - now).total_seconds())),
         "deactivate_time_ms": int(user.close_time.timestamp() * 1000),
         "pending_dur_sec": int((user.close_time - user.freeze_time).total_seconds()),
     }
     return ServiceError(
-        "the account is to be deactivated", error_type="account.deactivate_pending_user", extra=extra
+        "the account is scheduled for deactivation", error_type="account.deactivate_pending_user", extra=extra
     )
 
 
@@ -151,19 +159,21 @@ async def _server_caller(
         session = await _session(request, services, config, app_id=app_id)
         user_id, session_id = session.uid, session.digest
     if claims.sub is not None and claims.sub != user_id:
-        raise PermissionDenied(f"sub of {server_tokens.HEADER} is not the call's user")
-    await _take_token(services, claims, app_id=app_id, single_use=single_use)
+        raise PermissionDenied(f"sub of {server_tokens.HEADER} is not the user of this call")
+    await _check_replay(services, claims, app_id=app_id, single_use=single_use)
     return Caller(app_id=app_id, user_id=user_id, session_id=session_id, server_key=key.kid)
 
 
-async def _take_token(services: Services, claims: server_tokens.Claims, *, app_id: str, single_use: bool) -> None:
+async def _check_replay(services: Services, claims: server_tokens.Claims, *, app_id: str, single_use: bool) -> None:
     if claims.jti is None:
         return
     try:
         fresh = await first_use(services.valkey, claims.jti, app_id=app_id, what="token", within_s=claims.usable_s)
     except StoreError as error:
         if single_use:
-            raise Unavailable("single use cannot be ensured at the moment", retry_after_s=1) from error
+            raise Unavailable(
+                "the server cannot check at the moment whether the token was used before", retry_after_s=1
+            ) from error
         REPLAYS_UNCHECKED.labels("token").inc()
         return
     if not fresh:
@@ -174,7 +184,7 @@ async def _nonce_is_new(services: Services, nonce: str | None, *, app_id: str) -
     if nonce is None:
         return True
     try:
-        # A `t` may lie a window ahead: it is good for two.
+        # `t` may lie one window in the future, so a signature can stay valid for two windows.
         return await first_use(
             services.valkey, nonce, app_id=app_id, what="nonce", within_s=2 * signatures.WINDOW_S + 1
         )
@@ -201,7 +211,7 @@ async def _session(request: web.Request, services: Services, config: Auth, *, ap
 
 
 async def _refuse_frozen(services: Services, *, app_id: str, uid: str) -> None:
-    """The session may be a copy from before the recovery: the row says."""
+    """Read the user and raise if it is frozen. The cached session may be older than a recovery of the account."""
     user = await _user(services, app_id=app_id, uid=uid)
     if user is None:
         raise invalid_session()
@@ -216,5 +226,5 @@ async def _user(services: Services, *, app_id: str, uid: str) -> User | None:
         return await users.find(conn, uid, app_id=app_id)
 
 
-def _has_pair_alone(request: web.Request) -> bool:
+def _has_session_alone(request: web.Request) -> bool:
     return SESSION_HEADER in request.headers and server_tokens.HEADER not in request.headers

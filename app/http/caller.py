@@ -1,16 +1,16 @@
-"""Who may call an endpoint, and who does."""
+"""The access rule of an endpoint and the authenticated caller of a request."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Access(Enum):
-    """What an endpoint asks of a C2S caller (§5). On a `/bp/server/…` path a server token takes its place."""
+    """What an endpoint requires of a C2S caller (§5). A `/bp/server/…` path requires a server token instead."""
 
     PUBLIC = "public"
-    """Nothing: health, docs, links in mails."""
+    """No authentication: health checks, the reference, signed links."""
     SIGNED = "signed"
-    """`X-Service-Sign` alone."""
+    """`X-Service-Sign` only."""
     SESSION = "session"
     """`X-Service-Sign` and `X-Service-Session-Token`."""
     ADMIN = "admin"
@@ -19,20 +19,21 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`user_id` is whose data the call is about: the session's user, or the one in an S2S path."""
+    """The authenticated caller of a request."""
 
     app_id: str
     user_id: str | None = None
+    """The user whose data the call is about: the user of the session or of the S2S path."""
     session_id: str | None = None
-    """Digest of the session token, where one was given."""
+    """Digest of the session token, if one was sent."""
     server_key: str | None = None
     """`kid` of the server token, on S2S calls."""
     must_sign: bool = False
-    """Whether the body's signature has still to be checked."""
+    """Whether the signature of the body remains to be checked."""
     frozen: bool = False
-    """Whether the account waits for its deactivation."""
+    """Whether the account is frozen until its deactivation."""
 
     @property
     def user(self) -> str:
-        assert self.user_id is not None, "the endpoint's access grants a user"
+        assert self.user_id is not None, "the access rule of the endpoint guarantees a user"
         return self.user_id

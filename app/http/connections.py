@@ -1,6 +1,6 @@
-"""The open connections of this process: how many there may be, and how long a client may take to send a head.
+"""Limits on the open connections of this process: their number, and the time a client may take to send a head.
 
-A connection that is not admitted is answered, because a client that finds it closed cannot tell why.
+A refused connection gets a response, because a client cannot tell why a connection was merely closed.
 """
 
 import asyncio
@@ -24,51 +24,51 @@ log = structlog.get_logger()
 
 OPEN = Levels("parley_connections", "Open connections of clients", [])
 REFUSED = Counts(
-    "parley_connections_refused", "Connections that were not admitted, by the bound they met", ["bound"]
+    "parley_connections_refused", "Connections that were not admitted, by the limit that was reached", ["bound"]
 )
 
 _UNBOUNDED = 1_000_000
-_KEPT_BACK = 1_000
+_RESERVED_DESCRIPTORS = 1_000
 _SWEEP_S = 1.0
 _REFUSAL_S = 2.0
 _REFUSALS_AT_ONCE = 128
 _UNACKNOWLEDGED_MS = 30_000
 _TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
-"""Linux alone has it."""
+"""None outside Linux."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a process grants its clients.
-
-    `connections` is for all of them, `per_address` for one IPv4 address or one /64 of IPv6. The networks of
-    `trusted_proxies` are exempt from the latter. `head_s` runs from the first byte of a head, on a new connection
-    from its opening. `keep_alive_s` is for a connection that waits for its next request.
-    """
+    """The connection limits of one process."""
 
     connections: int = _UNBOUNDED
+    """Maximum number of open connections."""
     per_address: int = _UNBOUNDED
+    """Maximum number of open connections per IPv4 address or IPv6 /64 network."""
     trusted_proxies: tuple[str, ...] = ()
+    """Networks that are exempt from `per_address`."""
     head_s: float = 10
+    """Time for a head to arrive, counted from its first byte; on a new connection, from its opening."""
     keep_alive_s: float = 75
+    """Time that a connection may wait for its next request."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Bounds":
-        """The bounds of the public port, within the descriptors that this process may open."""
+        """Return the limits of the public port, capped by the number of descriptors this process may open."""
         descriptors = _descriptor_limit()
-        most = _most_connections(descriptors)
-        wanted = settings.connections
-        if wanted is not None and wanted > most:
+        maximum = _most_connections(descriptors)
+        configured = settings.connections
+        if configured is not None and configured > maximum:
             log.warning(
                 "connections.capped",
                 variable="PARLEY_CONNECTIONS",
-                configured=wanted,
-                connections=most,
+                configured=configured,
+                connections=maximum,
                 descriptors=descriptors,
                 hint="raise the limit of open files (LimitNOFILE, ulimit -n)",
             )
         return cls(
-            connections=min(most, wanted or most),
+            connections=min(maximum, configured or maximum),
             per_address=settings.connections_per_address,
             trusted_proxies=settings.trusted_proxies,
             keep_alive_s=settings.keep_alive_s,
@@ -81,42 +81,49 @@ def _descriptor_limit() -> int:
 
 
 def _most_connections(descriptors: int) -> int:
-    """Half of what stores and files leave, because a stream takes a connection to its vendor as well."""
-    return max(1, (descriptors - min(_KEPT_BACK, descriptors // 4)) // 2)
+    """Return the number of connections that `descriptors` allow.
+
+    Some descriptors are reserved for stores and files. Half of the others is for clients, because a stream also
+    needs a connection to its vendor.
+    """
+    return max(1, (descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 4)) // 2)
 
 
 class Connection(Protocol):
-    """What is asked of a connection that was admitted."""
+    """The interface that `Connections` needs of a connection it admitted."""
 
     network: str
-    """Whom it is counted for; empty: nobody."""
+    """The network that the connection counts against; empty if it is exempt."""
     awaits_head: bool
-    """Whether a head is due, of which some may have come."""
+    """Whether the connection waits for a head, or for the rest of one."""
     head_began: bool
-    """Whether some of it has come. Defined while `awaits_head` is true."""
+    """Whether part of the head has arrived. Only meaningful while `awaits_head` is true."""
 
     def end_for_late_head(self) -> None:
-        """Close, with an answer where some of the head has come."""
+        """Close the connection. Send an error response first if part of the head has arrived."""
 
 
 class Connections:
-    """Admits connections, counts them and ends those whose head is late, by one timer for all."""
+    """Admits and counts connections. One timer closes all connections whose head is late."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self._open = 0
         self._by_network: Counter[str] = Counter()
         self._late_at: dict[Connection, float] = {}
-        """By connection: the loop's time when its head is late. Ordered by that time."""
+        """The loop time at which the head of each connection is late, in ascending order."""
         self._refusals: dict[_Refusal, float] = {}
-        """The same for clients that are being told why they are not admitted."""
-        self._untold: Counter[str] = Counter()
-        """Refusals by bound since the last log line."""
+        """The loop time at which each refused connection is closed, in ascending order."""
+        self._unlogged: Counter[str] = Counter()
+        """Number of refusals per limit since the last log line."""
         self._last_refused = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
-        """Whether `connection` may stay. Otherwise `transport` has another protocol, which answers and closes."""
+        """Count `connection` and return True, or refuse it and return False.
+
+        On refusal, the protocol of `transport` is replaced by one that sends an error response and closes.
+        """
         network = self._network_of(transport)
         self._keep_sweeping()
         if self._open >= self.bounds.connections:
@@ -135,7 +142,7 @@ class Connections:
         return True
 
     def release(self, connection: Connection) -> None:
-        """Forget a connection that was admitted and is closed."""
+        """Stop counting an admitted connection that has closed."""
         self._late_at.pop(connection, None)
         self._open -= 1
         OPEN.add(-1)
@@ -144,9 +151,9 @@ class Connections:
             if not self._by_network[network]:
                 del self._by_network[network]
 
-    def head_continues(self, connection: Connection, *, whole: bool) -> None:
-        """Some of a head has come, or all of it (`whole`)."""
-        if whole:
+    def head_continues(self, connection: Connection, *, complete: bool) -> None:
+        """Note that part of a head has arrived, or all of it (`complete`)."""
+        if complete:
             self._late_at.pop(connection, None)
             connection.awaits_head = False
             return
@@ -155,7 +162,7 @@ class Connections:
         connection.head_began = True
 
     def close(self) -> None:
-        """Stop the timer, and end what is being refused."""
+        """Stop the timer and abort the refused connections."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -170,7 +177,7 @@ class Connections:
         self._late_at[connection] = asyncio.get_running_loop().time() + self.bounds.head_s
 
     def _network_of(self, transport: asyncio.Transport) -> str:
-        """Whom the connection is counted for: by the address of the socket, which a client cannot choose."""
+        """Return the network to count against. It comes from the socket, because a client can forge headers."""
         if self.bounds.per_address >= _UNBOUNDED:
             return ""
         peer = transport.get_extra_info("peername")
@@ -180,12 +187,12 @@ class Connections:
 
     def _refuse(self, transport: asyncio.Transport, bound: str, network: str) -> None:
         REFUSED.add(1, bound)
-        self._untold[bound] += 1
+        self._unlogged[bound] += 1
         self._last_refused = network
-        refusal = _Refusal(transport, _ANSWERS[bound], self._refusals)
+        refusal = _Refusal(transport, _REFUSAL_ERRORS[bound], self._refusals)
         transport.set_protocol(refusal)
         if len(self._refusals) >= _REFUSALS_AT_ONCE:
-            refusal.end()  # each takes a descriptor: under a flood some clients see a reset instead
+            refusal.end()  # Each refusal holds a descriptor. Under a flood, some clients see a reset instead.
         else:
             self._refusals[refusal] = asyncio.get_running_loop().time() + _REFUSAL_S
 
@@ -194,9 +201,9 @@ class Connections:
             self._timer = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """End what is late, at the cost of what ends, however many connections are open.
+        """Close the connections that are late. The cost depends only on their number.
 
-        A head that came while the loop was busy is not late: uvloop reads before it runs timers.
+        A head that arrived while the loop was busy is not late, because uvloop reads sockets before it runs timers.
         """
         self._timer = None
         now = asyncio.get_running_loop().time()
@@ -212,64 +219,65 @@ class Connections:
             self._keep_sweeping()
 
     def _log_refusals(self) -> None:
-        if self._untold:
+        if self._unlogged:
             log.warning(
                 "connections.refused",
-                count=self._untold.total(),
-                by_bound=dict(self._untold),
+                count=self._unlogged.total(),
+                by_bound=dict(self._unlogged),
                 last_address=self._last_refused,
                 open=self._open,
                 connections=self.bounds.connections,
                 connections_per_address=self.bounds.per_address,
             )
-            self._untold.clear()
+            self._unlogged.clear()
 
 
 def _due(times: dict[Any, float], now: float) -> list[Any]:
-    """Those whose time has come, of a dict that is ordered by time."""
-    found = []
-    for each, due in times.items():
+    """Return the keys of `times`, which is ordered by time, whose time is not after `now`."""
+    keys = []
+    for key, due in times.items():
         if due > now:
             break
-        found.append(each)
-    return found
+        keys.append(key)
+    return keys
 
 
 class _Refusal(asyncio.Protocol):
-    """Answers a connection that was not admitted.
+    """The protocol of a refused connection: sends an error response and closes.
 
-    The answer waits for the first bytes of a request: clients discard what comes before they have asked. Closing a
-    socket with unread bytes would reset the connection and lose the answer, so the rest of the request is read.
+    The response waits for the first bytes of a request, because clients discard a response that precedes their
+    request. The rest of the request is read, because closing a socket with unread bytes would reset the connection
+    and lose the response.
     """
 
     def __init__(
-        self, transport: asyncio.Transport, error: ServiceError, under_way: dict["_Refusal", float]
+        self, transport: asyncio.Transport, error: ServiceError, refusals: dict["_Refusal", float]
     ) -> None:
         self.transport = transport
         self._error = error
-        self._under_way = under_way
+        self._refusals = refusals
         self._answered = False
 
     def data_received(self, data: bytes) -> None:
         if not self._answered:
             self._answered = True
-            self.transport.write(raw_answer(self._error, request_id=new_id()))
+            self.transport.write(raw_response(self._error, request_id=new_id()))
             self.transport.write_eof()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._under_way.pop(self, None)
+        self._refusals.pop(self, None)
 
     def end(self) -> None:
-        """Answer where that has not happened, and close."""
+        """Send the response if it has not been sent, and close."""
         if not self._answered:
             self._answered = True
-            self.transport.write(raw_answer(self._error, request_id=new_id()))
+            self.transport.write(raw_response(self._error, request_id=new_id()))
         self.transport.close()
 
 
-_ANSWERS = {
+_REFUSAL_ERRORS = {
     "process": ServiceError(
-        "the server has as many connections as it can hold",
+        "the server has no free connection",
         error_type="backend unavailable",
         status_hint=503,
         retry_after_s=1,
@@ -280,10 +288,10 @@ _ANSWERS = {
 LATE_HEAD = InvalidParameter("the head of the request was not complete in time", status_hint=408)
 
 
-def raw_answer(error: ServiceError, *, request_id: str) -> bytes:
-    """The bytes of a whole answer, for a connection whose request is not parsed."""
+def raw_response(error: ServiceError, *, request_id: str) -> bytes:
+    """Return the bytes of a whole error response, for a connection whose request is not parsed."""
     response = error_response(error)
-    assert isinstance(response.body, bytes), "the envelope is made of bytes"
+    assert isinstance(response.body, bytes), "the envelope is encoded JSON"
     response.headers.update(
         {
             "Content-Length": str(len(response.body)),
@@ -297,9 +305,10 @@ def raw_answer(error: ServiceError, *, request_id: str) -> bytes:
 
 
 def limit_unacknowledged(transport: asyncio.Transport) -> None:
-    """Have the kernel end a connection whose client acknowledges nothing, or takes nothing, for so long.
+    """Have the kernel end the connection when its client acknowledges or reads nothing for 30 s.
 
-    That holds while it is being closed too: what is unsent then would keep it, and its descriptor, forever.
+    This also applies while the connection is closing. Otherwise unsent data would keep it, and its descriptor, open
+    forever.
     """
     socket = transport.get_extra_info("socket")
     if (
@@ -311,7 +320,7 @@ def limit_unacknowledged(transport: asyncio.Transport) -> None:
 
 
 def _check_descriptors(connections: int) -> None:
-    """Log it where this process can open nothing more: whoever needs a descriptor reports another fault."""
+    """Log an error if no descriptor is left. Calls that fail for lack of one report other, misleading errors."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the reference page says of an endpoint beyond its row and the types that the row names."""
+"""Documentation of an endpoint for the reference page, beyond what its row and its types say."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,40 +11,40 @@ from streams.wire.model import Model
 
 @dataclass(frozen=True, slots=True)
 class OtherResponse:
-    """A response that is no model, no stream and no error envelope. Without a media type it has no body."""
+    """A response that is not a model, a stream or an error. Without a media type it has no body."""
 
-    what: str
+    description: str
     media_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What an endpoint that answers with Server-Sent Events says in them."""
+    """Documentation of a response that is a stream of Server-Sent Events."""
 
     events: Sequence[type[Event]]
     ends: Sequence[type[Model]]
-    """What `end` may tell."""
+    """The models of the content of `end`."""
     transcripts: Mapping[str, bytes]
-    """Whole streams as they stand on the wire, by what each shows."""
+    """Example streams as sent on the wire, keyed by their description."""
     headers: Mapping[str, str]
-    """Headers of the response, and what they tell."""
+    """Response headers and their descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Docs:
-    """Nothing here changes what an endpoint does."""
+    """Documentation of one endpoint. It does not change what the endpoint does."""
 
     errors: Sequence[ServiceError] = ()
-    """One of each kind that the handler raises. Those of the checks before it are known from the row."""
+    """An example of each error that the handler raises. The errors of earlier checks follow from the row."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Request headers of this endpoint alone, and what they are for."""
+    """Request headers specific to this endpoint, and their descriptions."""
     chunked: type[Model] | None = None
-    """The first JSON object of a body that goes on after it."""
+    """Model of the first JSON object of a body in which other input follows it."""
     bodies: Mapping[str, Any] = field(default_factory=dict)
-    """Example bodies by what each shows: JSON values; text where the body goes on after the first object."""
+    """Example bodies, keyed by their description: JSON values, or text if `chunked` is set."""
     stream: Stream | None = None
     answers: Mapping[int, OtherResponse] = field(default_factory=dict)
-    """Responses that neither the row's reply nor the stream describes, by status."""
+    """Responses that neither the reply model nor `stream` describes, by status."""
 
 
 NO_DOCS = Docs()

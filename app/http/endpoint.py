@@ -1,4 +1,4 @@
-"""A row of the route table, what its handler gets, and the path from one to the other."""
+"""A row of the route table, the `Call` that its handler gets, and the checks between them."""
 
 import asyncio
 import time
@@ -24,12 +24,13 @@ DEFAULT_APP = "default"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler gets. `app_limits` are the app's, read once a call."""
+    """One call of an endpoint, as passed to its handler."""
 
     request: web.Request
     services: Services
     endpoint: "Endpoint"
     app_limits: Limits
+    """The limits of the app, read once per call."""
     caller: Caller
 
     @property
@@ -46,7 +47,10 @@ class Call:
 
 
 DeferredResponse = Coroutine[Any, Any, web.StreamResponse]
-"""What goes on answering, once the handler's own frames are gone: they need not wait with a stream."""
+"""A coroutine that a handler returns and the pipeline awaits.
+
+The stack frames of the handler are freed first, so that a long stream does not keep them in memory.
+"""
 Handler = Callable[..., Awaitable[Model | web.StreamResponse | DeferredResponse | None]]
 
 
@@ -54,9 +58,8 @@ Handler = Callable[..., Awaitable[Model | web.StreamResponse | DeferredResponse 
 class Endpoint:
     """One operation of the interface.
 
-    The handler is called with the call and, where the row names a `body` or `query` model, with its value.
-    It returns a model (200 with its JSON), nothing (200, zero bytes), a response of its own or what goes on to it.
-    `stream`: the handler reads the body itself, and checks its signature. `raw_body`: it gets `bytes`.
+    The handler is called with the `Call` and, if the row names a `body` or `query` model, with its value. It
+    returns a model (200 with its JSON), None (200 with an empty body), a response, or a `DeferredResponse`.
     """
 
     method: str
@@ -68,47 +71,49 @@ class Endpoint:
     query: type[Model] | None = None
     reply: type[Model] | None = None
     tag: str = ""
-    """Group of the reference page, and the `scope` that a server token needs."""
+    """Group on the reference page, and the `scope` that a server token needs."""
     limit: str | None = None
-    """Name of a rate in the kind `limits`, counted by user, else by address."""
+    """Name of a rate in the config kind `limits`. It is counted per user, or per address without a user."""
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """Where this endpoint's status for an error type differs."""
+    """HTTP statuses of this endpoint that differ from the usual one of an error type."""
     body_bytes: int | None = None
+    """Maximum size of the body; None means the app's limit."""
     stream: bool = False
+    """Whether the handler reads the body and checks its signature itself."""
     access_log: bool = True
-    """Whether calls leave no access line."""
+    """Whether each call writes an access log line."""
     frozen_allowed: bool = False
-    """Whether an account that waits for its deactivation may still call it."""
+    """Whether the user of a frozen account may call it."""
     unknown_user_error: str = "item_not_found"
-    """Error type for an unknown user in an S2S path."""
+    """Error type when the user in an S2S path does not exist."""
     single_use_token: bool = False
-    """Whether a server token needs a `jti` here."""
+    """Whether a server token must have a `jti`."""
     accepts_session: bool = False
-    """Whether the S2S path takes the C2S header pair too (the account endpoints)."""
+    """Whether the S2S path also accepts a session in place of a server token (the account endpoints)."""
     docs: Docs = NO_DOCS
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """What is context of a request while it is answered: for log lines, metrics and errors."""
+    """Facts about a request for log lines, metrics and errors, filled in as they become known."""
 
     request_id: str
     arrived: float
-    """`time.monotonic()` when the head was there."""
+    """`time.monotonic()` when the head had arrived."""
     endpoint: Endpoint | None = None
     app_id: str | None = None
     user_id: str | None = None
     waited_s: float = 0.0
-    """Spent waiting for the client's body before the handler began."""
+    """Time spent waiting for the client's body, or for the parameters of a stream."""
 
 
 REQUEST_CONTEXT = web.RequestKey("context", RequestContext)
 
 
 def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[Any]]:
-    """The handler of a row at `path`, one of its two: it returns a response or a `DeferredResponse`.
+    """Return the aiohttp handler for `row` at `path`, which is its C2S or its S2S path.
 
-    The order of checks is that of the interface: first failure answers.
+    The checks run in the order that the interface defines; the first failure becomes the response.
     """
     on_server_path = path.startswith(auth.SERVER_PATHS)
 
@@ -166,7 +171,7 @@ async def _identified(
 
 
 async def read_body(call: Call) -> bytes:
-    """The whole body, within the endpoint's limit. An encoded one is refused: nothing is decompressed."""
+    """Return the whole body. Raises `InvalidParameter` for a body that is encoded, too large or too slow."""
     check_encoding(call.request)
     limit = call.endpoint.body_bytes or call.app_limits.body_bytes
     if (call.request.content_length or 0) > limit:
@@ -189,13 +194,13 @@ def check_encoding(request: web.Request) -> None:
 
 
 async def check_sign(call: Call, raw: bytes) -> None:
-    """Check `X-Service-Sign` over `raw` where the caller's access asks for it."""
+    """Check `X-Service-Sign` against the body `raw` if the caller has to sign."""
     if call.caller.must_sign:
         await auth.check_sign(call.request, call.services, app_id=call.app_id, raw=raw)
 
 
 async def check_user(call: Call) -> None:
-    """Check that the user of an S2S path exists and may call."""
+    """Check that the user in an S2S path exists and may call this endpoint."""
     row = call.endpoint
     await auth.check_user(
         call.services, call.caller, frozen_allowed=row.frozen_allowed, missing=row.unknown_user_error

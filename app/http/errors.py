@@ -1,4 +1,4 @@
-"""What an error is over HTTP: its status, its envelope, its headers (§7)."""
+"""The HTTP response to an error: status, envelope and headers (§7)."""
 
 import math
 from collections.abc import Mapping
@@ -34,23 +34,23 @@ STATUS: dict[str, int] = {
 
 
 def status_of(error: ServiceError, overrides: Mapping[str, int] | None = None) -> int:
-    """The error's own hint, else the endpoint's override, else the status of its type."""
+    """Return the status of the error itself, else the endpoint's override, else that of its type."""
     return error.status_hint or (overrides or {}).get(error.error_type) or STATUS[error.error_type]
 
 
 def error_response(error: ServiceError, overrides: Mapping[str, int] | None = None) -> web.Response:
-    """The envelope `{error: {error_type, message, extra?}}`."""
-    told: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
+    """Return the response with the envelope `{error: {error_type, message, extra?}}`."""
+    body: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
     extra = dict(error.extra)
     if error.error_type == "backend unavailable":
         extra.setdefault("retryable", error.retryable)
     if extra:
-        told["extra"] = extra
+        body["extra"] = extra
     headers = {}
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     return web.Response(
-        body=dumps({"error": told}),
+        body=dumps({"error": body}),
         status=status_of(error, overrides),
         headers=headers,
         content_type="application/json",

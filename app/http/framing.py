@@ -1,4 +1,4 @@
-"""Bounds what a client may send besides content, and ends a connection whose bytes cannot be parsed."""
+"""Limits the bytes a client may send besides content, and ends connections whose bytes cannot be parsed."""
 
 import asyncio
 from contextlib import suppress
@@ -12,10 +12,10 @@ from app.http.ingress import SlicedConnection
 from streams.wire.errors import InvalidParameter, ServiceError
 
 LINE_BYTES = 16 * 1024
-"""The longest request line, and the longest field."""
+"""Maximum length of the request line and of each header field."""
 HEADER_BLOCK_BYTES = 16 * 1024
 _HEAD_BYTES = LINE_BYTES + HEADER_BLOCK_BYTES + 1024
-"""The last KiB is for empty lines, which may precede the request line."""
+"""The additional KiB is for empty lines, which may precede the request line."""
 _FRAMING_BYTES = 16 * 1024
 _DISCARDED_BYTES = 1024 * 1024
 _LINGER_S = 2.0
@@ -26,7 +26,7 @@ _FRAMING_FAULT = f"body: trailers or the extensions of a chunk exceed {_FRAMING_
 
 
 class BrokenBody(web.RequestPayloadError):
-    """Raised to whoever reads a body whose framing cannot be parsed. `fault` is the answer."""
+    """Raised when reading a body whose framing cannot be parsed. `fault` is the error to respond with."""
 
     def __init__(self, fault: ServiceError) -> None:
         super().__init__(str(fault))
@@ -34,15 +34,15 @@ class BrokenBody(web.RequestPayloadError):
 
 
 class BoundedConnection(SlicedConnection):
-    """A server's connection that bounds the bytes of a head, of trailers and of the extensions of a chunk.
+    """A server connection that limits the bytes of a head, of trailers and of chunk extensions.
 
-    aiohttp's parser bounds the length and the number of fields, which allows 2 MiB, and does not bound extensions.
-    Therefore the connection counts the bytes that it has parsed since the last head or the last content. A slice
-    that brings either starts the count again, so a bound may be exceeded by one slice.
+    aiohttp's parser limits the length and the number of fields, which allows 2 MiB, and does not limit chunk
+    extensions. Therefore the connection counts the bytes parsed since the last head or the last content. A slice
+    that contains either resets the count, so a limit may be exceeded by one slice.
 
-    After bytes that cannot be parsed, nothing else is parsed. What follows is read and discarded, up to a bound,
-    until the client has the answer. Closing a socket that has unread bytes would reset the connection, and the
-    answer would be lost.
+    After bytes that cannot be parsed, nothing more is parsed. Later bytes are read and discarded, up to a limit,
+    until the client has received the response. Closing a socket that has unread bytes would reset the connection
+    and lose the response.
     """
 
     __slots__ = (
@@ -58,17 +58,17 @@ class BoundedConnection(SlicedConnection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, max_line_size=LINE_BYTES, max_field_size=LINE_BYTES, **options)
         self.broken = False
-        """Whether some bytes could not be parsed."""
+        """Whether bytes arrived that could not be parsed."""
         self._known_messages = 0
         self._body: StreamReader = EMPTY_PAYLOAD
-        """The body that is being parsed. Between two requests: the empty one."""
+        """The body being parsed; `EMPTY_PAYLOAD` between two requests."""
         self._content_bytes = 0
-        """How much of it has been parsed."""
+        """Number of bytes of `_body` that have been parsed."""
         self._framing_bytes = 0
-        """How much has been parsed since, all of it framing."""
+        """Number of bytes parsed since the last head or content; all of them are framing."""
         self._discarded_bytes = 0
         self._ended: asyncio.Future[None] | None = None
-        """Resolved when there is nothing more to discard. Set while the answer is on its way."""
+        """Resolved when nothing more needs to be discarded. Set while the response is being delivered."""
 
     def parse(self, data: bytes) -> None:
         super().parse(data)
@@ -99,7 +99,7 @@ class BoundedConnection(SlicedConnection):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the rest of an answer. The last one of a broken connection is given time to arrive."""
+        """Send the rest of a response. On a broken connection, wait until the last response has arrived."""
         finished = await super().finish_response(request, resp, start_time)
         if self.broken and not (resp.keep_alive and request.content.is_eof()):
             await self._linger()
@@ -108,21 +108,21 @@ class BoundedConnection(SlicedConnection):
     def _take_message(self) -> None:
         self._known_messages = self._request_count
         self._framing_bytes = 0
-        # aiohttp parses what follows a request for an upgrade by itself, and may have taken the message since.
+        # aiohttp itself parses the bytes after an upgrade request, and may have removed the message already.
         message, body = self._messages[-1] if self._messages else (None, _body_of(self._current_request))
         if isinstance(message, _ErrInfo):
-            # The traceback refers to the connection and its read, which would stay until the collector runs.
+            # The traceback refers to the connection and its data, which would stay in memory until a collection.
             message.exc.__traceback__ = message.exc.__context__ = None
             self._break(NOT_HTTP)
         else:
             self._body = EMPTY_PAYLOAD if body.is_eof() else body
             self._content_bytes = body.total_bytes
 
-    def _count(self, size_bytes: int, most_bytes: int, message: str) -> None:
+    def _count(self, size_bytes: int, limit_bytes: int, message: str) -> None:
         if self._upgraded:
-            return  # aiohttp keeps the bytes unparsed, and bounds them
+            return  # aiohttp does not parse these bytes, and limits them itself.
         self._framing_bytes += size_bytes
-        if self._framing_bytes > most_bytes:
+        if self._framing_bytes > limit_bytes:
             fault = InvalidParameter(message)
             self._messages.append((_ErrInfo(status=400, exc=fault, message=message), EMPTY_PAYLOAD))
             if (waiter := self._waiter) is not None and not waiter.done():
@@ -133,7 +133,8 @@ class BoundedConnection(SlicedConnection):
         self.broken = True
         self.drop_held()
         if not self._body.is_eof():
-            self._body.set_exception(BrokenBody(fault))  # aiohttp tells nobody who waits for more of it
+            # aiohttp does not wake a reader that waits for more of the body.
+            self._body.set_exception(BrokenBody(fault))
         self._body = EMPTY_PAYLOAD
 
     def _discard(self, size_bytes: int) -> None:
@@ -143,7 +144,7 @@ class BoundedConnection(SlicedConnection):
             self._end_lingering()
 
     async def _linger(self) -> None:
-        """Send the end of the connection behind the answer, and wait for that of the client."""
+        """Close the sending side of the connection, and wait until the client closes its side."""
         transport = self.transport
         if transport is None or transport.is_closing() or self._discarded_bytes > _DISCARDED_BYTES:
             return

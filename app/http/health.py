@@ -1,4 +1,4 @@
-"""Whether this process lives, is ready, and what it counts."""
+"""Liveness, readiness and metrics of this process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,34 +12,34 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, json_response
 from streams.wire.errors import ServiceError
 
-HEALTH = Docs(answers={200: OtherResponse("It does.", "application/json")})
+HEALTH = Docs(answers={200: OtherResponse("The process is alive.", "application/json")})
 READINESS = Docs(
     answers={
         200: OtherResponse(
-            "They are. The body names each part, its state, and the cause where it cannot be used.",
+            "The server is ready. The body lists each part with its state, and the cause of each failure.",
             "application/json",
         ),
-        503: OtherResponse("They are not. The body is of the same form.", "application/json"),
+        503: OtherResponse("The server is not ready. The body has the same form.", "application/json"),
     }
 )
-METRICS = Docs(answers={200: OtherResponse("Counters in Prometheus's text format.", "text/plain")})
+METRICS = Docs(answers={200: OtherResponse("The metrics in Prometheus's text format.", "text/plain")})
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a line more for each, that nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the counters' lines.
 
 _PING_S = 2
 _NEEDED = frozenset({"postgres"})
-"""Without it nothing can be answered; without the rest much still can."""
+"""Parts that are required for readiness. Without the other parts, most endpoints still work."""
 
 
 async def healthz(call: Call) -> web.Response:
-    """Ask whether the process lives."""
+    """Check liveness."""
     return json_response({"status": "ok"})
 
 
 async def readyz(call: Call) -> web.Response:
-    """Ask whether requests are welcome.
+    """Check readiness.
 
-    They are while the server is not draining, and PostgreSQL answers and can be written to.
+    The server is ready while it is not draining and PostgreSQL accepts writes.
     """
     causes = {name: await _cause(ping) for name, ping in call.services.parts().items()}
     supervisor = call.services.supervisor
@@ -56,7 +56,7 @@ async def readyz(call: Call) -> web.Response:
 
 
 async def _cause(ping: Callable[[], Awaitable[None]]) -> str:
-    """Why a part cannot be used; empty where it can."""
+    """Return why a part cannot be used, or an empty string if it can."""
     try:
         async with asyncio.timeout(_PING_S):
             await ping()
@@ -68,19 +68,19 @@ async def _cause(ping: Callable[[], Awaitable[None]]) -> str:
 
 
 async def metrics(call: Call) -> web.Response:
-    """Read the counters of this process, for Prometheus."""
+    """Read the metrics of this process, for Prometheus."""
     supervisor = call.services.supervisor
     await measure(supervisor.live(), finished_bytes=supervisor.finished_bytes)
     pieces = []
     for metric in REGISTRY.collect():
-        pieces.append(generate_latest(_Alone(metric)))
-        await asyncio.sleep(0)  # histograms take a millisecond or two: streams go on between them
+        pieces.append(generate_latest(_OneMetric(metric)))
+        await asyncio.sleep(0)  # A histogram takes a millisecond or two. Streams run between them.
     return web.Response(body=b"".join(pieces), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @dataclass(frozen=True, slots=True)
-class _Alone:
-    """One metric as a whole registry."""
+class _OneMetric:
+    """A registry that holds one metric."""
 
     metric: Metric
 

@@ -1,4 +1,4 @@
-"""Bounds how long one turn of the event loop parses what clients send."""
+"""Limits the time that one iteration of the event loop spends on parsing what clients send."""
 
 import asyncio
 import re
@@ -9,19 +9,22 @@ from typing import Any
 from aiohttp import web
 
 READ_BUFFER_BYTES = 16 * 1024
-"""aiohttp stops parsing a body once twice as many bytes, or a sixteenth as many chunks, wait to be read."""
+"""aiohttp stops parsing a body once twice this many bytes, or a sixteenth as many chunks, are unread."""
 SLICE_BYTES = 16 * 1024
 SLICE_LINES = 64
-"""The head of a request rarely has more. A chunk has two: its size, and its data."""
+"""The head of a request rarely has more lines. A chunk has two: its size and its data."""
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 8
 _BURST_S = 0.001
 _SHARE = 0.15
-"""Of the loop's time. Handlers that read what was parsed take up to three times as much on top."""
+"""Maximum fraction of the loop's time. Handlers that read the parsed data take up to three times as much again."""
 
 
 def slice_end(data: bytes, start: int) -> int:
-    """The end of the slice of `data` that begins at `start`: after so many bytes or lines, whichever come first."""
+    """Return the end of the slice of `data` that begins at `start`.
+
+    A slice has at most `SLICE_BYTES` bytes and `SLICE_LINES` lines.
+    """
     end = min(start + SLICE_BYTES, len(data))
     if data.count(b"\n", start, end) > SLICE_LINES and (full := _FULL_SLICE.match(data, start, end)):
         return full.end()
@@ -29,10 +32,10 @@ def slice_end(data: bytes, start: int) -> int:
 
 
 class ParsingTurns:
-    """Lets connections parse what they hold back, one slice each in turn, within limits that all of them share.
+    """Lets connections parse the bytes they hold back, one slice each in turn, within limits that all share.
 
-    A loop turn parses few slices, because the handlers that read them run in the next turn, all of them. The time
-    spent on parsing is a token bucket that holds `_BURST_S` and refills at the rate `_SHARE`.
+    One iteration of the loop parses few slices, because the next iteration runs all handlers that read them. The
+    time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `_SHARE`.
     """
 
     __slots__ = ("_budget_s", "_loop", "_measured_at", "_scheduled", "_waiting")
@@ -45,7 +48,7 @@ class ParsingTurns:
         self._measured_at = time.monotonic()
 
     def add(self, connection: "SlicedConnection") -> None:
-        """Call `connection.parse_slice()` soon, and again for as long as it returns true."""
+        """Call `connection.parse_slice()` soon, and repeat the call while it returns True."""
         self._waiting.append(connection)
         if not self._scheduled:
             self._refill()
@@ -80,10 +83,10 @@ class ParsingTurns:
 
 
 class SlicedConnection(web.RequestHandler):
-    """A server's connection that parses a large read, or one of many lines, slice by slice over several loop turns.
+    """A server connection that parses a read of many bytes or lines in slices, over several loop iterations.
 
-    Other reads are parsed at once. The transport is paused while a part of a read is held back, so that at most one
-    read is held, and an end of the connection is seen behind it.
+    Other reads are parsed at once. The transport is paused while a part of a read is held back. Thus at most one
+    read is held, and the end of the connection is noticed only after it.
     """
 
     __slots__ = ("_held", "_held_from", "_parser_paused", "_turns", "_waits_for_turn")
@@ -101,7 +104,7 @@ class SlicedConnection(web.RequestHandler):
         super().data_received(data)
 
     def data_received(self, data: bytes) -> None:
-        """Take a read. aiohttp itself calls it with nothing, to let its parser go on after a pause."""
+        """Parse a read, or hold it back. aiohttp passes no bytes to continue its parser after a pause."""
         if not data or (
             not self._held
             and len(data) <= SLICE_BYTES
@@ -116,7 +119,7 @@ class SlicedConnection(web.RequestHandler):
         self._wait_for_turn()
 
     def parse_slice(self) -> bool:
-        """Parse the next slice of what is held back. Returns whether another can follow."""
+        """Parse the next slice of the held bytes. Return whether another slice can follow."""
         if self._can_parse():
             start = self._held_from
             self._held_from = end = slice_end(self._held, start)
@@ -130,7 +133,7 @@ class SlicedConnection(web.RequestHandler):
         return self._waits_for_turn
 
     def drop_held(self) -> None:
-        """Forget what is held back."""
+        """Discard the held bytes."""
         self._held = b""
         self._held_from = 0
 
@@ -143,7 +146,7 @@ class SlicedConnection(web.RequestHandler):
         super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's signature
-        """Called for every piece of a body that is read, also where nothing was paused: that must cost nothing."""
+        """Resume reading. aiohttp calls this for every piece of a body, so it is cheap if nothing is paused."""
         if self._parser_paused:
             self._parser_paused = not resume_parser
             super().resume_reading(resume_parser)
@@ -157,7 +160,7 @@ class SlicedConnection(web.RequestHandler):
             self._turns.add(self)
 
     def _resume_transport_reading(self) -> None:
-        """Called by aiohttp when none of its own buffers is full any more."""
+        """Called by aiohttp when none of its own buffers is full."""
         if self._held:
             self._wait_for_turn()
         else:

@@ -1,4 +1,4 @@
-"""Whom a call is counted for, and from where it comes."""
+"""Rate limits, and the client address that they count."""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -17,10 +17,10 @@ _IPV6_SITE_BITS = 64
 async def check(
     services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str | None = None
 ) -> None:
-    """Count the call, or raise `api_rate_limit`.
+    """Count the call. Raises `RateLimited` (`api_rate_limit`) when a rate is exceeded.
 
-    An app's server is counted by its key. The rate `name` is counted by user, else by the address of the
-    caller; the address of an app's server is nobody's in particular and is not.
+    Calls of an app server count against its key. The rate `name` counts per user or, without a user, per client
+    address. The address of an app server is not counted, because all its users share it.
     """
     if caller.server_key is not None:
         await _count(services, app_limits, caller, name="server", who=f"key:{caller.server_key}")
@@ -33,7 +33,7 @@ async def check(
 async def check_address(
     services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str
 ) -> None:
-    """Count something under `name` for the caller's address alone."""
+    """Count the call under `name` per client address. Calls of an app server are not counted."""
     if caller.server_key is None:
         who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}"
         await _count(services, app_limits, caller, name=name, who=who)
@@ -46,10 +46,10 @@ async def _count(services: Services, app_limits: Limits, caller: Caller, *, name
 
 
 def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
-    """The address that the caller cannot choose.
+    """Return the client address, in a way that the client cannot forge.
 
-    It is the socket's; where that is a trusted proxy, the one that the proxy added to `X-Forwarded-For`,
-    and so on to the left as long as a trusted one speaks. Empty on a socket without addresses.
+    It is the address of the socket. If that is a trusted proxy, it is the last address of `X-Forwarded-For`, and so
+    on to the left for as long as an address is a trusted proxy. Empty for a socket without addresses.
     """
     peer = _address(request.remote or "")
     trusted = _networks(trusted_proxies)
@@ -63,13 +63,13 @@ def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
 
 
 def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:
-    """Whether the address of a socket is that of a trusted proxy."""
+    """Return whether `address` is that of a trusted proxy."""
     peer = _address(address)
     return peer is not None and any(peer in network for network in _networks(trusted_proxies))
 
 
 def network_of(address: str) -> str:
-    """What one caller may be taken to hold: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address."""
     parsed = _address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, _IPV6_SITE_BITS), strict=False))

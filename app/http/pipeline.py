@@ -1,4 +1,4 @@
-"""Around every request: its id, its route, the error envelope, CORS, one access line."""
+"""Request pipeline: request id, routing, error envelope, CORS, metrics and the access log."""
 
 import asyncio
 import time
@@ -26,14 +26,14 @@ log = structlog.get_logger()
 REQUESTS = Counts("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
 SECONDS = Times(
     "parley_request_seconds",
-    "Time to the end of an answer that is no stream",
+    "Time to the end of a response that is not a stream",
     ["method", "endpoint"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-_TOLD = frozenset({404, 405, 413})
-"""Of aiohttp's own faults, those that have an error of ours; others are of the request as HTTP."""
+_MAPPED_STATUSES = frozenset({404, 405, 413})
+"""Statuses of aiohttp's exceptions that have an error of ours. Others mean that the request is not valid HTTP."""
 _CLIENT_GONE = 499
-"""In the access line alone: nobody is there to see it."""
+"""Only for the access log: the client has disconnected and receives no response."""
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
 _PATH_CHARACTERS = 256
@@ -42,22 +42,23 @@ _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-
 
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
 _CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
-_refusals = LineRate(100, "request.lines_left_out")
+_refusals = LineRate(100, "request.lines_dropped")
 
 
-def answering(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
-    """What names a request, answers it whatever it comes to, tells of it, and reads what the client still sends.
+def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
+    """Return the coroutine function that handles every request of `application`.
 
-    The caller's `X-Request-Id`, or one of ours, is in every answer and every log line. It does what the application
-    does to find the route, in one coroutine: many of them wait at once.
+    It assigns the request id, dispatches to the handler, maps exceptions to the error envelope, logs and counts the
+    result, and reads the rest of an unfinished upload. It does the routing of `web.Application` in one coroutine,
+    because many requests wait at once and each further coroutine costs memory.
     """
     router = application.router
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        named = request_id(request.headers.get("X-Request-Id"))
-        context = request[REQUEST_CONTEXT] = RequestContext(named, time.monotonic())
-        REQUEST_ID_OF_CALLS.set(named)
-        match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as an application does
+    async def handle(request: web.Request) -> web.StreamResponse:
+        given_id = request_id(request.headers.get("X-Request-Id"))
+        context = request[REQUEST_CONTEXT] = RequestContext(given_id, time.monotonic())
+        REQUEST_ID_OF_CALLS.set(given_id)
+        match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as `web.Application` does
         match.add_app(application)
         match.freeze()
         if (fault := _framing_fault(request)) is not None:
@@ -72,24 +73,24 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
             elif match.http_exception is not None:
                 response = _unroutable(request, context, match)
             else:
-                replied: Any = await match.handler(request)
-                response = await replied if isinstance(replied, CoroutineType) else replied
-        except Exception as error:  # noqa: BLE001 - none is lost: what is no fault of the request is logged
+                result: Any = await match.handler(request)
+                response = await result if isinstance(result, CoroutineType) else result
+        except Exception as error:  # noqa: BLE001 - unexpected ones are logged and answered with `internal`
             if isinstance(error, web.RequestPayloadError) or (
-                isinstance(error, web.HTTPException) and error.status not in _TOLD
+                isinstance(error, web.HTTPException) and error.status not in _MAPPED_STATUSES
             ):
                 return malformed(request, context, error)
             response = _failed(request, context, error)
-        _tell(request, response, context)
+        _log_and_count(request, response, context)
         if request.can_read_body and not request.content.is_eof():
             await _read_rest(request, response)
         return response
 
-    return answer
+    return handle
 
 
 def malformed(request: web.BaseRequest, context: RequestContext, error: BaseException | None) -> web.Response:
-    """The answer to what is no good as HTTP; the connection ends."""
+    """Return the response to a request that is not valid HTTP. The connection closes after it."""
     match error:
         case ServiceError():
             fault = error
@@ -105,17 +106,17 @@ def malformed(request: web.BaseRequest, context: RequestContext, error: BaseExce
 
 
 def log_refused(event: str, **fields: Any) -> None:
-    """Log what anybody can cause without an account: of such lines there are so many a second at most."""
+    """Log an event that anybody can cause without an account. The rate of such lines is limited."""
     if _refusals.admits():
         log.info(event, **fields)
 
 
 def _framing_fault(request: web.Request) -> ServiceError | None:
-    """What makes it unsafe to read on: a version or a coding of the body that this server does not speak."""
-    version = request._version  # noqa: SLF001 - `version` is kept once it is read
+    """Return an error if the HTTP version or the transfer coding is not supported, so that reading on is unsafe."""
+    version = request._version  # noqa: SLF001 - `version` is cached once it is read
     coding = request.headers.get("Transfer-Encoding")
-    if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - two comparisons, no tuple to search
-        request._version = HttpVersion11  # noqa: SLF001 - that of the answer
+    if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - faster than a tuple
+        request._version = HttpVersion11  # noqa: SLF001 - the version of the response
         return _VERSION
     if coding is not None and (coding.strip().lower() != "chunked" or version == HttpVersion10):
         return _CODING if version == HttpVersion11 else NOT_HTTP  # HTTP/1.0 has no codings (RFC 9112 §6.1)
@@ -123,7 +124,7 @@ def _framing_fault(request: web.Request) -> ServiceError | None:
 
 
 async def _read_rest(request: web.Request, response: web.StreamResponse) -> None:
-    """After an early answer read the rest of the upload and throw it away, so that the client sees the answer."""
+    """Read and discard the rest of an upload after an early response, so that the client receives the response."""
     try:
         await response.prepare(request)
         await response.write_eof()
@@ -134,11 +135,11 @@ async def _read_rest(request: web.Request, response: web.StreamResponse) -> None
                 if rest > _REST_BYTES:
                     break
     except (TimeoutError, ConnectionError, ClientPayloadError, web.RequestPayloadError):
-        pass  # the connection is closed, by them or by us
+        pass  # The client has closed the connection, or aiohttp closes it now.
 
 
-def _tell(request: web.Request, response: web.StreamResponse, context: RequestContext) -> None:
-    """One line and one count per request. The query is left out: it may hold what nobody should log."""
+def _log_and_count(request: web.Request, response: web.StreamResponse, context: RequestContext) -> None:
+    """Log and count a request. The query is not logged, because it may hold secrets."""
     row = context.endpoint
     path = row.path if row else "none"
     seconds = time.monotonic() - context.arrived
@@ -146,8 +147,8 @@ def _tell(request: web.Request, response: web.StreamResponse, context: RequestCo
     if row is not None and not row.stream:
         SECONDS.add(seconds, request.method, path)
     if not (row and not row.access_log):
-        by_anybody = context.user_id is None and 400 <= response.status < 500
-        (log_refused if by_anybody else log.info)(
+        unauthenticated = context.user_id is None and 400 <= response.status < 500
+        (log_refused if unauthenticated else log.info)(
             "request",
             method=request.method,
             path=_path(request),
@@ -159,17 +160,17 @@ def _tell(request: web.Request, response: web.StreamResponse, context: RequestCo
 
 
 def _path(request: web.Request) -> str:
-    """The beginning of the path, for a log line: the client chooses its length."""
+    """Return the path for a log line, shortened because the client chooses its length."""
     return request.path[:_PATH_CHARACTERS]
 
 
 def count(method: str, path: str, *, status: int) -> None:
-    """Count a request; `path` is that of its row in the route table."""
+    """Count a request. `path` is the path of its row in the route table."""
     REQUESTS.add(1, method, path, str(status))
 
 
 def _failed(request: web.Request, context: RequestContext, error: Exception) -> web.Response:
-    """The envelope of whatever fails. A response that has begun is never patched: it is cut."""
+    """Return the error response to an exception. If a response has already begun, the connection is aborted."""
     match error:
         case ServiceError():
             if error.__cause__ is not None:
@@ -196,19 +197,19 @@ def _failed(request: web.Request, context: RequestContext, error: Exception) -> 
 
 
 def _unroutable(request: web.Request, context: RequestContext, match: web.UrlMappingMatchInfo) -> web.Response:
-    """The answer to a path or method without an endpoint.
+    """Return the response to a path or method without an endpoint.
 
-    It leaves no reference cycle, because under a flood the garbage collector would take tens of milliseconds for
-    them. The exception is not raised: its traceback would refer to the request, which refers to the exception. And
-    aiohttp's route for it refers to its own method.
+    It leaves no reference cycle, because under a flood the garbage collector would spend tens of milliseconds on
+    them. The exception is not raised, because its traceback would refer to the request, which refers to the
+    exception. The handler of aiohttp's route is deleted because it is a bound method of that route.
     """
-    assert match.http_exception is not None, "only such a match is given"
-    del match.route._handler  # noqa: SLF001 - it has no public name
+    assert match.http_exception is not None, "the caller has checked this"
+    del match.route._handler  # noqa: SLF001 - there is no public name
     return _failed(request, context, match.http_exception)
 
 
 def _check_head(request: web.Request) -> None:
-    """Limits of what stands before the body, for all endpoints."""
+    """Check the limits on the head of a request that apply to all endpoints."""
     lines = request.raw_headers
     if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
         raise InvalidParameter(HEADER_BLOCK_FAULT)
@@ -222,12 +223,12 @@ def _check_head(request: web.Request) -> None:
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
-    """What aiohttp calls before it sends a head."""
+    """Add the common headers. aiohttp calls this before it sends a head."""
     add_headers(request, response.headers)
 
 
 def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
-    """Headers that stand on every answer, streams too."""
+    """Add the headers that every response has, including streams."""
     headers["Server"] = "parley"
     headers["X-Request-Id"] = request[REQUEST_CONTEXT].request_id
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):
@@ -237,7 +238,7 @@ def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None
 
 
 def preflight(request: web.Request) -> web.Response:
-    """The answer to `OPTIONS`: what a page of an allowed origin may send."""
+    """Return the response to `OPTIONS`, with CORS headers if the origin is allowed."""
     headers: dict[str, str] = {}
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):
         headers = {
@@ -249,7 +250,10 @@ def preflight(request: web.Request) -> web.Response:
 
 
 def _allowed(request: web.Request, origin: str) -> bool:
-    """By the app's config. A preflight names no app: any app's origin will do, the request itself is checked."""
+    """Return whether the app's config allows `origin`.
+
+    A preflight does not name an app, so an origin that any app allows passes. The actual request is checked again.
+    """
     configs = request.app[SERVICES].configs
     app_id: Any = request[REQUEST_CONTEXT].app_id or request.headers.get("X-Service-App-Id")
     apps = configs.apps() if app_id is None and request.method == "OPTIONS" else [app_id or "default"]

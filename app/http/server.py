@@ -1,4 +1,4 @@
-"""HTTP on a socket: aiohttp's server, and our envelope for what could not be read."""
+"""aiohttp's server with our limits, and with our error envelope for requests that it cannot parse."""
 
 import asyncio
 from typing import Any, cast
@@ -12,13 +12,13 @@ from app.http.connections import (
     Bounds,
     Connections,
     limit_unacknowledged,
-    raw_answer,
+    raw_response,
 )
 from app.http.endpoint import REQUEST_CONTEXT
 from app.http.errors import error_response
 from app.http.framing import NOT_HTTP, BoundedConnection
 from app.http.ingress import ParsingTurns
-from app.http.pipeline import answering, count, log_refused
+from app.http.pipeline import count, log_refused, request_pipeline
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -27,22 +27,23 @@ log = structlog.get_logger()
 
 _HTTP: dict[str, Any] = {
     "access_log": None,
-    "auto_decompress": False,  # nothing of a client's is: it is refused
-    "lingering_time": 0,  # what answers reads that, and ends with the connection
+    "auto_decompress": False,  # Encoded bodies are refused.
+    "lingering_time": 0,  # The pipeline reads the rest of an upload itself.
 }
 
 NO_BOUNDS = Bounds()
 
 
 def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds = NO_BOUNDS) -> "Runner":
-    """A runner that serves `application` to as many connections as `bounds` admits; it leaves signals alone."""
+    """Return a runner that serves `application` within the limits `bounds`. It installs no signal handlers."""
     return Runner(application, shutdown_timeout_s=shutdown_timeout_s, bounds=bounds)
 
 
 class Runner(web.AppRunner):
-    """aiohttp's runner. `closing`: every response tells the client that its connection closes."""
+    """aiohttp's runner with connection limits."""
 
     closing = False
+    """While true, every response says `Connection: close`."""
 
     def __init__(self, application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds) -> None:
         self._connections = Connections(bounds)
@@ -56,26 +57,26 @@ class Runner(web.AppRunner):
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self.server.connections) if self.server is not None else 0
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Whether any connection has an unanswered request."""
         return self.server is not None and any(
             isinstance(each, _Connection) and each.busy for each in self.server.connections
         )
 
     async def _make_server(self) -> web.Server:
-        request_of = (await super()._make_server()).request_factory
+        make_request = (await super()._make_server()).request_factory
 
-        def request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
-            return request_of(message._replace(should_close=True) if self.closing else message, *others)
+        def make_request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
+            return make_request(message._replace(should_close=True) if self.closing else message, *others)
 
         return _Server(
-            answering(self.app),
+            request_pipeline(self.app),
             self._connections,
-            request_factory=request_that_may_close,
+            request_factory=make_request_that_may_close,
             turns=ParsingTurns(asyncio.get_running_loop()),
             **self._kwargs,
         )
@@ -106,7 +107,7 @@ class _Connection(BoundedConnection, StreamConnection):
 
     @property
     def busy(self) -> bool:
-        """Whether it has a request that is not answered."""
+        """Whether the connection has an unanswered request."""
         return self._current_request is not None or bool(self._messages)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -126,15 +127,15 @@ class _Connection(BoundedConnection, StreamConnection):
     def parse(self, data: bytes) -> None:
         super().parse(data)
         if self.awaits_head or (self._waiter is not None and not self._messages):
-            self.connections.head_continues(self, whole=bool(self._messages))
+            self.connections.head_continues(self, complete=bool(self._messages))
 
     def end_for_late_head(self) -> None:
-        """Close, with an answer where some of the head has come."""
+        """Close the connection. Send a 408 first if part of the head has arrived."""
         if self.head_began and self.transport is not None:
-            given = new_id()
-            log_refused("request.malformed", request_id=given, exception="late head")
+            request_id = new_id()
+            log_refused("request.malformed", request_id=request_id, exception="late head")
             count("UNKNOWN", "none", status=408)
-            self.transport.write(raw_answer(LATE_HEAD, request_id=given))
+            self.transport.write(raw_response(LATE_HEAD, request_id=request_id))
         self.force_close()
 
     def handle_error(
@@ -144,20 +145,23 @@ class _Connection(BoundedConnection, StreamConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what could not be read, or what failed where no answer was made; the connection ends."""
-        request._version = HttpVersion11  # noqa: SLF001 - that of the answer, whatever the request claims
+        """Return the response to a request that aiohttp could not parse, or whose handler failed without one.
+
+        The connection closes after it.
+        """
+        request._version = HttpVersion11  # noqa: SLF001 - the version of the response, whatever the request claims
         context = request.get(REQUEST_CONTEXT)
-        given = context.request_id if context else new_id()
-        what = None if exc is None else type(exc).__name__
+        request_id = context.request_id if context else new_id()
+        exception = None if exc is None else type(exc).__name__
         if status < 500:
-            log_refused("request.malformed", request_id=given, exception=what)
+            log_refused("request.malformed", request_id=request_id, exception=exception)
             count("UNKNOWN", "none", status=400)
         else:
-            log.error("request.crashed", request_id=given, exc_info=exc)
+            log.error("request.crashed", request_id=request_id, exc_info=exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer has begun: it is cut")
+            raise ConnectionError("the response has begun and is cut off")
         fault = exc if isinstance(exc, ServiceError) else NOT_HTTP
         response = error_response(fault if status < 500 else ServiceError("the server failed"))
-        response.headers.update({"X-Request-Id": given, "Server": "parley"})
+        response.headers.update({"X-Request-Id": request_id, "Server": "parley"})
         response.force_close()
         return response

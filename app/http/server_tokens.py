@@ -1,6 +1,6 @@
-"""`X-Service-Auth-Token`: the JWT that an app's server makes, and how it is checked (§5).
+"""Verification of `X-Service-Auth-Token`, a JWT that an app server creates (§5).
 
-The algorithm is bound to the registered key, never taken from the token.
+The algorithm is that of the registered key. The one that the token names is not trusted.
 """
 
 import time
@@ -30,23 +30,23 @@ class Claims(Model):
     exp: float
     iat: float
     sub: str | None = Field(default=None, min_length=1, max_length=64)
-    """A user: then the token is for that one's paths alone."""
+    """The only user that the token may be used for; absent: any user."""
     scope: str | None = None
-    """Endpoint groups, parted by spaces; absent: all."""
+    """Endpoint groups, separated by spaces; absent: all."""
     jti: str | None = Field(default=None, min_length=1, max_length=128)
-    """Makes the token good for one call."""
+    """If present, the token is valid for one call."""
 
     def covers(self, group: str) -> bool:
         return self.scope is None or group in self.scope.split()
 
     @property
     def usable_s(self) -> float:
-        """How long this token would still be taken."""
+        """Seconds for which this token remains valid, including the leeway."""
         return self.exp + LEEWAY_S - time.time()
 
 
 def verify(token: str, config: Auth, *, app_id: str) -> tuple[ServerKey, Claims]:
-    """The key and the claims of a good token, else `AuthFailed`."""
+    """Return the key and the claims of a token. Raises `AuthFailed` when it is not valid."""
     if not token.isascii():
         raise refused()
     try:
@@ -93,7 +93,7 @@ def _key_material(key: ServerKey) -> _PublicKey | bytes:
 
 @lru_cache(maxsize=256)
 def public_key(alg: str, pem: str) -> _PublicKey:
-    """The key in `pem`, read once; `ValueError` when it is not one of that algorithm."""
+    """Return the key in `pem`. Raises `ValueError` when it is not a key for `alg`."""
     try:
         key = load_pem_public_key(pem.encode())
     except (ValueError, UnsupportedAlgorithm):

@@ -1,10 +1,10 @@
-"""`X-Service-Sign`: what is signed, and the two sides of it (§5).
+"""Format and computation of `X-Service-Sign` (§5).
 
     t=<unix seconds>,n=<nonce>,v1=<hex>
 
 `v1` is the HMAC-SHA256, with one of the app's keys, of the lines `<t>`, `<n>`, `<METHOD>`,
-`<path and query as sent>` and `<hex SHA-256 of the body>`, joined by newlines. `n` is optional: without it
-its line is left out. Several `v1` may stand while one key replaces another.
+`<path and query as sent>` and `<hex SHA-256 of the body>`, joined by newlines. `n` is optional; without it, its
+line is omitted. While one key replaces another, there may be several `v1`.
 """
 
 import hmac
@@ -16,7 +16,7 @@ from streams.wire.ids import sha256_hex
 
 HEADER = "X-Service-Sign"
 WINDOW_S = 300
-"""How far `t` may be off, either way."""
+"""Maximum difference between `t` and the server's clock, in either direction."""
 _SIGNATURES = 8
 _FIELD = re.compile(r"t=(?P<t>[0-9]{1,12})|n=(?P<n>[A-Za-z0-9_-]{16,64})|v1=(?P<v1>[0-9a-f]{64})")
 
@@ -31,24 +31,24 @@ class Signature:
         return abs(now - self.t) <= WINDOW_S
 
     def proves(self, keys: Iterable[str], *, method: str, path_and_query: str, body: bytes) -> bool:
-        """Whether one of the signatures was made with one of the keys."""
+        """Return whether one of the signatures was made with one of the keys."""
         text = signed_text(self.t, self.nonce, method=method, path_and_query=path_and_query, body=body)
-        right = [mac(key, text) for key in keys]
-        return any(hmac.compare_digest(one, given) for one in right for given in self.v1)
+        expected = [mac(key, text) for key in keys]
+        return any(hmac.compare_digest(right, given) for right in expected for given in self.v1)
 
 
 def parse(header: str) -> Signature | None:
-    """The header's fields; nothing when it is not well formed."""
-    found: dict[str, list[str]] = {"t": [], "n": [], "v1": []}
+    """Return the fields of the header, or None if it is malformed."""
+    fields: dict[str, list[str]] = {"t": [], "n": [], "v1": []}
     for part in header.split(","):
         field = _FIELD.fullmatch(part.strip())
         if field is None:
             return None
         name = str(field.lastgroup)
-        found[name].append(field[name])
-    if len(found["t"]) != 1 or len(found["n"]) > 1 or not 1 <= len(found["v1"]) <= _SIGNATURES:
+        fields[name].append(field[name])
+    if len(fields["t"]) != 1 or len(fields["n"]) > 1 or not 1 <= len(fields["v1"]) <= _SIGNATURES:
         return None
-    return Signature(int(found["t"][0]), next(iter(found["n"]), None), tuple(found["v1"]))
+    return Signature(int(fields["t"][0]), next(iter(fields["n"]), None), tuple(fields["v1"]))
 
 
 def signed_text(t: int, nonce: str | None, *, method: str, path_and_query: str, body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Pages that this server shows in a browser: files as they are, which may ask nothing of other hosts."""
+"""Static files of the web pages that this server delivers."""
 
 import asyncio
 import gzip
@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent / "static"
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 _HEADERS = {
-    "Cache-Control": "no-cache",  # kept, and asked for again with its ETag
+    "Cache-Control": "no-cache",  # Browsers keep the file and revalidate it with its ETag.
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
     "X-Content-Type-Options": "nosniff",
@@ -23,50 +23,50 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Bytes that are served as they are, or packed where the client takes that."""
+    """A static file, sent with gzip if the client accepts that."""
 
     content_type: str
-    packed: bytes
+    gzipped: bytes
     tag: str
 
     @classmethod
     def of(cls, content_type: str, body: bytes) -> Self:
-        return cls.of_packed(content_type, gzip.compress(body, mtime=0))
+        return cls.of_gzipped(content_type, gzip.compress(body, mtime=0))
 
     @classmethod
-    def of_packed(cls, content_type: str, packed: bytes) -> Self:
-        return cls(content_type, packed, hashlib.sha256(packed).hexdigest()[:32])
+    def of_gzipped(cls, content_type: str, gzipped: bytes) -> Self:
+        return cls(content_type, gzipped, hashlib.sha256(gzipped).hexdigest()[:32])
 
-    async def answer(self, request: web.Request, *, policy: str) -> web.Response:
-        """The page, under the `Content-Security-Policy` of the site that it belongs to."""
-        tag = f'W/"{self.tag}"'  # the same for both codings
+    async def response(self, request: web.Request, *, policy: str) -> web.Response:
+        """Return the response, with `policy` as its `Content-Security-Policy`."""
+        tag = f'W/"{self.tag}"'  # The tag is weak, because it is the same with and without gzip.
         headers = {**_HEADERS, "Content-Security-Policy": policy, "Content-Type": self.content_type, "ETag": tag}
         if any(known.value in {"*", self.tag} for known in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        if _takes_gzip(request.headers.get("Accept-Encoding", "")):
-            return web.Response(body=self.packed, headers={**headers, "Content-Encoding": "gzip"})
-        body = await asyncio.to_thread(gzip.decompress, self.packed)
+        if _accepts_gzip(request.headers.get("Accept-Encoding", "")):
+            return web.Response(body=self.gzipped, headers={**headers, "Content-Encoding": "gzip"})
+        body = await asyncio.to_thread(gzip.decompress, self.gzipped)
         return web.Response(body=body, headers=headers)
 
 
 def static_page(name: str) -> Page:
-    """A file of ours by its name below `STATIC`, as it stands there now; one that is large is stored packed."""
-    path, packed = STATIC / name, STATIC / f"{name}.gz"
-    stored = packed if packed.exists() else path
+    """Return the current version of the file `name` below `STATIC`. Large files are stored as `name.gz`."""
+    path, gzipped = STATIC / name, STATIC / f"{name}.gz"
+    stored = gzipped if gzipped.exists() else path
     return _read(stored, f"{_TYPES[path.suffix]}; charset=utf-8", stored.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=256)
 def _read(stored: Path, content_type: str, changed_ns: int) -> Page:
-    """Kept until the file changes: who works on a page need not start the server again."""
-    make = Page.of_packed if stored.suffix == ".gz" else Page.of
-    return make(content_type, stored.read_bytes())
+    """Read a file. `changed_ns` is part of the cache key, so that an edited file is read again."""
+    make_page = Page.of_gzipped if stored.suffix == ".gz" else Page.of
+    return make_page(content_type, stored.read_bytes())
 
 
-def _takes_gzip(accepted: str) -> bool:
+def _accepts_gzip(accepted: str) -> bool:
     weights = {}
     for part in accepted.split(","):
         coding, _, weight = part.partition(";")
         weights[coding.strip().lower()] = weight.replace(" ", "").lower()
-    told = weights.get("gzip", weights.get("*"))
-    return told is not None and told.rstrip("0.") != "q="
+    gzip_weight = weights.get("gzip", weights.get("*"))
+    return gzip_weight is not None and gzip_weight.rstrip("0.") != "q="

@@ -1,4 +1,4 @@
-"""Files behind signed links, as players and pages fetch them (§2.12): ranges, HEAD, and no guessed types."""
+"""Files behind signed links (§2.12), with range requests, HEAD and fixed content types."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ _ANY_PAGE = {
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The bytes `start` to `stop`, without the latter."""
+    """The bytes from `start` up to but not including `stop`."""
 
     start: int
     stop: int
@@ -41,15 +41,15 @@ class ByteRange:
         return self.stop - self.start
 
 
-def asked_span(header: str | None, size_bytes: int) -> ByteRange | None:
-    """What a `Range` of bytes asks of a file: an empty span where the file ends before it.
+def requested_range(header: str | None, size_bytes: int) -> ByteRange | None:
+    """Return the part of a file that a `Range` header requests. It is empty if the file ends before it.
 
-    None where it asks nothing that we know: several ranges, other units and nonsense give the whole file.
+    Return None for no header, several ranges, other units and invalid headers; the whole file is sent then.
     """
-    found = _RANGE.fullmatch(header or "")
-    if found is None or not any(found.groups()):
+    match = _RANGE.fullmatch(header or "")
+    if match is None or not any(match.groups()):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return ByteRange(max(size_bytes - int(last), 0), size_bytes)
     start = min(int(first), size_bytes)
@@ -59,35 +59,35 @@ def asked_span(header: str | None, size_bytes: int) -> ByteRange | None:
 
 
 async def serve_file(call: Call) -> web.StreamResponse:
-    """Read the file of a link.
+    """Download the file of a signed link.
 
-    Links are signed and good for a while: take them as they are. One that is wrong, too old, or whose file is
-    gone answers the same.
+    Links are valid for a limited time; use them unchanged. A link that is invalid or expired, or whose file was
+    deleted, returns 404.
     """
     request, objects = call.request, call.services.objects
     key = call.path["key"]
     left_s = objects.links.left_s(key, request.query.get("e", ""), request.query.get("s", ""))
     if left_s is None:
-        raise _nothing()
+        raise _no_file()
     try:
         stored = await objects.stat(key)
     except ItemNotFound:
-        raise _nothing() from None
+        raise _no_file() from None
     headers = _headers(key, stored, left_s=left_s)
-    if _known(request, stored):
+    if _not_modified(request, stored):
         return web.Response(status=304, headers=headers)
-    span = asked_span(_honoured_range(request, headers), stored.size_bytes)
-    if span is not None and not span.size_bytes:
+    byte_range = requested_range(_range_header(request, headers), stored.size_bytes)
+    if byte_range is not None and not byte_range.size_bytes:
         refused = {"Content-Range": f"bytes */{stored.size_bytes}", **_ANY_PAGE}
         return web.Response(status=416, headers=refused)
-    response = _response(headers, span, stored)
+    response = _response(headers, byte_range, stored)
     if request.method == "GET" and response.content_length:
-        start = span.start if span is not None else 0
+        start = byte_range.start if byte_range is not None else 0
         await _send(request, response, objects.read(key, start=start, length=response.content_length))
     return response
 
 
-def _nothing() -> ItemNotFound:
+def _no_file() -> ItemNotFound:
     return ItemNotFound("there is no such file, or its link has expired")
 
 
@@ -103,27 +103,27 @@ def _headers(key: str, stored: Stored, *, left_s: int) -> dict[str, str]:
     }
 
 
-def _known(request: web.Request, stored: Stored) -> bool:
-    """Whether the caller has these bytes already."""
+def _not_modified(request: web.Request, stored: Stored) -> bool:
+    """Return whether the client already has the current version."""
     if "If-None-Match" in request.headers:
         return any(tag.value in {"*", stored.etag} for tag in request.if_none_match or ())
     since = request.if_modified_since
     return since is not None and stored.modified <= since.timestamp()
 
 
-def _honoured_range(request: web.Request, headers: Mapping[str, str]) -> str | None:
-    """Ranges are defined for GET alone, and void where `If-Range` names other bytes."""
+def _range_header(request: web.Request, headers: Mapping[str, str]) -> str | None:
+    """Return the `Range` header, or None if the method is not GET or `If-Range` names another version."""
     unchanged = request.headers.get("If-Range") in {None, headers["ETag"], headers["Last-Modified"]}
     return request.headers.get("Range") if request.method == "GET" and unchanged else None
 
 
-def _response(headers: Mapping[str, str], span: ByteRange | None, stored: Stored) -> web.StreamResponse:
+def _response(headers: Mapping[str, str], byte_range: ByteRange | None, stored: Stored) -> web.StreamResponse:
     response = web.StreamResponse(headers=headers)
     response.content_length = stored.size_bytes
-    if span is not None:
+    if byte_range is not None:
         response.set_status(206)
-        response.headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{stored.size_bytes}"
-        response.content_length = span.size_bytes
+        response.headers["Content-Range"] = f"bytes {byte_range.start}-{byte_range.stop - 1}/{stored.size_bytes}"
+        response.content_length = byte_range.size_bytes
     return response
 
 
@@ -132,7 +132,7 @@ async def _send(
     response: web.StreamResponse,
     reading: AbstractAsyncContextManager[AsyncIterator[bytes]],
 ) -> None:
-    """Send the bytes. A response that cannot go on is cut: its length says that some are missing."""
+    """Send the file. If it cannot be completed, abort the connection so that the client notices."""
     async with reading as pieces:
         try:
             await response.prepare(request)
@@ -140,25 +140,25 @@ async def _send(
                 async with asyncio.timeout(_WRITE_S):
                     await response.write(piece)
         except ConnectionError:
-            pass  # the reader left
+            pass  # The client has disconnected.
         except (TimeoutError, ServiceError) as error:
-            log.warning("file.cut", path=request.path, error=str(error) or "the reader stopped reading")
+            log.warning("file.aborted", path=request.path, error=str(error) or "the client stopped reading")
             if request.transport is not None:
                 request.transport.abort()
 
 
-_NOTES = Docs(
-    headers={"Range": "One range of bytes, such as `bytes=0-1023`."},
+_DOCS = Docs(
+    headers={"Range": "A single byte range, such as `bytes=0-1023`."},
     answers={
-        200: OtherResponse("The file. `HEAD` gives its headers alone.", "*/*"),
-        206: OtherResponse("The range that was asked for.", "*/*"),
-        304: OtherResponse("The client has it already."),
-        416: OtherResponse("The file ends before the range; `Content-Range` tells where."),
+        200: OtherResponse("The file. `HEAD` returns only the headers.", "*/*"),
+        206: OtherResponse("The requested range.", "*/*"),
+        304: OtherResponse("The client already has the current version."),
+        416: OtherResponse("The file ends before the range. `Content-Range` states its size."),
     },
-    errors=(_nothing(), ObjectsAway()),
+    errors=(_no_file(), ObjectsAway()),
 )
 
 FILE_ROUTES = [
-    Endpoint(method, "/files/{key:.+}", serve_file, access=Access.PUBLIC, tag="files", docs=_NOTES)
+    Endpoint(method, "/files/{key:.+}", serve_file, access=Access.PUBLIC, tag="files", docs=_DOCS)
     for method in ("GET", "HEAD")
 ]

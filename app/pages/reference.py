@@ -1,4 +1,4 @@
-"""The reference page and the document behind it. They ask nothing of any other host."""
+"""The reference page and its OpenAPI document. The page loads nothing from other hosts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from app.http.openapi.document import openapi
 from app.pages.assets import Page, static_page
 from streams.wire.codec import dumps
 
-# The viewer makes its style elements itself, so these cannot be forbidden.
+# The viewer creates style elements, so inline styles must be allowed.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -21,31 +21,31 @@ _POLICY = (
 
 
 async def docs_page(call: Call) -> web.Response:
-    """This page."""
-    return await static_page("reference.html").answer(call.request, policy=_POLICY)
+    """Read this page."""
+    return await static_page("reference.html").response(call.request, policy=_POLICY)
 
 
 async def docs_viewer(call: Call) -> web.Response:
-    """What shows the document on this page."""
-    return await static_page("scalar.js").answer(call.request, policy=_POLICY)
+    """Read the viewer script of this page."""
+    return await static_page("scalar.js").response(call.request, policy=_POLICY)
 
 
 async def docs_start(call: Call) -> web.Response:
-    """How the viewer is started."""
-    return await static_page("reference.js").answer(call.request, policy=_POLICY)
+    """Read the script that starts the viewer."""
+    return await static_page("reference.js").response(call.request, policy=_POLICY)
 
 
 def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
-    """The rows of the reference page of `interface`, which describe themselves too."""
+    """Return the routes of the reference page. The document describes `interface` and these routes."""
 
     @lru_cache(maxsize=1)
     def document(public_url: str) -> Page:
         return Page.of("application/json", dumps(openapi([*interface, *rows], public_url=public_url)))
 
     async def openapi_json(call: Call) -> web.Response:
-        """The OpenAPI document of this server."""
+        """Read the OpenAPI document of this server."""
         page = await asyncio.to_thread(document, call.services.settings.public_url)
-        return await page.answer(call.request, policy=_POLICY)
+        return await page.response(call.request, policy=_POLICY)
 
     rows = [
         _row("/openapi.json", openapi_json, "application/json"),
@@ -57,6 +57,9 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
 
 
 def _row(path: str, handler: Handler, media_type: str) -> Endpoint:
-    answers = {200: OtherResponse("As asked for.", media_type), 304: OtherResponse("The client has it already.")}
-    notes = Docs(answers=answers)
-    return Endpoint("GET", path, handler, access=Access.PUBLIC, tag="reference", access_log=False, docs=notes)
+    answers = {
+        200: OtherResponse("The file.", media_type),
+        304: OtherResponse("The client already has the current version."),
+    }
+    docs = Docs(answers=answers)
+    return Endpoint("GET", path, handler, access=Access.PUBLIC, tag="reference", access_log=False, docs=docs)

@@ -1,4 +1,4 @@
-"""The page to talk to this server from a browser: shown in development, or where an app's config says so."""
+"""The talk page, on which people try an app in the browser. Available in development or by the app's config."""
 
 import re
 from contextlib import suppress
@@ -24,11 +24,11 @@ _PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 class TalkQuery(Model):
     app: str = DEFAULT_APP
-    """Which app of this server the page talks to."""
+    """The app of this server that the page uses."""
 
 
 def playground_shown(services: Services, app_id: str) -> bool:
-    """Whether people may try the app out on the page: as its config says, else in development alone."""
+    """Return whether the talk page is available for the app. Without a setting it is only in development."""
     configs = services.configs
     if not configs.exists(APPS, app_id):
         return False
@@ -39,45 +39,48 @@ def playground_shown(services: Services, app_id: str) -> bool:
 
 
 async def talk_page(call: Call, query: TalkQuery) -> web.Response:
-    """A page to talk to this server.
+    """Open the talk page.
 
-    It is shown in development, or where the config of the app (kind `apps`) has `playground` on.
+    The page is available in development, or if `playground` is on in the app's config of kind `apps`.
     """
     if not playground_shown(call.services, query.app):
         if "text/html" not in call.request.headers.get("Accept", ""):
-            raise _nothing()
-        return await _nothing_to_read(call.request)
-    return await static_page("talk/index.html").answer(call.request, policy=_POLICY)
+            raise _not_found()
+        return await _not_found_page(call.request)
+    return await static_page("talk/index.html").response(call.request, policy=_POLICY)
 
 
 async def talk_part(call: Call) -> web.Response:
-    """What that page is made of."""
+    """Read a file of the talk page."""
     services, part = call.services, call.path["part"]
     shown = any(playground_shown(services, app_id) for app_id in services.configs.apps())
     if not shown or not _PART.fullmatch(part) or not (STATIC / part).is_file():
-        raise _nothing()
-    return await static_page(part).answer(call.request, policy=_POLICY)
+        raise _not_found()
+    return await static_page(part).response(call.request, policy=_POLICY)
 
 
-def _nothing() -> ServiceError:
-    """As if there were no such row."""
+def _not_found() -> ServiceError:
+    """Return the error that also stands for an unknown path."""
     return ServiceError("there is no such path", error_type="not_found")
 
 
-async def _nothing_to_read(request: web.Request) -> web.Response:
-    """The same in words for a browser, whether there is such an app or not."""
+async def _not_found_page(request: web.Request) -> web.Response:
+    """Return the 404 page for browsers. It does not reveal whether the app exists."""
     page = static_page("talk/nothing.html")
-    response = await page.answer(request, policy=_POLICY)
-    if response.status == HTTPStatus.OK:  # else the browser has it already
+    response = await page.response(request, policy=_POLICY)
+    if response.status == HTTPStatus.OK:  # A 304 stays as it is.
         response.set_status(HTTPStatus.NOT_FOUND)
     return response
 
 
 def _row(path: str, handler: Handler, media_type: str, query: type[Model] | None = None) -> Endpoint:
-    answers = {200: OtherResponse("As asked for.", media_type), 304: OtherResponse("The client has it already.")}
-    notes = Docs(answers=answers, errors=(_nothing(),))
+    answers = {
+        200: OtherResponse("The file.", media_type),
+        304: OtherResponse("The client already has the current version."),
+    }
+    docs = Docs(answers=answers, errors=(_not_found(),))
     return Endpoint(
-        "GET", path, handler, access=Access.PUBLIC, query=query, tag="reference", access_log=False, docs=notes
+        "GET", path, handler, access=Access.PUBLIC, query=query, tag="reference", access_log=False, docs=docs
     )
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from app.http.caller import Caller
 from app.http.endpoint import Call, Endpoint
-from app.pages.files import FILE_ROUTES, asked_span
+from app.pages.files import FILE_ROUTES, requested_range
 from storage.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import ItemNotFound
@@ -282,7 +282,7 @@ async def test_store_that_fails_on_the_way_cuts_the_response(tmp_path: Path):
 
 @given(header=st.text("bytes=0123456789-, ", max_size=30) | st.none(), size=st.integers(0, 10**6))
 def test_no_range_leads_out_of_the_file(header: str | None, size: int):
-    span = asked_span(header, size)
+    span = requested_range(header, size)
 
     assert span is None or 0 <= span.start <= span.stop <= size
 
@@ -290,9 +290,9 @@ def test_no_range_leads_out_of_the_file(header: str | None, size: int):
 @given(first=st.integers(0, 2000), last=st.integers(0, 2000), size=st.integers(0, 1500))
 def test_ranges_are_slices(first: int, last: int, size: int):
     body = bytes(n % 256 for n in range(size))
-    closed = asked_span(f"bytes={first}-{last}", size)
-    tail = asked_span(f"bytes=-{last}", size)
-    rest = asked_span(f"bytes={first}-", size)
+    closed = requested_range(f"bytes={first}-{last}", size)
+    tail = requested_range(f"bytes=-{last}", size)
+    rest = requested_range(f"bytes={first}-", size)
 
     assert (closed is None) == (last < first)
     assert closed is None or body[closed.start : closed.stop] == body[first : last + 1]

@@ -132,7 +132,7 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(server: Server)
                 assert response.status == 404
         seconds = asyncio.get_running_loop().time() - began
         async with asyncio.timeout(5):
-            while not (told := [line for line in said if line["event"] == "request.lines_left_out"]):  # noqa: ASYNC110
+            while not (told := [line for line in said if line["event"] == "request.lines_dropped"]):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     seen = [line for line in said if line["event"] == "request"]
     assert {len(line["path"]) for line in seen} == {longest}
@@ -141,4 +141,4 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(server: Server)
     async with asyncio.timeout(5):
         while len(seen) + sum(line["count"] for line in told) < requests:
             await asyncio.sleep(0.02)
-            told = [line for line in said if line["event"] == "request.lines_left_out"]
+            told = [line for line in said if line["event"] == "request.lines_dropped"]

@@ -116,7 +116,7 @@ def test_replies_leave_out_what_is_absent_and_streams_tell_null(document) -> Non
     user, end = schemas["UserView"], schemas["ConversationEnd"]
     assert user["properties"]["session"] == {
         "$ref": "#/components/schemas/SessionView",
-        "description": "In answers of login and signup alone.",
+        "description": "Only in responses to login and signup.",
     }
     assert "session" not in user["required"]
     assert {"type": "null"} in end["properties"]["record_id"]["anyOf"]

@@ -144,14 +144,14 @@ async def test_the_example_requests_are_answered_with_streams_of_the_events_that
             check_events(document, operation, seen)
             outcomes[what.partition(":")[0]] = seen
     assert {what: seen[-1].name for what, seen in outcomes.items()} == {
-        "Typed": "end",
-        "Spoken": "error",  # there is no word in so little audio
-        "A text and the names of voices": "end",
+        "Text": "end",
+        "Audio": "error",  # there is no word in so little audio
+        "A text and the names of strategies": "end",
         "With mouth shapes": "end",
     }
-    assert named(outcomes["Typed"], "assistant_output_audio")
+    assert named(outcomes["Text"], "assistant_output_audio")
     assert named(outcomes["With mouth shapes"], "viseme")
-    conversation_id = outcomes["Typed"][-1].content["conversation_id"]
+    conversation_id = outcomes["Text"][-1].content["conversation_id"]
     path = f"{CONVERSATION}/query"
     params = {"conversation_id": conversation_id}
     async with server.http.get(server.url + path, params=params, headers=headers) as response:

@@ -203,7 +203,7 @@ async def test_a_browser_is_told_in_words_that_an_app_has_no_page(server: Server
     hidden, unknown = [await get(server, path, **browser) for path in ("/", "/?app=nosuch")]
     assert hidden == unknown
     assert hidden[0] == 404
-    assert b"<h1>There is no page here</h1>" in hidden[1]
+    assert b"<h1>Page not found</h1>" in hidden[1]
 
 
 @IN_PRODUCTION

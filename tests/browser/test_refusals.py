@@ -134,11 +134,11 @@ async def test_a_message_is_sent_when_the_network_is_there_again(talk: Talking, 
     [
         (
             {"status": 400, "error": {"error_type": "account.invalid_session", "message": "no such session"}},
-            ("your session had expired: you are logged in again", "what you said was not sent: try again"),
+            ("your session expired. you are logged in again", "your message was not sent. try again"),
         ),
         (
             {"status": 503, "wait_s": 7, "error": {"error_type": "internal", "message": "the server is full"}},
-            ("as many conversations as it can take", "try again in 7 seconds"),
+            ("at its limit of conversations", "try again in 7 seconds"),
         ),
     ],
     ids=["session", "full"],
@@ -169,14 +169,14 @@ async def test_an_app_that_wants_signed_requests_is_told_what_its_page_needs(
     await server.services.configs.put("signed", "apps", "default", {"playground": True}, author="test")
     guard.expected.append(ANSWERED.format(r"\d{3}"))
     await talk.page.goto(f"{server.url}/?app=signed")
-    await expect(talk.alert).to_have_text(saying("asks for signed requests", "turn require_sign off"))
+    await expect(talk.alert).to_have_text(saying("requires signed requests", "turn require_sign off"))
     await expect(talk.alert).not_to_contain_text("strategy")
 
 
 async def test_where_nothing_may_be_kept_the_page_works_for_the_visit(talk: Talking) -> None:
     await talk.page.add_init_script(FORBIDS_STORAGE)
     await talk.open("scripted-text")
-    await expect(talk.page.get_by_text(saying("keep nothing", "as somebody new"))).to_be_visible()
+    await expect(talk.page.get_by_text(saying("does not let the page store data", "a new user"))).to_be_visible()
     await talk.say("The sea is grey")
     await talk.answered()
     await talk.say("What did I say?")

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the route table: what the server does with a row is what is said of it."""
+"""Generates the OpenAPI 3.1 document from the route table, so that it always matches the server."""
 
 import inspect
 import re
@@ -21,8 +21,8 @@ _REQUEST_ID = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
 
 
 def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
-    """Every row, with its S2S form."""
-    schemas = Schemas(sent=_sent(routes), told=[ErrorReply, *_told(routes)])
+    """Return the document of all rows and their S2S forms."""
+    schemas = Schemas(requests=_request_models(routes), responses=[ErrorReply, *_response_models(routes)])
     paths: dict[str, dict[str, Any]] = {}
     for row in routes:
         for path in filter(None, (row.path, row.s2s)):
@@ -33,7 +33,7 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
         "servers": [{"url": public_url}],
-        "tags": [{"name": name, "description": what} for name, what in TAGS.items() if name in used],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items() if name in used],
         "paths": paths,
         "components": {
             "schemas": schemas.components,
@@ -44,11 +44,11 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
     }
 
 
-def _sent(routes: Sequence[Endpoint]) -> list[type[Model]]:
+def _request_models(routes: Sequence[Endpoint]) -> list[type[Model]]:
     return [model for row in routes for model in (row.docs.chunked, row.body) if model is not None]
 
 
-def _told(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
+def _response_models(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
     for row in routes:
         if row.reply is not None:
             yield row.reply
@@ -57,7 +57,7 @@ def _told(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
 
 
 def _operation(row: Endpoint, path: str, schemas: Schemas, *, s2s: bool) -> dict[str, Any]:
-    summary, description = _words(row)
+    summary, description = _summary_and_description(row)
     operation: dict[str, Any] = {
         "operationId": _operation_id(row, s2s=s2s),
         "summary": f"{summary} (S2S)" if s2s else summary,
@@ -81,8 +81,8 @@ def _operation_id(row: Endpoint, *, s2s: bool) -> str:
     return "_".join([row.tag, row.handler.__name__, *ends])
 
 
-def _words(row: Endpoint) -> tuple[str, str]:
-    """The first sentence of the handler's docstring without its stop, and the rest."""
+def _summary_and_description(row: Endpoint) -> tuple[str, str]:
+    """Return the first sentence of the handler's docstring without its full stop, and the rest."""
     text = inspect.getdoc(row.handler) or row.handler.__name__.replace("_", " ").capitalize()
     first, _, rest = text.partition("\n\n")
     summary, stop, more = " ".join(first.split()).partition(". ")
@@ -90,7 +90,7 @@ def _words(row: Endpoint) -> tuple[str, str]:
 
 
 def _security(row: Endpoint, *, s2s: bool) -> Iterator[dict[str, list[str]]]:
-    """Each is a way in; what stands in one is needed together."""
+    """Yield the alternative security requirements. All schemes of one requirement are needed together."""
     session: dict[str, list[str]] = {"session": [], "sign": []}
     if row.access is Access.ADMIN:
         yield {"admin": []}
@@ -107,60 +107,62 @@ def _security(row: Endpoint, *, s2s: bool) -> Iterator[dict[str, list[str]]]:
 
 def _parameters(row: Endpoint, path: str) -> Iterator[dict[str, Any]]:
     for name in _TEMPLATE.findall(path):
-        what = PATH_PARAMETERS.get(name, "")
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": what}
+        text = PATH_PARAMETERS.get(name, "")
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": text}
     if row.query is not None:
-        found = query_schema(row.query)
-        for name, schema in found["properties"].items():
+        query = query_schema(row.query)
+        for name, schema in query["properties"].items():
             described = {"description": schema.pop("description")} if "description" in schema else {}
-            required = name in found.get("required", ())
+            required = name in query.get("required", ())
             yield {"name": name, "in": "query", "required": required, "schema": schema, **described}
-    for name, what in row.docs.headers.items():
-        yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": what}
+    for name, text in row.docs.headers.items():
+        yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": text}
     for name in HEADERS:
         if name != "AppId" or row.access is not Access.ADMIN:
             yield {"$ref": f"#/components/parameters/{name}"}
 
 
 def _request_body(row: Endpoint, schemas: Schemas) -> dict[str, Any] | None:
-    examples = {what: {"value": value} for what, value in row.docs.bodies.items()}
+    examples = {summary: {"value": value} for summary, value in row.docs.bodies.items()}
     if (chunked := row.docs.chunked) is not None:
-        described: dict[str, Any] = {"schema": schemas.sent(chunked)}
-        media_type, what = _CHUNKED, "The parameters as a JSON object; right behind it the input."
+        described: dict[str, Any] = {"schema": schemas.request(chunked)}
+        media_type, description = _CHUNKED, "The parameters as a JSON object, directly followed by the input."
     elif row.body is not None:
-        described, media_type, what = {"schema": schemas.sent(row.body)}, _JSON, ""
+        described, media_type, description = {"schema": schemas.request(row.body)}, _JSON, ""
     else:
         return None
     if examples:
         described["examples"] = examples
     body = {"required": True, "content": {media_type: described}}
-    return {**body, "description": what} if what else body
+    return {**body, "description": description} if description else body
 
 
 def _responses(row: Endpoint, schemas: Schemas) -> dict[str, Any]:
     answers = row.docs.answers
-    responses = {str(status): _response(answer.what, answer.media_type) for status, answer in answers.items()}
+    responses = {
+        str(status): _response(answer.description, answer.media_type) for status, answer in answers.items()
+    }
     if row.docs.stream is not None:
         responses["200"] = _stream(row.docs.stream)
     elif row.reply is not None:
-        responses["200"] = _response("The reply.", _JSON, {"schema": schemas.told(row.reply)})
+        responses["200"] = _response("The reply.", _JSON, {"schema": schemas.response(row.reply)})
     elif not answers:
-        responses["200"] = _response("Done. The body is empty.", "")
+        responses["200"] = _response("Success. The body is empty.", "")
     return responses
 
 
-def _response(what: str, media_type: str, described: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    response: dict[str, Any] = {"description": what, "headers": _REQUEST_ID}
-    return {**response, "content": {media_type: described or {}}} if media_type else response
+def _response(description: str, media_type: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": description, "headers": _REQUEST_ID}
+    return {**response, "content": {media_type: content or {}}} if media_type else response
 
 
 def _stream(stream: Stream) -> dict[str, Any]:
-    examples = {what: {"value": transcript.decode()} for what, transcript in stream.transcripts.items()}
+    examples = {summary: {"value": transcript.decode()} for summary, transcript in stream.transcripts.items()}
     described = {"schema": {"type": "string"}, "examples": examples}
     response = _response(
-        "The stream has begun: whatever fails from here on is told by its `error` event.",
+        "The stream has begun. Later failures are reported by its `error` event.",
         "text/event-stream",
         described,
     )
-    headers = {name: {"description": what, "schema": {"type": "string"}} for name, what in stream.headers.items()}
+    headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in stream.headers.items()}
     return {**response, "headers": {**_REQUEST_ID, **headers}}

@@ -1,4 +1,4 @@
-"""Which errors an endpoint can answer, and what they look like (§7)."""
+"""The error responses of an endpoint in the OpenAPI document (§7)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -39,10 +39,10 @@ _FROZEN_USER = User(
     close_time=_NOW + timedelta(days=10),
 )
 FROZEN = auth.deactivate_pending(_FROZEN_USER, now=_NOW)
-"""What everything answers to a user who waits for the account's end, but for the ways back."""
+"""The error for a frozen user, at every endpoint without `frozen_allowed`."""
 
 _BODILESS = {"GET", "HEAD", "DELETE"}
-_RETRY_AFTER = {"description": "Seconds after which asking again may help.", "schema": {"type": "integer"}}
+_RETRY_AFTER = {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}
 
 
 class ErrorBody(Model):
@@ -50,17 +50,17 @@ class ErrorBody(Model):
     message: str = Field(examples=["invalid_parameter: text is required"])
     """`<error_type>: <what is wrong>`."""
     extra: dict[str, Any] | None = None
-    """What more there is to tell, such as `retryable`."""
+    """Further details, such as `retryable`."""
 
 
 class ErrorReply(Model):
-    """What every error looks like that is no event of a stream."""
+    """The body of every error response."""
 
     error: ErrorBody
 
 
 def error_responses(row: Endpoint, schemas: Schemas, *, s2s: bool) -> dict[str, Any]:
-    """The error responses of an operation by status."""
+    """Return the error responses of an operation, by status."""
     by_status: dict[int, list[ServiceError]] = {}
     for error in errors_of(row, s2s=s2s):
         by_status.setdefault(status_of(error, row.statuses), []).append(error)
@@ -68,7 +68,7 @@ def error_responses(row: Endpoint, schemas: Schemas, *, s2s: bool) -> dict[str, 
 
 
 def errors_of(row: Endpoint, *, s2s: bool) -> Iterator[ServiceError]:
-    """One of each kind that a call may meet, in the order of the checks."""
+    """Yield an example of each error that a call may get, in the order of the checks."""
     yield ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
     if row.access is Access.ADMIN:
         yield AuthFailed("Authorization is missing or wrong")
@@ -91,7 +91,7 @@ def errors_of(row: Endpoint, *, s2s: bool) -> Iterator[ServiceError]:
 def _of_server(row: Endpoint) -> Iterator[ServiceError]:
     yield server_tokens.refused()
     yield PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {row.tag}")
-    yield PermissionDenied(f"sub of {server_tokens.HEADER} is not the call's user")
+    yield PermissionDenied(f"sub of {server_tokens.HEADER} is not the user of this call")
     if "{user_id}" in (row.s2s or ""):
         yield ServiceError("user_id names no user", error_type=row.unknown_user_error, status_hint=404)
         if not row.frozen_allowed:
@@ -99,7 +99,9 @@ def _of_server(row: Endpoint) -> Iterator[ServiceError]:
     elif row.access is Access.SESSION and not row.accepts_session:
         yield auth.invalid_session()
     if row.single_use_token:
-        yield Unavailable("single use cannot be ensured at the moment", retry_after_s=1)
+        yield Unavailable(
+            "the server cannot check at the moment whether the token was used before", retry_after_s=1
+        )
 
 
 def _of_session(row: Endpoint) -> Iterator[ServiceError]:
@@ -111,7 +113,7 @@ def _of_session(row: Endpoint) -> Iterator[ServiceError]:
             yield FROZEN
     yield AuthFailed(f"{signatures.HEADER} is missing or wrong")
     if row.accepts_session:
-        yield PermissionDenied(f"{auth.SESSION_HEADER} is not of the path's user")
+        yield PermissionDenied(f"{auth.SESSION_HEADER} does not belong to the user in the path")
 
 
 def _of_input(row: Endpoint) -> Iterator[ServiceError]:
@@ -119,16 +121,16 @@ def _of_input(row: Endpoint) -> Iterator[ServiceError]:
     if row.method not in _BODILESS and not row.stream:
         yield TooLarge(f"body exceeds {row.body_bytes or Limits().body_bytes} bytes")
     for body in filter(None, (row.docs.chunked, row.body)):
-        yield from _complaint(body, b"{}", b"0")
+        yield from _validation_error(body, b"{}", b"0")
     if row.query is not None:
-        yield from _complaint(row.query, b"{}")
+        yield from _validation_error(row.query, b"{}")
 
 
-def _complaint(model: type[Model], *nothings: bytes) -> Iterator[InvalidParameter]:
-    """What is said to a caller who sends nothing, or something of another kind."""
-    for nothing in nothings:
+def _validation_error(model: type[Model], *bodies: bytes) -> Iterator[InvalidParameter]:
+    """Yield the validation error for the first of `bodies` that `model` rejects."""
+    for body in bodies:
         try:
-            model.read(nothing)
+            model.read(body)
         except InvalidParameter as error:
             yield InvalidParameter(error.what)
             return
@@ -140,7 +142,7 @@ def _response(errors: Sequence[ServiceError], statuses: Mapping[str, int], schem
         "description": "\n".join(f"- {error}" for error in errors),
         "content": {
             "application/json": {
-                "schema": _narrowed(schemas.told(ErrorReply), types),
+                "schema": _narrowed(schemas.response(ErrorReply), types),
                 "examples": {str(error): {"value": _body(error, statuses)} for error in errors},
             }
         },
@@ -156,5 +158,5 @@ def _narrowed(reply: Schema, types: Sequence[str]) -> Schema:
 
 def _body(error: ServiceError, statuses: Mapping[str, int]) -> Any:
     body = error_response(error, statuses).body
-    assert isinstance(body, bytes), "the envelope is made in one piece"
+    assert isinstance(body, bytes), "the envelope is encoded JSON"
     return loads(body)

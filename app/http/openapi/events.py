@@ -1,4 +1,4 @@
-"""What stands under `content` in the events of streams (§6): shapes that follow from the events' fields."""
+"""Schemas of the `content` of stream events (§6), derived from the fields of the event classes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -15,29 +15,29 @@ from vendors import fallback
 
 
 class VisemeAt(Model):
-    """A mouth shape, and when it begins from the start of its audio."""
+    """A mouth shape and its offset from the start of its audio."""
 
     offset_ms: int
     viseme_id: int = Field(ge=0, le=21)
 
 
 class UnitPrice(Model):
-    """What was used, and what one of it costs in the app's currency."""
+    """The units used and the price of one unit in the app's currency."""
 
     input_per_price: float
     output_per_price: float
     input_token: int
-    """Tokens of a language model; code points of speech; whole seconds of audio that was heard."""
+    """Tokens of a language model, code points of synthesised text, or whole seconds of recognised audio."""
     output_token: int
 
 
 class Digest(Model):
-    """Of all answer text and audio in the order of event ids: it shows whether anything is missing."""
+    """A checksum of all answer text and audio in the order of event ids. It shows whether anything is missing."""
 
     chars: int
-    """Code points of text."""
+    """Number of code points of text."""
     sha256: str
-    """Hexadecimal, over each `text` in UTF-8 and each decoded `audio`."""
+    """SHA-256 of each `text` in UTF-8 and each decoded `audio`, in hexadecimal."""
 
 
 class FailedAttempt(Model):
@@ -50,15 +50,15 @@ class FailedAttempt(Model):
 
 class StreamErrorExtra(Model):
     retryable: bool
-    """Whether asking again may help."""
+    """Whether a retry may succeed."""
     record_id: int | None = None
-    """The record that holds what was said until then."""
+    """The record that holds the answer up to the error."""
     attempts: list[FailedAttempt] | None = None
 
 
 class StreamError(Model):
     error_type: str
-    """The words of errors have their underscore form here: `backend_unavailable`."""
+    """Error types have underscores here, never spaces: `backend_unavailable`."""
     message: str
     extra: StreamErrorExtra
 
@@ -75,7 +75,7 @@ _ON_WIRE_NAMED: Mapping[str, Any] = {"unit_price": UnitPrice}
 
 
 def content_types(stream: Stream, event: type[Event]) -> Sequence[Any]:
-    """The types that the content of `event` may have in a stream."""
+    """Return the types that the content of `event` may have in `stream`."""
     if event is End:
         return stream.ends
     if event is Failed:
@@ -100,22 +100,24 @@ def _content_type(event: type[Event]) -> Any:
 
 
 def models_of(stream: Stream) -> list[type[Model]]:
-    kinds = [kind for event in stream.events for kind in content_types(stream, event)]
-    return [kind for kind in kinds if issubclass(kind, Model)]
+    types = [each for event in stream.events for each in content_types(stream, event)]
+    return [each for each in types if issubclass(each, Model)]
 
 
 def event_list(stream: Stream, schemas: Schemas) -> list[dict[str, Any]]:
-    """Every event of a stream: its name, its meaning, the schema of its data."""
+    """Return the name, the meaning and the schema of the data of every event of a stream."""
     listed = [(event.name, _meaning(event), content_types(stream, event)) for event in stream.events]
-    listed.append(("ping", "A sign of life after a silence. It has no id and is no part of the stream.", [str]))
+    listed.append(
+        ("ping", "Sent when the stream was silent for a while. It has no id and is not part of the stream.", [str])
+    )
     return [
-        {"event": name, "description": meaning, "data": _data(_any_of([schemas.told(kind) for kind in kinds]))}
-        for name, meaning, kinds in listed
+        {"event": name, "description": meaning, "data": _data(_any_of([schemas.response(each) for each in types]))}
+        for name, meaning, types in listed
     ]
 
 
 def event_table(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:
-    """The same for people, in Markdown."""
+    """Return the events of `event_list` as a Markdown table."""
     rows = [
         f"| `{event['event']}` | {_short(event['data']['properties']['content'], schemas)} "
         f"| {event['description']} |"
@@ -128,8 +130,8 @@ def _meaning(event: type[Event]) -> str:
     return " ".join((event.__doc__ or "").split())
 
 
-def _any_of(found: Sequence[Schema]) -> Schema:
-    return found[0] if len(found) == 1 else {"anyOf": list(found)}
+def _any_of(schemas: Sequence[Schema]) -> Schema:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
 
 
 def _data(content: Schema) -> Schema:
@@ -144,12 +146,12 @@ def _data(content: Schema) -> Schema:
 
 
 def _short(schema: Schema, schemas: Schemas) -> str:
-    """An object's field names, `?` after those that may be absent; of anything else its type."""
+    """Return the field names of an object, with `?` after optional ones, or the type of anything else."""
     if "anyOf" in schema:
-        return " or ".join(_short(one, schemas) for one in schema["anyOf"])
-    found = schemas.resolved(schema)
-    if found["type"] != "object":
-        return str(found["type"])
-    required = found.get("required", ())
-    names = [name if name in required else f"{name}?" for name in found["properties"]]
+        return " or ".join(_short(option, schemas) for option in schema["anyOf"])
+    resolved = schemas.resolved(schema)
+    if resolved["type"] != "object":
+        return str(resolved["type"])
+    required = resolved.get("required", ())
+    names = [name if name in required else f"{name}?" for name in resolved["properties"]]
     return f"`{{{', '.join(names)}}}`"

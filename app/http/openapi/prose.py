@@ -1,4 +1,4 @@
-"""The words of the reference page that belong to no single endpoint: how to call, how to prove who calls."""
+"""The texts of the reference page that do not belong to one endpoint: conventions and authentication."""
 
 from typing import Any
 
@@ -6,25 +6,26 @@ from app.http import auth, server_tokens, signatures
 from app.http.endpoint import API_VERSION, DEFAULT_APP
 
 ABOUT = """
-Parley answers in one of three ways: with JSON, with nothing (200 and zero bytes), or with a stream of Server-Sent
-Events. An endpoint that is called for a user has two paths: one for client apps, which prove a session, and one
-under `/bp/server/` for app servers, which prove themselves and name the user in the path. These are marked *S2S*.
+Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.
+An endpoint that acts for a user has two paths: one for client apps, which authenticate with a session, and one
+under `/bp/server/` for app servers, which authenticate with a server token and name the user in the path. The
+latter are marked *S2S*.
 
 ## Errors
 
-An error is `{"error": {"error_type": …, "message": …, "extra"?: …}}`, whatever its status; `message` is
-`<error_type>: <what is wrong>`. A path that does not exist is 404 `not_found`, a wrong method 405
-`method_not_allowed` with `Allow`. Where `Retry-After` is given, asking again later may help. Every response carries
-`X-Request-Id`: name it when you ask for help.
+The body of every error response is `{"error": {"error_type": …, "message": …, "extra"?: …}}`, whatever the status.
+`message` is `<error_type>: <what is wrong>`. An unknown path returns 404 `not_found`. A wrong method returns 405
+`method_not_allowed` with `Allow`. If a response has `Retry-After`, a later retry may succeed. Every response has
+`X-Request-Id`: quote it when you ask for support.
 
 ## Requests
 
-Bodies are JSON of at most 128 KiB, no deeper than 32 levels, without a `Content-Encoding`. Unknown fields are
-ignored. A path answers with and without a slash at its end.
+Bodies are JSON of at most 128 KiB, nested at most 32 levels deep, without a `Content-Encoding`. Unknown fields are
+ignored. A trailing slash in a path is optional.
 
 ## Streams
 
-An event is three lines and an empty one:
+An event is three lines followed by an empty line:
 
 ```
 id: 7
@@ -32,57 +33,58 @@ event: assistant_output_chunk
 data: {"content":{"index":0,"text":"Once"},"timestamp":1790000000000}
 ```
 
-Ids count 1, 2, 3… in each stream; `timestamp` is in Unix milliseconds. Every stream begins with `start` and ends
-with exactly one `end` or `error`. In between, a silence of 15 seconds is broken by `ping`, which has no id. Audio
-comes in pieces: those of one stream, or of one `index`, joined are one file that plays.
+Ids count 1, 2, 3… in each stream. `timestamp` is in Unix milliseconds. Every stream begins with `start` and ends
+with exactly one `end` or `error`. After 15 seconds without an event the server sends `ping`, which has no id. Audio
+is sent in pieces: concatenate all pieces of a stream, or of one `index`, to get one playable file.
 
-In the document behind this page, `x-events` of an operation holds the JSON Schema of each event's data.
+In the OpenAPI document behind this page, `x-events` of an operation holds the JSON Schema of each event's data.
 """
 
 _SIGN = """
-Asked of client apps, unless the app's config `auth` turns it off: `t=<unix seconds>,n=<nonce>,v1=<hex>`.
+Required of client apps, unless the app's config `auth` turns it off. Format: `t=<unix seconds>,n=<nonce>,v1=<hex>`.
 
 `v1` is the HMAC-SHA256, with a key of the app, of these lines joined by newlines: `t`, `n`, the method in capitals,
-path and query as sent, the SHA-256 of the body in hexadecimal. The nonce, 16 to 64 of `A-Z a-z 0-9 _ -`, may be
-left out, and its line with it; one that is sent is good for one request. `t` may be off by 300 seconds. Several
-`v1` may stand while keys are replaced. Of a body that goes on after its first JSON object, only that object is
-signed. `python -m app sign` computes it.
+path and query as sent, the SHA-256 of the body in hexadecimal. The nonce consists of 16 to 64 of the characters
+`A-Z a-z 0-9 _ -`. It is optional unless the app requires it; without it, omit its line as well. A nonce is valid
+for one request. `t` may differ from the server's clock by at most 300 seconds. While keys are being replaced,
+several `v1` may be sent. If the body holds a JSON object followed by other input, only that object is signed.
+`python -m app sign` computes the header.
 """
 
 _SERVER = """
-A JWT that the app's server makes and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names it).
-Claims: `iss` the app id, `aud` `parley`, `iat`, `exp` at most 10 minutes ahead; optional are `sub` (a user: the
-token is good for that one alone), `scope` (tags of this page, parted by spaces) and `jti` (the token is good for
-one call). `python -m app token` makes keys and tokens.
+A JWT that the app server creates and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names the
+key). Required claims: `iss`, the app id; `aud`, `parley`; `iat`; `exp`, at most 10 minutes ahead. Optional claims:
+`sub`, the only user that the token is valid for; `scope`, tags of this page separated by spaces; `jti`, which makes
+the token valid for one call only. `python -m app token` creates keys and tokens.
 """
 
 
-def _key(header: str, what: str) -> dict[str, str]:
-    return {"type": "apiKey", "in": "header", "name": header, "description": what.strip()}
+def _key(header: str, description: str) -> dict[str, str]:
+    return {"type": "apiKey", "in": "header", "name": header, "description": description.strip()}
 
 
 SECURITY_SCHEMES: dict[str, Any] = {
-    "session": _key(auth.SESSION_HEADER, "The session token that a login answers with."),
+    "session": _key(auth.SESSION_HEADER, "The session token from the response to a login."),
     "sign": _key(signatures.HEADER, _SIGN),
     "server": _key(server_tokens.HEADER, _SERVER),
     "admin": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
 }
 
 TAGS = {
-    "account": "Login, logout, and what is known of a user.",
-    "ai": "Conversations and speech, as streams; what was said before.",
-    "admin": "For the operator: named configs of apps, where every change is a revision, to be read and brought "
-    "back; and the streams that live.",
-    "files": "Audio and other files behind signed links, which come in answers and events and need no headers.",
-    "operations": "For whoever runs the server.",
-    "reference": "This page, and the one to talk to the server.",
+    "account": "Login, logout and user data.",
+    "ai": "Conversations and speech as streams, and the history of conversations.",
+    "admin": "For the operator: the running streams, and the named configs of apps. Every change of a config is a "
+    "revision, which can be read and restored.",
+    "files": "Audio and other files behind signed links, which responses and events contain. They need no headers.",
+    "operations": "Health checks and metrics, for monitoring.",
+    "reference": "This page and the talk page.",
 }
 
 HEADERS: dict[str, Any] = {
     "AppId": {
         "name": "X-Service-App-Id",
         "in": "header",
-        "description": "Which app of this server is meant.",
+        "description": "The app of this server that the request is for.",
         "schema": {"type": "string", "default": DEFAULT_APP},
     },
     "ApiVersion": {
@@ -93,19 +95,19 @@ HEADERS: dict[str, Any] = {
     "RequestId": {
         "name": "X-Request-Id",
         "in": "header",
-        "description": "1 to 64 letters, digits, `.`, `_` or `-`. It comes back in the response and stands in "
-        "every log line; where none is given one is made.",
+        "description": "1 to 64 letters, digits, `.`, `_` or `-`. It is returned in the response and written to "
+        "every log line. If it is absent, the server generates one.",
         "schema": {"type": "string"},
     },
 }
 
 PATH_PARAMETERS = {
     "user_id": "The user on whose behalf the call is made.",
-    "key": "What a signed link names.",
+    "key": "The file that a signed link names.",
     "conversation_id": "A conversation of the user.",
-    "stream_id": "`X-Service-Stream-Id` of the answer that began the stream.",
+    "stream_id": "`X-Service-Stream-Id` of the response that began the stream.",
     "app": "An app of this server.",
     "kind": "A kind of config.",
-    "name": "A config's name; `default` where an app has one of the kind.",
-    "part": "A file that the page asks for.",
+    "name": "The name of a config; `default` if the kind allows one config per app.",
+    "part": "A file of the page.",
 }

@@ -1,4 +1,4 @@
-"""JSON Schema of what stands on the wire, from the types that put it there."""
+"""JSON Schema of request and response bodies, generated from their models."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -15,7 +15,7 @@ _REF = "#/components/schemas/{model}"
 
 
 class _WireSchema(GenerateJsonSchema):
-    """Without titles that repeat a field's name, and without `null` where the server leaves a field out."""
+    """Omits titles that repeat a field's name, and `null` for fields that the server leaves out."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -30,31 +30,31 @@ class _WireSchema(GenerateJsonSchema):
 
 
 class Schemas:
-    """The component schemas of a document, and the way to each by its type."""
+    """The component schemas of a document, and a reference to each by its model."""
 
-    def __init__(self, *, sent: Iterable[type[Model]], told: Iterable[type[Model]]) -> None:
-        """`sent` are the models that clients send, `told` those that the server answers with."""
+    def __init__(self, *, requests: Iterable[type[Model]], responses: Iterable[type[Model]]) -> None:
+        """`requests` are the models that clients send, `responses` those that the server sends."""
         models: list[tuple[type[Model], Literal["validation", "serialization"]]] = [
-            *((model, "validation") for model in dict.fromkeys(sent)),
-            *((model, "serialization") for model in dict.fromkeys(told)),
+            *((model, "validation") for model in dict.fromkeys(requests)),
+            *((model, "serialization") for model in dict.fromkeys(responses)),
         ]
-        self._refs, found = models_json_schema(models, ref_template=_REF, schema_generator=_WireSchema)
-        self.components: dict[str, Schema] = found.get("$defs", {})
+        self._refs, schema = models_json_schema(models, ref_template=_REF, schema_generator=_WireSchema)
+        self.components: dict[str, Schema] = schema.get("$defs", {})
 
-    def sent(self, model: type[Model]) -> Schema:
+    def request(self, model: type[Model]) -> Schema:
         return self._refs[model, "validation"]
 
-    def told(self, kind: Any) -> Schema:
-        """Of a model, or of a plain type such as `str`."""
+    def response(self, kind: Any) -> Schema:
+        """Return the schema of a model, or of a plain type such as `str`."""
         if isinstance(kind, type) and issubclass(kind, Model):
             return self._refs[kind, "serialization"]
         return TypeAdapter(kind).json_schema()
 
     def resolved(self, schema: Schema) -> Schema:
-        """The component, where `schema` only points at it."""
+        """Return the component that `schema` refers to, or `schema` itself if it is not a reference."""
         return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def query_schema(model: type[Model]) -> Schema:
-    """The fields of a query. What is not given there is absent, never null."""
+    """Return the schema of a query. Its fields may be absent, but never null."""
     return model.model_json_schema(schema_generator=_WireSchema, mode="serialization")

@@ -1,6 +1,6 @@
 "use strict";
 
-// Nothing here may ask another host: the page's Content-Security-Policy would refuse it.
+// Disable everything that would load from another host, because the Content-Security-Policy blocks it.
 Scalar.createApiReference("#reference", {
   url: "/openapi.json",
   servers: [{ url: location.origin }],
@@ -14,6 +14,6 @@ Scalar.createApiReference("#reference", {
   defaultOpenAllTags: true,
   orderSchemaPropertiesBy: "preserve",
   documentDownloadType: "json",
-  // Without this its one-line summaries lose their underscores, which error types are full of.
+  // Without this, one-line summaries cut off underscores, which are common in error types.
   customCss: ".markdown.markdown-summary { line-height: 1.5 }",
 });

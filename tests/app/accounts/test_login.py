@@ -86,11 +86,11 @@ WRONG_BODIES = [
     ({"device": None}, "a platform is required: one of anonymity, device"),
     (
         {"device": {"id": "a"}, "anonymity": {"local_uid": "a"}},
-        "anonymity and device are given: exactly one platform must be",
+        "exactly one platform must be given, not anonymity and device",
     ),
     (
         {"device": {"id": "a"}, "name_password": {}},
-        "device and name_password are given: exactly one platform must be",
+        "exactly one platform must be given, not device and name_password",
     ),
     ({"device": {}}, "device.id is required"),
     ({"device": "a"}, "device must be an object"),

@@ -1,9 +1,9 @@
-// Who uses this page: a device that logs in by itself and is kept in local storage, and its calls to the server.
+// The account of this browser: a device id in local storage that logs in automatically, and its calls to the server.
 
 const SESSION_HEADER = "X-Service-Session-Token";
 const DEFAULT_APP = "default";
 
-/** An answer that says no: the error envelope, with the status and how long to wait before asking again. */
+/** An error response: the error envelope, the status, and the seconds to wait before a retry. */
 export class Refused extends Error {
   constructor({ status, errorType, message, extra = {}, retryAfterS = null }) {
     super(message);
@@ -13,28 +13,28 @@ export class Refused extends Error {
   static async of(response) {
     const body = await response.json().catch(() => ({}));
     const error = body.error ?? {};
-    const waits = response.headers.get("Retry-After");
+    const retryAfter = response.headers.get("Retry-After");
     return new Refused({
       status: response.status,
       errorType: error.error_type ?? "internal",
-      message: error.message ?? `the server answered ${response.status}`,
+      message: error.message ?? `the server returned status ${response.status}`,
       extra: error.extra,
-      retryAfterS: waits === null ? null : Number(waits),
+      retryAfterS: retryAfter === null ? null : Number(retryAfter),
     });
   }
 }
 
-/** The session had expired, and another one was begun; what was asked was not, since it cannot be sent twice. */
+/** The session had expired and was renewed. The request was not repeated, because its body cannot be sent twice. */
 export class Renewed extends Error {}
 
-/** No answer at all. */
+/** The server could not be reached. */
 export class Unreachable extends Error {}
 
 export class Account {
   #store;
-  #entering = null;
+  #pendingLogin = null;
 
-  /** `store` keeps the session and the device. `onRenewed` is told when a session had expired and another one was begun. */
+  /** `store` holds the session and the device id. `onRenewed` is called after an expired session was renewed. */
   constructor(store, app = DEFAULT_APP, { onRenewed = () => {} } = {}) {
     this.#store = store;
     this.app = app;
@@ -42,48 +42,48 @@ export class Account {
     this.token = store.getItem(this.#key("session"));
   }
 
-  /** Log in, unless a session is known already. */
+  /** Log in, unless there is a session already. */
   async enter() {
     if (!this.token) await this.#login();
   }
 
   headers(more = {}) {
-    const named = this.app === DEFAULT_APP ? {} : { "X-Service-App-Id": this.app };
-    return { ...named, ...(this.token ? { [SESSION_HEADER]: this.token } : {}), ...more };
+    const appHeader = this.app === DEFAULT_APP ? {} : { "X-Service-App-Id": this.app };
+    return { ...appHeader, ...(this.token ? { [SESSION_HEADER]: this.token } : {}), ...more };
   }
 
   /**
-   * Call the server; an answer over 299 is thrown as `Refused`, and none as `Unreachable`.
+   * Call the server. Throws `Refused` for an error response and `Unreachable` if there is no response.
    *
-   * Where the session has expired, one is begun for the same device and the call is made again, once. A `body`
-   * that is a stream cannot be sent twice: then `Renewed` is thrown after the login.
+   * If the session has expired, the same device logs in again and the call is repeated once. A `body` that is a
+   * stream cannot be sent twice; in that case `Renewed` is thrown after the login.
    */
   async call(path, { method = "GET", query = {}, headers = {}, body, signal, ...options } = {}) {
-    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
-    const url = given.length ? `${path}?${new URLSearchParams(given)}` : path;
-    const ask = () =>
+    const parameters = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+    const url = parameters.length ? `${path}?${new URLSearchParams(parameters)}` : path;
+    const send = () =>
       reached(fetch(url, { method, headers: this.headers(headers), body, signal, cache: "no-store", ...options }));
     const used = this.token;
-    let response = await ask();
+    let response = await send();
     if (response.ok) return response;
     const refused = await Refused.of(response);
     if (refused.errorType !== "account.invalid_session") throw refused;
     await this.#renew(used);
     if (body instanceof ReadableStream) throw new Renewed("the session had expired", { cause: refused });
-    response = await ask();
+    response = await send();
     if (response.ok) return response;
     throw await Refused.of(response);
   }
 
-  /** The same for an answer in JSON. */
+  /** Call the server and return the JSON of the response. */
   async json(path, options) {
     return (await this.call(path, options)).json();
   }
 
   async #renew(used) {
-    if (this.token !== used) return; // another call has done it meanwhile
-    this.#entering ??= this.#login().finally(() => (this.#entering = null));
-    await this.#entering;
+    if (this.token !== used) return; // Another call has renewed it meanwhile.
+    this.#pendingLogin ??= this.#login().finally(() => (this.#pendingLogin = null));
+    await this.#pendingLogin;
     this.onRenewed();
   }
 
@@ -105,15 +105,15 @@ export class Account {
   #device() {
     let id = this.#store.getItem(this.#key("device"));
     if (!id) {
-      const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is there on secure addresses alone
+      const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID exists only in secure contexts.
       id = `browser-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
       this.#store.setItem(this.#key("device"), id);
     }
     return id;
   }
 
-  #key(what) {
-    return `parley.${this.app}.${what}`;
+  #key(name) {
+    return `parley.${this.app}.${name}`;
   }
 }
 
@@ -121,6 +121,6 @@ async function reached(response) {
   try {
     return await response;
   } catch (error) {
-    throw error.name === "AbortError" ? error : new Unreachable("no answer", { cause: error });
+    throw error.name === "AbortError" ? error : new Unreachable("no response", { cause: error });
   }
 }

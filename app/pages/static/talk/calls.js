@@ -1,15 +1,15 @@
-// What is asked of a conversation beside its turns: its history, and the end of an answer (§4.17).
+// Calls about a conversation besides its turns: reading the history and cancelling an answer (§4.17).
 
 import { Refused, Unreachable } from "./account.js";
 import { backoffMs, pause } from "./patience.js";
 
 const HISTORY = "/bp/ai/conversation/query";
 const SHOWN_RECORDS = 50;
-const TRIES = 4; // of a cancellation, where the server asks for time
-const READABLE_MS = 150_000; // longer than there is a stream to cancel after its end
-const ANSWERED_MS = 20_000; // a line that is dead without a word is left
+const TRIES = 4; // of a cancellation to which the server responds with Retry-After
+const READABLE_MS = 150_000; // longer than a stream can be cancelled after its end
+const RESPONSE_MS = 20_000; // then a connection without a response is abandoned
 
-/** The newest records, oldest first. */
+/** Return the newest records, oldest first. */
 export async function newestRecords(account, conversationId) {
   const query = { conversation_id: conversationId, size: SHOWN_RECORDS };
   const { data } = await account.json(HISTORY, { query });
@@ -22,33 +22,32 @@ export async function recordOf(account, conversationId, recordId) {
   return data.conversation_records[0];
 }
 
-/** The newest record, where it came behind record `before`; else null. */
-export async function recordBehind(account, conversationId, before) {
+/** Return the newest record if it is newer than record `before`, else null. */
+export async function recordAfter(account, conversationId, before) {
   try {
     const record = (await newestRecords(account, conversationId)).at(-1);
     return record?.record_id > before ? record : null;
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null; // nothing was ever kept of it
+    if (error instanceof Refused && error.status === 404) return null; // The conversation was never stored.
     throw error;
   }
 }
 
 /**
- * End an answer. Of it the server keeps what was heard in `heard_ms`; null: what was said.
+ * Cancel an answer. The server keeps the words spoken within `heard_ms`, or with null all words it has produced.
  *
- * It is asked again until there is an answer, as long as there may be something to end. `onLost` is told when there
- * was none.
+ * Without a response, the call is repeated for as long as the stream may exist. `onLost` is called before each repeat.
  */
 export async function cancelStream(account, streamId, heard_ms, onLost) {
   const began = performance.now();
   for (let tries = 1; ; tries += 1) {
     try {
-      const signal = AbortSignal.timeout(ANSWERED_MS);
+      const signal = AbortSignal.timeout(RESPONSE_MS);
       await account.call(`/bp/ai/stream/${streamId}`, { method: "DELETE", query: { heard_ms }, signal });
       return;
     } catch (error) {
       if (error instanceof Refused) {
-        if (error.status === 404) return; // over for so long that nothing is cut any more
+        if (error.status === 404) return; // The stream ended too long ago to be cancelled.
         if (!error.retryAfterS || tries >= TRIES) throw error;
       } else if (!(error instanceof Unreachable) || performance.now() - began > READABLE_MS) throw error;
       else onLost();

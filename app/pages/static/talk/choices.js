@@ -1,25 +1,25 @@
-// What the user chooses of what the app offers: a strategy, and the languages it is spoken to and answers in.
+// The user's choices among the offers of the app: a strategy, and the languages of the user and of the answers.
 
 import { html } from "../vendor/preact.js";
 import { languageChoices } from "./languages.js";
 
 const FIRST_LANGUAGE = "en-US";
 
-/** What `chosen` comes to among `offers`: what is not offered any more is replaced by what is. */
+/** Return the effective choices. Choices in `chosen` that are no longer offered are replaced. */
 export function settled(chosen, offers) {
-  const sound = offers.conversation.filter(({ fault }) => !fault);
-  const whole = sound.find(({ hears, speaks }) => hears && speaks) ?? sound[0];
-  const strategy = sound.find(({ name }) => name === chosen.strategy) ?? whole;
+  const usable = offers.conversation.filter(({ fault }) => !fault);
+  const fallback = usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];
+  const strategy = usable.find(({ name }) => name === chosen.strategy) ?? fallback;
   const heard = languageChoices(strategy?.heard_languages);
   const spoken = languageChoices(strategy?.spoken_languages);
   return {
     strategy: strategy?.name ?? "",
-    language: oneOf(heard, chosen.language),
-    answerLanguage: oneOf(spoken, chosen.answerLanguage),
+    language: effectiveLanguage(heard, chosen.language),
+    answerLanguage: effectiveLanguage(spoken, chosen.answerLanguage),
     others: chosen.others ?? false,
     hears: strategy?.hears ?? false,
     speaks: strategy?.speaks ?? false,
-    strategies: [strategy?.name, ...(chosen.others ? sound.map(({ name }) => name) : [])].filter(
+    strategies: [strategy?.name, ...(chosen.others ? usable.map(({ name }) => name) : [])].filter(
       (name, at, names) => name && names.indexOf(name) === at,
     ),
     heard,
@@ -27,8 +27,8 @@ export function settled(chosen, offers) {
   };
 }
 
-function oneOf(languages, code) {
-  const known = [code, FIRST_LANGUAGE].find((wanted) => languages.some((language) => language.code === wanted));
+function effectiveLanguage(languages, code) {
+  const known = [code, FIRST_LANGUAGE].find((candidate) => languages.some((language) => language.code === candidate));
   return known ?? languages[0].code;
 }
 
@@ -67,7 +67,7 @@ export function Choices({ offers, choices, onChoose }) {
         checked=${choices.others}
         onChange=${(event) => onChoose({ others: event.currentTarget.checked })}
       />
-      If it fails, fall back on the others
+      Fall back to the other strategies if it fails
     </label>
     ${faults.map(({ code, fault }) => html`<small key=${code} class="fault">${code}: ${fault}</small>`)}
   </div>`;

@@ -1,28 +1,28 @@
-// What the user does in a conversation: type, hold to talk, interrupt, pull the plug, begin anew.
+// The controls of a conversation: type, hold to talk, interrupt, drop the connection, start a new conversation.
 
 import { html, useState } from "../vendor/preact.js";
 import { HoldButton } from "./hold.js";
 
 export function Controls({ talk, choices }) {
   return html`
-    <${Typing} busy=${talk.ear.held} onSend=${(text) => talk.type(text)} />
+    <${Typing} busy=${talk.recorder.held} onSend=${(text) => talk.type(text)} />
     <div class="row">
       <${HoldButton}
         label="Hold to talk"
-        pressed=${talk.ear.held}
+        pressed=${talk.recorder.held}
         disabled=${!choices.hears}
         describedBy="talk-how"
         onStart=${() => talk.hold()}
-        onStop=${() => talk.letGo()}
+        onStop=${() => talk.release()}
       />
       <${Action} label="Interrupt" enabled=${talk.interruptible} onAct=${() => talk.interrupt()} />
-      <${Action} label="Pull the plug" enabled=${talk.plugged} onAct=${() => talk.pullPlug()} />
-      <${Action} label="New conversation" enabled=${talk.turns.length > 0} onAct=${() => talk.renew()} />
+      <${Action} label="Drop connection" enabled=${talk.connected} onAct=${() => talk.dropConnection()} />
+      <${Action} label="New conversation" enabled=${talk.turns.length > 0} onAct=${() => talk.startNew()} />
     </div>
     <p id="talk-how" class="how">
       ${choices.hears
-        ? "Hold it with the pointer, or with Space or Enter, while you speak. It interrupts the answer."
-        : "This strategy cannot hear: choose another to talk to it."}
+        ? "Hold the button with the pointer, Space or Enter while you speak. This interrupts the answer."
+        : "This strategy does not accept audio. Choose another one to speak."}
     </p>
   `;
 }
@@ -54,7 +54,7 @@ function Typing({ busy, onSend }) {
   </form>`;
 }
 
-/** It says that it is disabled and stays where it is: who has just pressed it keeps the focus. */
+/** A button that uses aria-disabled, so that it keeps the focus when a click disables it. */
 function Action({ label, enabled, onAct }) {
   return html`<button
     type="button"

@@ -1,10 +1,10 @@
-// A button that works while it is held, by pointer or key.
+// A button that is active while it is held with the pointer or a key.
 
 import { html, useRef } from "../vendor/preact.js";
 
 const KEYS = new Set([" ", "Enter"]);
 
-/** `pressed`: whether it works at present. `onStart` and `onStop` are told what the user wants. */
+/** `pressed`: whether it is active. `onStart` and `onStop` are called when the user presses and releases it. */
 export function HoldButton({ label, pressed, disabled = false, describedBy, onStart, onStop }) {
   const held = useRef(false);
 
@@ -20,12 +20,12 @@ export function HoldButton({ label, pressed, disabled = false, describedBy, onSt
   };
   const onPointerDown = (event) => {
     if (event.button !== 0) return;
-    event.currentTarget.setPointerCapture(event.pointerId); // it is let go wherever that happens
+    event.currentTarget.setPointerCapture(event.pointerId); // A release outside the button counts as well.
     begin();
   };
   const onKeyDown = (event) => {
     if (!KEYS.has(event.key)) return;
-    event.preventDefault(); // no click besides
+    event.preventDefault(); // Do not also cause a click.
     if (!event.repeat) begin();
   };
   const onKeyUp = (event) => {
@@ -34,9 +34,9 @@ export function HoldButton({ label, pressed, disabled = false, describedBy, onSt
     finish();
   };
   const onClick = (event) => {
-    const byHand = event.detail > 0;
-    if (byHand || disabled) return;
-    (pressed ? onStop : onStart)(); // screen readers and switches cannot hold: one click begins, the next one ends
+    const byPointer = event.detail > 0;
+    if (byPointer || disabled) return;
+    (pressed ? onStop : onStart)(); // Screen readers and switches cannot hold: one click starts, the next one stops.
   };
 
   return html`<button

@@ -1,10 +1,10 @@
-// What happened inside a request: its events, where the time went, who was asked, and how to ask it by hand.
+// Details of a request: its events, latency and attempts, and the equivalent curl command.
 
 import { html, useRef, useState } from "../vendor/preact.js";
 
 const SESSION_HEADER = "x-service-session-token";
 const KEY_HEADER = "idempotency-key";
-const MANY = 3; // entries of a list in an event; of more only so many are shown
+const SHOWN_ENTRIES = 3; // maximum number of list entries shown per event
 
 const STAGES = {
   admission: "admitted",
@@ -23,7 +23,7 @@ export function Inside({ run }) {
   return html`
     <details class="inside" onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>Look inside</summary>
-      ${open && (run ? html`<${Run} run=${run} />` : html`<p>Nothing has been asked yet.</p>`)}
+      ${open && (run ? html`<${Run} run=${run} />` : html`<p>No request has been sent yet.</p>`)}
     </details>
   `;
 }
@@ -48,25 +48,25 @@ const contentOf = (run, name) => run.events.findLast((event) => event.name === n
 const resumedLine = (ids) =>
   `Resumed ${ids.length === 1 ? "once" : `${ids.length} times`}, after event ${ids.join(", ")}`;
 
-/** Marks in milliseconds from the arrival of the request; what lies between two is the later one's stage. */
+/** `latency` has milliseconds from the arrival of the request to the end of each stage. */
 function Latency({ latency }) {
   const marks = Object.entries(latency).filter(([stage]) => stage in STAGES);
   marks.sort(([, one], [, other]) => one - other);
-  const spent = marks.map(([stage, ms], at) => ({ stage, ms, length: ms - (marks[at - 1]?.[1] ?? 0) }));
+  const stages = marks.map(([stage, ms], at) => ({ stage, ms, length: ms - (marks[at - 1]?.[1] ?? 0) }));
   return html`
     <figure class="latency" aria-labelledby="latency-title">
       <figcaption class="inside-title" id="latency-title">Latency</figcaption>
       <div class="latency-bar" aria-hidden="true">
-        ${spent.map(({ stage, length }) => html`<i class=${`stage-${stage}`} style=${{ flexGrow: length }} />`)}
+        ${stages.map(({ stage, length }) => html`<i class=${`stage-${stage}`} style=${{ flexGrow: length }} />`)}
       </div>
       <ol>
-        ${spent.map(
+        ${stages.map(
           ({ stage, ms, length }) => html`
             <li><i class=${`stage-${stage}`} aria-hidden="true" />${STAGES[stage]}: ${ms} ms (+${length})</li>
           `,
         )}
       </ol>
-      ${"overhead" in latency && html`<p>The server's own time before the first output: ${latency.overhead} ms</p>`}
+      ${"overhead" in latency && html`<p>Server overhead before the first output: ${latency.overhead} ms</p>`}
     </figure>
   `;
 }
@@ -77,10 +77,10 @@ function Attempts({ run, end }) {
     ({ strategy, stage, message, elapsed_ms }) => `${strategy} (${stage}) failed after ${elapsed_ms} ms: ${message}`,
   );
   if (run.events.some(({ name }) => name === "assistant_output_restart")) {
-    lines.push("an answer broke off and another strategy began anew");
+    lines.push("an answer broke off, and another strategy started over");
   }
   if (end?.strategy) lines.push(`${end.strategy} answered`);
-  if (end?.speech) lines.push(`the voice stopped at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
+  if (end?.speech) lines.push(`speech failed at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
   if (lines.length === 0) return null;
   return html`
     <p class="inside-title" id="attempts-title">Attempts</p>
@@ -88,13 +88,13 @@ function Attempts({ run, end }) {
   `;
 }
 
-/** The JSON object that a body begins with; text or audio stands right behind it. */
+/** Return the JSON object at the start of a body that continues with text or audio. */
 function parametersOf(body) {
   for (let at = body?.indexOf("}") ?? -1; at >= 0; at = body.indexOf("}", at + 1)) {
     try {
       return JSON.parse(body.slice(0, at + 1));
     } catch {
-      // this brace closed an inner object
+      // This brace closed an inner object.
     }
   }
   return {};
@@ -127,43 +127,43 @@ function Events({ run }) {
 
 function shortened(key, value) {
   if (key === "audio" && typeof value === "string") return `${Math.floor((value.length * 3) / 4)} bytes`;
-  if (Array.isArray(value) && value.length > MANY) {
-    return [...value.slice(0, MANY), `and ${value.length - MANY} more`];
+  if (Array.isArray(value) && value.length > SHOWN_ENTRIES) {
+    return [...value.slice(0, SHOWN_ENTRIES), `and ${value.length - SHOWN_ENTRIES} more`];
   }
   return value;
 }
 
 function Curl({ request }) {
   const shown = useRef(null);
-  const [told, setTold] = useState("");
+  const [notice, setNotice] = useState("");
   const spoken = parametersOf(request.body).type === "audio";
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(shown.current.textContent);
-      setTold("Copied");
+      setNotice("Copied");
     } catch {
-      getSelection().selectAllChildren(shown.current); // only secure addresses may write to the clipboard
-      setTold("Selected: copy it with your keyboard");
+      getSelection().selectAllChildren(shown.current); // Only secure contexts may write to the clipboard.
+      setNotice("Selected. Copy it with your keyboard.");
     }
   };
   return html`
     <pre class="curl" tabindex="0" role="region" aria-label="The request as curl">
       <code ref=${shown}>${curlLine(request)}</code>
     </pre>
-    ${spoken && html`<p>The audio is shortened here: put your own in its place.</p>`}
+    ${spoken && html`<p>The audio is shortened here. Replace it with your own.</p>`}
     <p class="inside-facts">
       <button type="button" class="secondary" onClick=${copy}>Copy as curl</button>
-      <span aria-live="polite">${told}</span>
+      <span aria-live="polite">${notice}</span>
     </p>
   `;
 }
 
-/** The request as a shell would make it; the session's token is left to the variable TOKEN. */
+/** Return the request as a curl command, with the session token in the shell variable TOKEN. */
 export function curlLine({ method, url, headers = {}, body }) {
-  const usual = method === (body ? "POST" : "GET");
-  const lines = [`curl -N ${usual ? "" : `-X ${method} `}${quoted(new URL(url, location.href).href)}`];
+  const isDefaultMethod = method === (body ? "POST" : "GET");
+  const lines = [`curl -N ${isDefaultMethod ? "" : `-X ${method} `}${quoted(new URL(url, location.href).href)}`];
   for (const [name, value] of Object.entries(headers)) {
-    if (name.toLowerCase() === KEY_HEADER) continue; // by hand it is asked anew
+    if (name.toLowerCase() === KEY_HEADER) continue; // Otherwise the server would return the stream of the original request.
     const secret = name.toLowerCase() === SESSION_HEADER;
     lines.push(`-H ${secret ? `"${name}: $TOKEN"` : quoted(`${name}: ${value}`)}`);
   }

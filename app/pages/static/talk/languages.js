@@ -1,4 +1,4 @@
-// Languages to choose from: those that a strategy names, or those that many people speak.
+// The languages to choose from: those that a strategy lists, or common ones.
 
 const COMMON = [
   ...["en-US", "en-GB", "ar-SA", "de-DE", "es-ES", "es-MX", "fr-FR", "hi-IN", "id-ID", "it-IT", "ja-JP", "ko-KR"],
@@ -7,12 +7,12 @@ const COMMON = [
 
 const names = new Intl.DisplayNames(["en"], { type: "language" });
 
-/** Choices as `{code, title}` out of what an offer says: codes, of which `en` stands for every `en-…`; none: any. */
+/** Return the choices `{code, title}` for the languages of an offer: `en` includes every `en-…`; null means any. */
 export function languageChoices(languages) {
-  return (languages ? languages.flatMap(spoken) : COMMON).map((code) => ({ code, title: title(code) }));
+  return (languages ? languages.flatMap(variants) : COMMON).map((code) => ({ code, title: title(code) }));
 }
 
-function spoken(language) {
+function variants(language) {
   const common = COMMON.filter((code) => code.toLowerCase().startsWith(`${language.toLowerCase()}-`));
   return common.length ? common : [language];
 }
@@ -21,6 +21,6 @@ function title(code) {
   try {
     return names.of(code) ?? code;
   } catch {
-    return code; // a config may hold a code that browsers do not know
+    return code; // A config may contain a code that the browser does not know.
   }
 }

@@ -1,4 +1,4 @@
-// What the user says while the button is held: recorded, or sent while it is said.
+// Records the user while the button is held. Where the browser can, the audio is sent while it is recorded.
 
 import { Microphone, MicrophoneFault } from "./microphone.js";
 import { LiveBody, canUploadLive } from "./upload.js";
@@ -7,10 +7,10 @@ const SHORTEST_S = 0.3;
 const LONGEST_MS = 120_000;
 
 export class Listening {
-  /** Whether the button is held, and whether the microphone is open by now. */
+  /** `held`: whether the button is held. `open`: whether the microphone is open. */
   held = false;
   open = false;
-  /** How loud it is, from 0 to 1. */
+  /** The volume, from 0 to 1. */
   level = 0;
   #onChange;
   #live = null;
@@ -27,15 +27,15 @@ export class Listening {
   }
 
   /**
-   * Listen. Where a body can be sent while it is made, `send` gets it, with what stands before the audio already
-   * in it: `send(head)` names that. `onLimit` is told when it has been held for too long.
+   * Start recording. If the browser can send a body while it is produced, `send` is called with that body, which
+   * begins with the text that `head()` returns. `onLimit` is called when the maximum duration is reached.
    */
   async hold({ head, send, onLimit }) {
     [this.held, this.open] = [true, false];
     this.#onChange();
     try {
-      const began = await this.#microphone.start({ onPiece: (piece) => this.#live?.push(piece) });
-      if (!began) throw new MicrophoneFault("early");
+      const started = await this.#microphone.start({ onPiece: (piece) => this.#live?.push(piece) });
+      if (!started) throw new MicrophoneFault("early");
     } catch (error) {
       this.held = false;
       throw error;
@@ -49,16 +49,16 @@ export class Listening {
     this.#onChange();
   }
 
-  /** What was said, in base64, whether or not it was sent while it was said; empty: the microphone was not open yet. */
-  async letGo() {
-    const heard = this.open;
+  /** Stop recording. Return the audio in base64, also if it has been sent; empty if the microphone was not open yet. */
+  async release() {
+    const wasOpen = this.open;
     [this.held, this.open] = [false, false];
     clearTimeout(this.#limit);
     this.#onChange();
     const { base64, seconds } = await this.#microphone.stop();
     const live = this.#live;
     this.#live = null;
-    if (!heard) return "";
+    if (!wasOpen) return "";
     if (seconds < SHORTEST_S) throw new MicrophoneFault("short");
     live?.end();
     return base64;

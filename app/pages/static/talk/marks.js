@@ -1,4 +1,4 @@
-// How a text was read: its words and sounds with their scores, told by colour, by a sign and in words.
+// The result of an assessment: words and sounds with their scores, shown by colour, by a sign and in words.
 
 import { html } from "../vendor/preact.js";
 
@@ -6,11 +6,11 @@ const GOOD = 80;
 const FAIR = 60;
 const SIGNS = { good: "✓", fair: "~", poor: "✗", omitted: "−", inserted: "+" };
 const TITLES = {
-  good: `good: ${GOOD} and more`,
-  fair: `fair: from ${FAIR} on`,
+  good: `good: ${GOOD} or more`,
+  fair: `fair: ${FAIR} to ${GOOD - 1}`,
   poor: "poor",
-  omitted: "left out",
-  inserted: "put in",
+  omitted: "omitted",
+  inserted: "inserted",
 };
 const SCORES = {
   PronScore: "Overall",
@@ -20,14 +20,14 @@ const SCORES = {
   ProsodyScore: "Prosody",
 };
 
-/** `result`: the answer of an assessment with the granularity of phonemes and scores up to 100. */
+/** `result`: the response to an assessment with phoneme granularity and scores up to 100. */
 export function Marks({ result }) {
   const best = result.raw_data.NBest?.[0] ?? {};
   const scores = scoresOf(best);
   const words = best.Words ?? [];
   return html`
-    <section class="marks" aria-label="How it was read">
-      <p>Heard: <q>${result.text}</q></p>
+    <section class="marks" aria-label="Assessment">
+      <p>Recognised text: <q>${result.text}</q></p>
       <dl class="marks-scores">
         ${Object.entries(SCORES).map(
           ([name, title]) =>
@@ -35,7 +35,7 @@ export function Marks({ result }) {
         )}
       </dl>
       <ol class="marks-words" aria-label="Words">${words.map((word) => html`<${Word} word=${word} />`)}</ol>
-      <ul class="marks-legend" aria-label="Signs">
+      <ul class="marks-legend" aria-label="Legend">
         ${Object.entries(TITLES).map(
           ([mark, title]) => html`<li><span class=${`mark-${mark}`}>${SIGNS[mark]}</span> ${title}</li>`,
         )}
@@ -54,11 +54,11 @@ function Score({ of: score }) {
 function Word({ word }) {
   const { AccuracyScore: score, ErrorType: error } = scoresOf(word);
   const mark = { Omission: "omitted", Insertion: "inserted" }[error] ?? markOf(score);
-  const told = mark === "omitted" || mark === "inserted" ? TITLES[mark] : `${mark}, ${Math.round(score)}`;
+  const caption = mark === "omitted" || mark === "inserted" ? TITLES[mark] : `${mark}, ${Math.round(score)}`;
   return html`
     <li class=${`mark-${mark}`} data-mark=${mark}>
       <span class="marks-word">${word.Word}</span> <span aria-hidden="true">${SIGNS[mark]}</span>${" "}
-      <small>${told}</small>
+      <small>${caption}</small>
       ${word.Phonemes?.length > 0 && html`<span class="marks-sounds">${word.Phonemes.map(sound)}</span>`}
     </li>
   `;
@@ -74,7 +74,7 @@ function sound(phoneme) {
   `;
 }
 
-/** Scores stand under a name of their own, or beside what they are scores of: vendors do both. */
+/** Some vendors nest the scores under `PronunciationAssessment`, others put them into the object itself. */
 const scoresOf = (part) => part.PronunciationAssessment ?? part;
 
 function markOf(score) {

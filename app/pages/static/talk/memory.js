@@ -1,36 +1,36 @@
-// What a tab remembers when it is reloaded, and what a browser remembers of its user's choices.
+// What survives a reload of the page, and what the browser keeps of the user's choices.
 
-/** A store of the browser, or, where that is blocked or full, one that lasts for this visit. */
+/** A storage of the browser or, if that is blocked or full, one in memory that lasts for this visit. */
 export class Store {
-  #browsers = null;
-  #visits = new Map();
+  #persistent = null;
+  #temporary = new Map();
 
-  /** `find` gives the browser's: already to look at it may be forbidden. */
+  /** `find` returns the browser's storage. It is a function because the mere access may throw. */
   constructor(find) {
     try {
-      this.#browsers = find();
-      this.#browsers.setItem("parley", "1");
-      this.#browsers.removeItem("parley");
+      this.#persistent = find();
+      this.#persistent.setItem("parley", "1");
+      this.#persistent.removeItem("parley");
     } catch {
-      this.#browsers = null;
+      this.#persistent = null;
     }
   }
 
-  /** Whether what is kept outlives this visit. */
+  /** Whether the stored values outlive this visit. */
   get lasts() {
-    return this.#browsers !== null;
+    return this.#persistent !== null;
   }
 
   getItem(key) {
-    return this.#visits.get(key) ?? this.#browsers?.getItem(key) ?? null;
+    return this.#temporary.get(key) ?? this.#persistent?.getItem(key) ?? null;
   }
 
   setItem(key, value) {
     try {
-      if (this.#browsers === null) this.#visits.set(key, value);
-      else this.#browsers.setItem(key, value);
+      if (this.#persistent === null) this.#temporary.set(key, value);
+      else this.#persistent.setItem(key, value);
     } catch {
-      this.#visits.set(key, value); // it is full
+      this.#temporary.set(key, value); // The storage is full.
     }
   }
 }
@@ -39,16 +39,16 @@ export class Memory {
   #store;
   #key;
 
-  constructor(store, app, what) {
+  constructor(store, app, name) {
     this.#store = store;
-    this.#key = `parley.${app}.${what}`;
+    this.#key = `parley.${app}.${name}`;
   }
 
   read() {
     try {
       return JSON.parse(this.#store.getItem(this.#key)) ?? {};
     } catch {
-      return {}; // written by another version of this page
+      return {}; // It was written by another version of this page.
     }
   }
 

@@ -1,9 +1,9 @@
-// What the microphone hears, as the server takes it: 16 kHz, mono, 16 bits, in base64.
+// Records the microphone in the format that the server accepts: 16 kHz, mono, 16 bits, in base64.
 
 import { pause } from "./patience.js";
 
-const KEEP_OPEN_MS = 15_000; // opening takes long enough to lose a first word
-const FLUSH_MS = 500; // at most, for the last samples
+const KEEP_OPEN_MS = 15_000; // Opening takes so long that the first word would be lost.
+const FLUSH_MS = 500; // maximum wait for the last samples
 const RATE = 16_000;
 const KINDS = {
   NotAllowedError: "refused",
@@ -13,7 +13,7 @@ const KINDS = {
   NotReadableError: "busy",
 };
 
-/** Why there is nothing to hear: `kind` is "insecure", "refused", "missing", "busy" or "failed". */
+/** Why there is no recording: `kind` is "insecure", "refused", "missing", "busy", "failed", "short" or "early". */
 export class MicrophoneFault extends Error {
   constructor(kind, cause) {
     super(`microphone: ${kind}`, { cause });
@@ -24,25 +24,25 @@ export class MicrophoneFault extends Error {
 export class Microphone {
   #open = null; // a promise of {stream, context, node}
   #closing = null;
-  #heard = null; // pieces of base64 since `start`
+  #recorded = null; // pieces of base64 since `start`
   #samples = 0;
-  #whole = null;
-  #wish = 0; // counts what the user asked for: opening may take until that is something else
+  #onFlushed = null;
+  #request = 0; // counts calls of `start`, `stop` and `cancel`, to detect one that happens while the microphone opens
   #onLevel;
   #onPiece = null;
 
-  /** `onLevel` is told how loud it is, from 0 to 1, some ten times a second. */
+  /** `onLevel` is called with the volume, from 0 to 1, about ten times a second. */
   constructor({ onLevel = () => {} } = {}) {
     this.#onLevel = onLevel;
   }
 
   /**
-   * Listen from now on; ask the user to allow it, if need be. `onPiece` gets each piece of base64 as it comes.
-   * False: it was stopped before it was open.
+   * Start recording, after asking the user for permission if necessary. `onPiece` is called with each piece of base64.
+   * Return false if it was stopped before the microphone was open.
    */
   async start({ onPiece = null } = {}) {
-    this.#wish += 1;
-    const wish = this.#wish;
+    this.#request += 1;
+    const request = this.#request;
     clearTimeout(this.#closing);
     this.#open ??= this.#opened();
     try {
@@ -52,29 +52,29 @@ export class Microphone {
       this.#open = null;
       throw error instanceof MicrophoneFault ? error : new MicrophoneFault(KINDS[error.name] ?? "failed", error);
     }
-    if (wish !== this.#wish) return false;
+    if (request !== this.#request) return false;
     this.#onPiece = onPiece;
-    [this.#heard, this.#samples] = [[], 0];
+    [this.#recorded, this.#samples] = [[], 0];
     return true;
   }
 
-  /** All that was heard since `start`. The pieces are cut at multiples of 3 bytes, so they join to one base64. */
+  /** Stop, and return the recording since `start`. Pieces are multiples of 3 bytes, so their base64 can be joined. */
   async stop() {
-    this.#wish += 1;
-    if (this.#heard === null) return { base64: "", seconds: 0 };
+    this.#request += 1;
+    if (this.#recorded === null) return { base64: "", seconds: 0 };
     const { node } = await this.#open;
-    const whole = new Promise((resolve) => (this.#whole = resolve));
+    const flushed = new Promise((resolve) => (this.#onFlushed = resolve));
     node.port.postMessage("flush");
-    await Promise.race([whole, pause(FLUSH_MS)]);
-    const heard = { base64: this.#heard.join(""), seconds: this.#samples / RATE };
+    await Promise.race([flushed, pause(FLUSH_MS)]);
+    const recording = { base64: this.#recorded.join(""), seconds: this.#samples / RATE };
     this.cancel();
-    return heard;
+    return recording;
   }
 
-  /** Listen no more, and forget what was heard. */
+  /** Stop and discard the recording. The microphone stays open for a while. */
   cancel() {
-    this.#wish += 1;
-    [this.#heard, this.#onPiece] = [null, null];
+    this.#request += 1;
+    [this.#recorded, this.#onPiece] = [null, null];
     this.#onLevel(0);
     clearTimeout(this.#closing);
     if (this.#open !== null) this.#closing = setTimeout(() => this.#close(), KEEP_OPEN_MS);
@@ -82,11 +82,11 @@ export class Microphone {
 
   #take(samples, level) {
     if (samples === null) {
-      this.#whole?.();
-      this.#whole = null;
-    } else if (this.#heard !== null) {
+      this.#onFlushed?.();
+      this.#onFlushed = null;
+    } else if (this.#recorded !== null) {
       const piece = base64(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
-      this.#heard.push(piece);
+      this.#recorded.push(piece);
       this.#samples += samples.length;
       this.#onLevel(level);
       this.#onPiece?.(piece);
@@ -99,7 +99,7 @@ export class Microphone {
       audio: { channelCount: 1, echoCancellation: true, noiseSuppression: true, autoGainControl: true },
     });
     for (const track of stream.getTracks()) track.addEventListener("ended", () => (this.#open = null));
-    const context = new AudioContext(); // at the device's own rate: not every browser converts it
+    const context = new AudioContext(); // At the device's own rate, because not every browser converts it.
     await context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));
     const node = new AudioWorkletNode(context, "pcm", { numberOfOutputs: 0, processorOptions: { rate: RATE } });
     node.port.onmessage = ({ data }) => this.#take(data.samples, data.level);

@@ -1,11 +1,11 @@
-// A mouth that moves with the speech: shapes by viseme id (0 to 21, the scheme of vendor A) on the player's clock.
+// A mouth that moves with the speech. Its shapes follow the viseme ids 0 to 21 of vendor A, timed by the player.
 
 import { html, useEffect, useRef } from "../vendor/preact.js";
 
-const EASE_MS = 45; // a mouth does not jump: after so long it has gone two thirds of the way
-const LOOK_AHEAD_MS = 25; // and begins to move before its sound
+const EASE_MS = 45; // time constant: after this time, 63% of a movement is done
+const LOOK_AHEAD_MS = 25; // The mouth begins to move this long before the sound.
 
-// How far it is open, how wide, how much of the upper teeth and of the tongue is seen, each from 0 to 1.
+// Opening, width, visibility of the upper teeth and of the tongue, each from 0 to 1.
 const SHAPES = [
   [0.0, 0.5, 0.0, 0.0], // 0 silence
   [0.7, 0.55, 0.3, 0.3], // 1 æ ə ʌ
@@ -31,11 +31,11 @@ const SHAPES = [
   [0.0, 0.45, 0.0, 0.0], // 21 p b m
 ];
 const SILENCE = 0;
-const STILL_SPEAKING = 4; // for those who want no motion
+const STILL_SPEAKING = 4; // shown instead of motion if the user prefers reduced motion
 
 /**
- * `visemes` are `[ms, id]` from the answer's first audio, or `[ms, id, index]` from that of paragraph `index`,
- * as the events tell them; they may grow while the answer plays.
+ * `visemes` are `[ms, id]`, counted from the answer's first audio, or `[ms, id, index]`, counted from the first audio
+ * of paragraph `index`. The list may grow while the answer plays.
  */
 export function Mouth({ player, visemes }) {
   const drawing = useRef(null);
@@ -55,7 +55,7 @@ export function Mouth({ player, visemes }) {
   `;
 }
 
-/** Keep the drawing in step until the answer was heard; returns what ends it. */
+/** Animate the drawing until the answer has been played. Return a function that stops the animation. */
 function move(drawing, player, shown) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
     draw(drawing, SHAPES[player.playing ? STILL_SPEAKING : SILENCE]);
@@ -66,7 +66,7 @@ function move(drawing, player, shown) {
   let frame = 0;
   const step = (now) => {
     const id = visemeAt(shown.current, player, player.playedMs + LOOK_AHEAD_MS);
-    const share = 1 - Math.exp(Math.min(0, last - now) / EASE_MS); // a frame's time may lie before this one's start
+    const share = 1 - Math.exp(Math.min(0, last - now) / EASE_MS); // A frame's time may lie before the start of the animation.
     shape = shape.map((part, at) => part + (SHAPES[id][at] - part) * share);
     last = now;
     draw(drawing, shape);
@@ -77,7 +77,7 @@ function move(drawing, player, shown) {
   return () => cancelAnimationFrame(frame);
 }
 
-/** The id of the last shape that began by `ms`; the mouth is closed before the first and when nothing sounds. */
+/** Return the id of the last shape that began by `ms`. Before the first and while nothing plays, it is silence. */
 export function visemeAt(visemes, player, ms) {
   if (player.state !== "playing") return SILENCE;
   const began = ([offset_ms, , index]) => {

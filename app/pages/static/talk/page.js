@@ -1,4 +1,4 @@
-// The page to talk to Parley: who uses it, what the app offers, and the parts that are shown.
+// The talk page: sets up the account, loads the offers of the app and renders the components.
 
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { Account } from "./account.js";
@@ -15,22 +15,22 @@ import { Talk } from "./talk.js";
 import { Transcript } from "./transcript.js";
 import { Alert } from "./words.js";
 
-const DRAW_MS = 30; // events may come by hundreds a second
-const RENEWED = "Your session had expired: you are logged in again.";
-const FORGETS =
-  "This browser lets the page keep nothing: all works, but when you reload or leave the page you begin as somebody new. " +
-  "To be known again, allow this site to store data.";
+const DRAW_MS = 30; // Hundreds of events may arrive per second.
+const RENEWED = "Your session expired. You are logged in again.";
+const NOT_STORED =
+  "This browser does not let the page store data. Everything works, but after a reload you are a new user. " +
+  "To be recognised, allow this site to store data.";
 
 const app = new URLSearchParams(location.search).get("app") ?? undefined;
-const kept = new Store(() => localStorage);
-const account = new Account(kept, app);
-const player = new Player({ onState: () => talk.played() });
+const storage = new Store(() => localStorage);
+const account = new Account(storage, app);
+const player = new Player({ onState: () => talk.playerChanged() });
 const talk = new Talk(account, player, new Memory(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
-const chosen = new Memory(kept, account.app, "choices");
+const chosen = new Memory(storage, account.app, "choices");
 
 let redraw = () => {};
 
-// what tests of this page read: nothing here may be set
+// For the tests of this page, read-only.
 window.parley = Object.freeze({
   player,
   get run() {
@@ -49,7 +49,7 @@ function App() {
   useEffect(() => {
     redraw = rarely(draw);
     account.onRenewed = () => setNotice(RENEWED);
-    if (!kept.lasts) setNotice(FORGETS);
+    if (!storage.lasts) setNotice(NOT_STORED);
     begin().then(setOffers, setFault);
   }, []);
   useEffect(() => {
@@ -67,7 +67,7 @@ function App() {
   return html`
     <header class="container">
       <h1>Talk to Parley</h1>
-      <p>${offers?.title} <a href="/docs">Reference of the interface</a></p>
+      <p>${offers?.title} <a href="/docs">API reference</a></p>
     </header>
     <main class="container">
       ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}
@@ -75,7 +75,7 @@ function App() {
         ${notice &&
         html`<p class="notice">
           <span>${notice}</span>
-          <button type="button" class="secondary" onClick=${() => setNotice("")}>Close this note</button>
+          <button type="button" class="secondary" onClick=${() => setNotice("")}>Dismiss</button>
         </p>`}
       </div>
       ${tabs ? html`<${Tabs} tabs=${tabs} shown=${shown} onShow=${setShown} />` : !fault && html`<p aria-busy="true">Starting</p>`}
@@ -99,7 +99,7 @@ function Conversation({ offers, draw }) {
       <div class="state">
         <${Mouth} player=${player} visemes=${current?.shapes ?? []} />
         <p role="status">${talk.status}</p>
-        <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.ear.level})` }}></span></span>
+        <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.recorder.level})` }}></span></span>
       </div>
       <${Controls} talk=${talk} choices=${choices} />
     </div>
@@ -107,7 +107,7 @@ function Conversation({ offers, draw }) {
   `;
 }
 
-/** Log in, learn what there is, and show what was said before; then the page can be used. */
+/** Log in, load the offers and show the history of the conversation. */
 async function begin() {
   await account.enter();
   const offers = await account.json("/bp/ai/offers");

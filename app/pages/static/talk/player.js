@@ -1,22 +1,22 @@
-// Plays an answer's audio while it arrives, and tells where in it the listener is (§6.1: audio of paragraphs).
+// Plays the audio of an answer while it arrives, and reports the playback position.
 
 import { DecodedSound, WavSound } from "./sound_samples.js";
 import { StreamedSound, streams } from "./sound_stream.js";
 
-const GAP_MS = 50; // shorter silence is none to the ear
-const GESTURES = ["keydown", "mousedown", "pointerup", "touchend"]; // after these a browser allows sound
+const GAP_MS = 50; // Shorter gaps are not audible.
+const GESTURES = ["keydown", "mousedown", "pointerup", "touchend"]; // After one of these, browsers allow audio.
 
 /**
- * One answer at a time: `begin`, `push` …, `end`; `stop` at any time. `onState` hears
- * "idle", "waiting" (for audio), "playing", "blocked" (until the user touches the page) and "failed".
+ * Plays one answer at a time: `begin`, `push` …, `end`; `stop` at any time. `onState` is called with
+ * "idle", "waiting" (for audio), "playing", "blocked" (until the user touches the page) or "failed".
  */
 export class Player {
   #onState;
   #audio = new Audio();
   #sound = null;
-  #format = null; // of the answer whose audio still comes
+  #format = null; // of the answer whose audio is arriving
   #state = "idle";
-  #played_ms = 0; // of an answer that is over
+  #played_ms = 0; // of the last answer
   #gaps = [];
 
   constructor({ onState = () => {} } = {}) {
@@ -24,7 +24,7 @@ export class Player {
     for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), { capture: true });
   }
 
-  /** An answer's audio begins. Said again for a later paragraph of it, it goes on. */
+  /** Start the audio of an answer. A repeated call with the same format continues it with a later paragraph. */
   begin(mimeType, sampleRate) {
     const format = `${mimeType} ${sampleRate}`;
     if (this.#format === format) return;
@@ -32,25 +32,25 @@ export class Player {
     this.#format = format;
     this.#gaps = [];
     this.#played_ms = 0;
-    this.#tell("waiting");
+    this.#setState("waiting");
     this.#sound = this.#soundOf(mimeType, sampleRate);
   }
 
-  /** Bytes of paragraph `index`, in order. */
+  /** Add bytes of paragraph `index`, in order. */
   push(bytes, index = 0) {
     if (this.#format !== null) this.#sound?.push(bytes, index);
   }
 
-  /** All audio of the answer has come; what is left is played. */
+  /** Note that all audio of the answer has arrived. The rest is played. */
   end() {
     if (this.#format !== null) this.#sound?.end();
     this.#format = null;
   }
 
-  /** Silence, now. Returns `playedMs`. */
+  /** Stop at once. Return `playedMs`. */
   stop() {
     this.#format = null;
-    this.#leave("idle");
+    this.#finish("idle");
     return this.playedMs;
   }
 
@@ -59,60 +59,60 @@ export class Player {
     return this.#state;
   }
 
-  /** Whether an answer is being played, or would be if its audio came. */
+  /** Whether an answer is being played, or waits for its audio. */
   get playing() {
     return this.#sound !== null;
   }
 
-  /** Milliseconds of the answer's audio that were heard, from its first byte; kept until the next one begins. */
+  /** Milliseconds of the answer's audio that were played. The value is kept until the next answer begins. */
   get playedMs() {
     return Math.round(this.#sound?.playedMs ?? this.#played_ms);
   }
 
-  /** Where the audio of paragraph `index` begins, in milliseconds; null as long as it has not come. */
+  /** Return the start of paragraph `index` in milliseconds of audio, or null if it has not arrived. */
   startOf(index) {
     const start_ms = this.#sound?.startOf(index) ?? null;
     return start_ms === null ? null : Math.round(start_ms);
   }
 
-  /** Silence inside the answer because its audio came late: `{at_ms, ms}`. */
+  /** Audible gaps in the answer because audio arrived late: `{at_ms, ms}`. */
   get gaps() {
     return [...this.#gaps];
   }
 
   #soundOf(mimeType, sampleRate) {
-    const told = {
-      playing: () => this.#tell("playing"),
-      late: () => this.#tell("waiting"),
-      blocked: () => this.#tell("blocked"),
-      over: () => this.#leave("idle"),
-      failed: () => this.#leave("failed"),
+    const listener = {
+      playing: () => this.#setState("playing"),
+      late: () => this.#setState("waiting"),
+      blocked: () => this.#setState("blocked"),
+      over: () => this.#finish("idle"),
+      failed: () => this.#finish("failed"),
       gap: (at_ms, ms) => {
         if (ms > GAP_MS) this.#gaps.push({ at_ms: Math.round(at_ms), ms: Math.round(ms) });
       },
     };
-    if (mimeType === "audio/wav") return new WavSound(sampleRate, told);
-    if (streams(mimeType)) return new StreamedSound(this.#audio, told, mimeType);
-    return new DecodedSound(sampleRate, told);
+    if (mimeType === "audio/wav") return new WavSound(sampleRate, listener);
+    if (streams(mimeType)) return new StreamedSound(this.#audio, listener, mimeType);
+    return new DecodedSound(sampleRate, listener);
   }
 
-  #leave(state) {
+  #finish(state) {
     const sound = this.#sound;
     if (sound === null) return;
     this.#played_ms = sound.playedMs;
     this.#sound = null;
     sound.stop();
-    this.#tell(state);
+    this.#setState(state);
   }
 
-  #tell(state) {
+  #setState(state) {
     if (this.#state === state) return;
     this.#state = state;
     this.#onState(state);
   }
 
   #unlock() {
-    if (this.#sound === null) this.#audio.load(); // some browsers free an element only by a call inside a gesture
+    if (this.#sound === null) this.#audio.load(); // Some browsers unlock an element only by a call within a gesture.
     else this.#sound.resume();
   }
 }

@@ -1,4 +1,4 @@
-// Read a text aloud, and see how well each word and each sound of it was said (§4.18).
+// The pronunciation tab: the user reads a text aloud, and each word and sound is scored (§4.18).
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { HoldButton } from "./hold.js";
@@ -13,15 +13,15 @@ const EXAMPLES = [
   "She sells sea shells by the sea shore.",
   "Could you tell me the way to the railway station, please?",
 ];
-const LEAST_S = 0.3; // of what the server grades
+const SHORTEST_S = 0.3; // the shortest audio that the server accepts
 const PHASES = {
   ready: "",
   opening: "Opening the microphone",
   listening: "Listening: read the text aloud",
-  grading: "Grading",
+  grading: "Assessing",
 };
 
-/** `microphone` is the class whose `start` and `stop` give what was heard. */
+/** `microphone` is the class `Microphone`, or a replacement with the same methods. */
 export function Pronounce({ account, offers, microphone }) {
   const strategies = offers.pronunciation;
   const [name, setName] = useState(strategies.find(({ fault }) => !fault)?.name ?? "");
@@ -30,33 +30,33 @@ export function Pronounce({ account, offers, microphone }) {
   const language = languages.some(({ code }) => code === chosen) ? chosen : languages[0].code;
   const [text, setText] = useState(EXAMPLES[0]);
   const reading = useReading(account, microphone);
-  if (!name) return html`<p>This app has no strategy that grades pronunciation.</p>`;
+  if (!name) return html`<p>This app has no strategy for pronunciation assessment.</p>`;
 
   const busy = reading.phase === "grading";
-  const question = {
+  const parameters = {
     strategy: name,
     data: {
       language,
       reference_text: text,
       enable_miscue: true,
-      enable_prosody_assessment: language.toLowerCase() === "en-us", // vendors grade it for that one alone
+      enable_prosody_assessment: language.toLowerCase() === "en-us", // Vendors support it only for en-US.
     },
   };
   return html`
     <section class="pronounce">
-      <p>Choose a text or write one. Hold the button while you read it aloud.</p>
+      <p>Choose a text or write your own. Hold the button while you read it aloud.</p>
       <div class="pronounce-choices">
         <${Choice} label="Strategy" value=${name} onPick=${setName}>
           ${strategies.map(
             (offer) => html`<option value=${offer.name} disabled=${Boolean(offer.fault)}>${offer.name}</option>`,
           )}
         <//>
-        <${Choice} label="I read" value=${language} onPick=${setLanguage}>
+        <${Choice} label="Language" value=${language} onPick=${setLanguage}>
           ${languages.map(({ code, title }) => html`<option value=${code}>${title}</option>`)}
         <//>
         ${language.startsWith("en") &&
         html`<${Choice} label="Example" value=${EXAMPLES.includes(text) ? text : ""} onPick=${setText}>
-          <option value="" disabled>your own text</option>
+          <option value="" disabled>Your own text</option>
           ${EXAMPLES.map((example) => html`<option value=${example}>${example}</option>`)}
         <//>`}
       </div>
@@ -69,10 +69,10 @@ export function Pronounce({ account, offers, microphone }) {
         pressed=${reading.phase === "listening" || reading.phase === "opening"}
         disabled=${busy || !/[\p{L}\p{N}]/u.test(text)}
         onStart=${reading.begin}
-        onStop=${() => reading.finish(question)}
+        onStop=${() => reading.finish(parameters)}
       />
       <p class="pronounce-phase" aria-live="polite" aria-busy=${busy ? "true" : "false"}>${PHASES[reading.phase]}</p>
-      ${reading.fault && html`<${Alert} fault=${reading.fault} onClose=${reading.forgive} />`}
+      ${reading.fault && html`<${Alert} fault=${reading.fault} onClose=${reading.dismiss} />`}
       ${reading.result && html`<${Marks} result=${reading.result} />`}
     </section>
   `;
@@ -87,24 +87,24 @@ function Choice({ label, value, onPick, children }) {
   `;
 }
 
-/** One reading at a time: listened to, sent, graded. */
+/** State of one reading: recording, sending, result. */
 function useReading(account, microphone) {
   const [phase, setPhase] = useState("ready");
   const [fault, setFault] = useState(null);
   const [result, setResult] = useState(null);
-  const ear = useRef(null);
-  const listening = useRef(false); // at this moment, not when the page was last drawn
-  const asking = useRef(null);
-  ear.current ??= new microphone();
+  const recorder = useRef(null);
+  const listening = useRef(false); // the current value, not that of the last rendering
+  const pending = useRef(null);
+  recorder.current ??= new microphone();
   useEffect(
     () => () => {
-      ear.current.cancel();
-      asking.current?.abort();
+      recorder.current.cancel();
+      pending.current?.abort();
     },
     [],
   );
 
-  const attempt = async (work) => {
+  const reportingErrors = async (work) => {
     try {
       await work();
     } catch (error) {
@@ -114,25 +114,25 @@ function useReading(account, microphone) {
     }
   };
   const begin = () =>
-    attempt(async () => {
+    reportingErrors(async () => {
       [setFault, setResult].forEach((set) => set(null));
       setPhase("opening");
-      listening.current = await ear.current.start();
+      listening.current = await recorder.current.start();
       if (!listening.current) throw new MicrophoneFault("early");
       setPhase("listening");
     });
-  const finish = (question) =>
-    attempt(async () => {
-      const { base64, seconds } = await ear.current.stop();
-      if (!listening.current) return; // `begin` tells that it was too early
+  const finish = (parameters) =>
+    reportingErrors(async () => {
+      const { base64, seconds } = await recorder.current.stop();
+      if (!listening.current) return; // `begin` reports that it was too early.
       listening.current = false;
-      if (seconds < LEAST_S) throw new MicrophoneFault("short");
+      if (seconds < SHORTEST_S) throw new MicrophoneFault("short");
       setPhase("grading");
-      asking.current = new AbortController();
-      const body = JSON.stringify(question) + base64;
-      const options = { method: "POST", body, signal: asking.current.signal };
+      pending.current = new AbortController();
+      const body = JSON.stringify(parameters) + base64;
+      const options = { method: "POST", body, signal: pending.current.signal };
       setResult(await account.json("/bp/ai/audio/pronunciation", options));
       setPhase("ready");
     });
-  return { phase, fault, result, begin, finish, forgive: () => setFault(null) };
+  return { phase, fault, result, begin, finish, dismiss: () => setFault(null) };
 }

@@ -1,10 +1,11 @@
-// Sound that is scheduled sample behind sample, through WebAudio: WAV as it arrives, and what else can be decoded.
+// Audio scheduled through WebAudio: WAV while it arrives, and other formats that the browser can decode.
 
-const LEAD_S = 0.03; // between the scheduling of a first sample and its time
+const LEAD_S = 0.03; // between scheduling the first sample and its start
 const HEADER_BYTES = 12;
 const CHUNK_BYTES = 8;
 
-let context = null; // one for all answers of a rate: browsers allow few, and a gesture frees the one it meets
+// Shared by all answers of one rate, because browsers allow few contexts and a gesture unlocks only an existing one.
+let context = null;
 
 function contextOf(sampleRate) {
   if (context?.sampleRate !== sampleRate) {
@@ -14,20 +15,20 @@ function contextOf(sampleRate) {
   return context;
 }
 
-/** Plays `AudioBuffer`s one behind the other, and knows where in them the listener is. */
+/** Plays `AudioBuffer`s one after the other, and reports the playback position. */
 class Schedule {
   #context;
-  #told;
+  #listener;
   #out;
-  #spans = []; // what plays without a gap: {at_s by the context's clock, from_s in the sound, length_s}
+  #spans = []; // stretches without a gap: {at_s on the context's clock, from_s in the audio, length_s}
   #running = new Set();
-  #whole = false;
+  #complete = false;
   #final_ms = null;
   #off = new AbortController();
 
-  constructor(sampleRate, told) {
+  constructor(sampleRate, listener) {
     this.#context = contextOf(sampleRate);
-    this.#told = told;
+    this.#listener = listener;
     this.#out = this.#context.createGain();
     this.#out.connect(this.#context.destination);
     this.#context.addEventListener("statechange", () => this.#changed(), { signal: this.#off.signal });
@@ -44,7 +45,7 @@ class Schedule {
   }
 
   play(buffer) {
-    const at_s = this.#place(buffer.duration);
+    const at_s = this.#reserve(buffer.duration);
     const source = new AudioBufferSourceNode(this.#context, { buffer });
     source.connect(this.#out);
     source.addEventListener("ended", () => this.#finished(source), { signal: this.#off.signal });
@@ -54,7 +55,7 @@ class Schedule {
   }
 
   end() {
-    this.#whole = true;
+    this.#complete = true;
     if (this.#running.size === 0) this.#finished(null);
   }
 
@@ -77,8 +78,8 @@ class Schedule {
     return span ? 1000 * (span.from_s + Math.min(span.length_s, now_s - span.at_s)) : 0;
   }
 
-  /** The time of the next `length_s`: right behind what was scheduled, or soon where that is over. */
-  #place(length_s) {
+  /** Return the start time of the next `length_s`: directly after the scheduled audio, or soon if that is over. */
+  #reserve(length_s) {
     const last = this.#spans.at(-1);
     const end_s = last ? last.at_s + last.length_s : -Infinity;
     if (end_s >= this.#context.currentTime) {
@@ -87,7 +88,7 @@ class Schedule {
     }
     const at_s = this.#context.currentTime + LEAD_S;
     const from_s = this.length_s;
-    if (last) this.#told.gap(1000 * from_s, 1000 * (at_s - end_s));
+    if (last) this.#listener.gap(1000 * from_s, 1000 * (at_s - end_s));
     this.#spans.push({ at_s, from_s, length_s });
     return at_s;
   }
@@ -95,40 +96,40 @@ class Schedule {
   #finished(source) {
     this.#running.delete(source);
     if (this.#running.size > 0) return;
-    if (!this.#whole) {
-      this.#told.late();
+    if (!this.#complete) {
+      this.#listener.late();
       return;
     }
     this.#final_ms = this.length_s * 1000;
-    this.#told.over();
+    this.#listener.over();
   }
 
   #changed() {
     if (this.#running.size === 0) return;
-    if (this.#context.state === "running") this.#told.playing();
-    else if (navigator.userActivation?.hasBeenActive === false) this.#told.blocked();
+    if (this.#context.state === "running") this.#listener.playing();
+    else if (navigator.userActivation?.hasBeenActive === false) this.#listener.blocked();
   }
 }
 
-/** WAV, one file for each paragraph: 16-bit samples behind a header. Pieces may be cut anywhere. */
+/** WAV, one file per paragraph: a header and 16-bit samples. Pieces may be cut anywhere. */
 export class WavSound {
   #schedule;
   #starts = new Map();
-  #head = null; // bytes of a file whose samples have not begun
-  #odd = new Uint8Array(0);
+  #head = null; // the bytes of an incomplete header
+  #partial = new Uint8Array(0);
   #format = null;
 
-  constructor(sampleRate, told) {
-    this.#schedule = new Schedule(sampleRate, told);
+  constructor(sampleRate, listener) {
+    this.#schedule = new Schedule(sampleRate, listener);
   }
 
   push(bytes, index) {
     if (!this.#starts.has(index)) {
       this.#starts.set(index, this.#schedule.length_s * 1000);
-      [this.#head, this.#odd] = [new Uint8Array(0), new Uint8Array(0)];
+      [this.#head, this.#partial] = [new Uint8Array(0), new Uint8Array(0)];
     }
-    const samples = this.#head === null ? bytes : this.#behindHeader(bytes);
-    if (samples.length > 0) this.#play(joined(this.#odd, samples));
+    const samples = this.#head === null ? bytes : this.#afterHeader(bytes);
+    if (samples.length > 0) this.#play(joined(this.#partial, samples));
   }
 
   end() {
@@ -151,7 +152,7 @@ export class WavSound {
     return this.#starts.get(index) ?? null;
   }
 
-  #behindHeader(bytes) {
+  #afterHeader(bytes) {
     this.#head = joined(this.#head, bytes);
     const format = wavFormat(this.#head);
     if (format === null) return new Uint8Array(0);
@@ -163,7 +164,7 @@ export class WavSound {
   #play(bytes) {
     const { channels, sampleRate } = this.#format;
     const frames = Math.floor(bytes.length / (2 * channels));
-    this.#odd = bytes.slice(frames * 2 * channels);
+    this.#partial = bytes.slice(frames * 2 * channels);
     if (frames === 0) return;
     const buffer = new AudioBuffer({ length: frames, numberOfChannels: channels, sampleRate });
     const view = new DataView(bytes.buffer, bytes.byteOffset);
@@ -177,19 +178,19 @@ export class WavSound {
   }
 }
 
-/** Sound of any kind where nothing streams it: each paragraph is decoded when it is whole. */
+/** Audio of any format that the browser cannot stream. Each paragraph is decoded when it is complete. */
 export class DecodedSound {
   #schedule;
-  #told;
+  #listener;
   #starts = new Map();
   #index = null;
   #pieces = [];
   #order = Promise.resolve();
   #stopped = false;
 
-  constructor(sampleRate, told) {
-    this.#schedule = new Schedule(sampleRate, told);
-    this.#told = told;
+  constructor(sampleRate, listener) {
+    this.#schedule = new Schedule(sampleRate, listener);
+    this.#listener = listener;
   }
 
   push(bytes, index) {
@@ -234,22 +235,22 @@ export class DecodedSound {
       this.#starts.set(index, this.#schedule.length_s * 1000);
       this.#schedule.play(buffer);
     } catch {
-      if (!this.#stopped) this.#told.failed();
+      if (!this.#stopped) this.#listener.failed();
     }
   }
 }
 
 function joined(...pieces) {
-  const whole = new Uint8Array(pieces.reduce((size, piece) => size + piece.length, 0));
+  const result = new Uint8Array(pieces.reduce((size, piece) => size + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {
-    whole.set(piece, at);
+    result.set(piece, at);
     at += piece.length;
   }
-  return whole;
+  return result;
 }
 
-/** What the header of a WAV says, and where its samples begin; null while it is not whole. */
+/** Return the format of a WAV and the offset of its samples, or null if the header is incomplete. */
 function wavFormat(head) {
   const view = new DataView(head.buffer, head.byteOffset, head.length);
   const format = { channels: 1, sampleRate: 0, offset: 0 };

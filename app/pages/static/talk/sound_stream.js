@@ -1,38 +1,38 @@
-// MP3 that is played while it arrives, through MediaSource: whole frames in, paragraph behind paragraph.
+// Plays MP3 while it arrives, through MediaSource. Pieces are whole frames; paragraphs follow each other.
 
-const Source = window.MediaSource ?? window.ManagedMediaSource; // phones of one maker have the latter alone
-const RUN_UP_MS = 40; // at its start Chromium's clock runs on a little, and stands until the device sounds
+const Source = window.MediaSource ?? window.ManagedMediaSource; // iPhones have only the latter.
+const RUN_UP_MS = 40; // At the start, Chromium's clock advances a little and then stops until the device plays.
 
-/** Whether this browser takes frames of that type as they come. */
+/** Return whether this browser can stream audio of that type. */
 export const streams = (mimeType) => Boolean(Source?.isTypeSupported(mimeType));
 
 export class StreamedSound {
   #audio;
-  #told;
+  #listener;
   #source = new Source();
   #url;
   #buffer = null;
-  #waiting = []; // [bytes, index] that the buffer has not taken
+  #waiting = []; // [bytes, index] not yet appended to the buffer
   #starts = new Map();
-  #whole = false;
-  #heard = false;
+  #complete = false;
+  #started = false;
   #silentSince = null;
   #off = new AbortController();
 
-  /** `told`: what hears `playing()`, `late()`, `blocked()`, `over()`, `failed()` and `gap(at_ms, ms)`. */
-  constructor(audio, told, mimeType) {
+  /** `listener` has the methods `playing()`, `late()`, `blocked()`, `over()`, `failed()` and `gap(at_ms, ms)`. */
+  constructor(audio, listener, mimeType) {
     this.#audio = audio;
-    this.#told = told;
+    this.#listener = listener;
     this.#url = URL.createObjectURL(this.#source);
     const once = { once: true, signal: this.#off.signal };
     const always = { signal: this.#off.signal };
     this.#source.addEventListener("sourceopen", () => this.#open(mimeType), once);
-    audio.addEventListener("playing", () => this.#sounds(), always);
-    audio.addEventListener("waiting", () => this.#fallsSilent(), always);
-    audio.addEventListener("timeupdate", () => this.#append(), always); // room again where the buffer was full
-    audio.addEventListener("ended", () => told.over(), once);
-    audio.addEventListener("error", () => told.failed(), once);
-    audio.disableRemotePlayback = true; // without it ManagedMediaSource does not open
+    audio.addEventListener("playing", () => this.#onPlaying(), always);
+    audio.addEventListener("waiting", () => this.#onWaiting(), always);
+    audio.addEventListener("timeupdate", () => this.#append(), always); // The buffer may have room again.
+    audio.addEventListener("ended", () => listener.over(), once);
+    audio.addEventListener("error", () => listener.failed(), once);
+    audio.disableRemotePlayback = true; // Otherwise ManagedMediaSource does not open.
     audio.src = this.#url;
     this.resume();
   }
@@ -43,11 +43,11 @@ export class StreamedSound {
   }
 
   end() {
-    this.#whole = true;
+    this.#complete = true;
     this.#append();
   }
 
-  /** Silence at once. What was played stays readable. */
+  /** Stop at once. */
   stop() {
     this.#off.abort();
     this.#audio.pause();
@@ -56,10 +56,10 @@ export class StreamedSound {
     URL.revokeObjectURL(this.#url);
   }
 
-  /** Play, or ask again to be allowed to. */
+  /** Play, or try again after the browser has blocked it. */
   resume() {
     this.#audio.play().catch((error) => {
-      if (error.name === "NotAllowedError" && !this.#off.signal.aborted) this.#told.blocked();
+      if (error.name === "NotAllowedError" && !this.#off.signal.aborted) this.#listener.blocked();
     });
   }
 
@@ -80,18 +80,18 @@ export class StreamedSound {
 
   #append() {
     if (this.#buffer === null || this.#buffer.updating || this.#source.readyState !== "open") return;
-    if (this.#waiting.length > 0) this.#take(...this.#waiting[0]);
-    else if (this.#whole && this.#buffer.buffered.length > 0) this.#source.endOfStream();
-    else if (this.#whole) this.#told.over(); // without a frame it would be an error
+    if (this.#waiting.length > 0) this.#appendPiece(...this.#waiting[0]);
+    else if (this.#complete && this.#buffer.buffered.length > 0) this.#source.endOfStream();
+    else if (this.#complete) this.#listener.over(); // Without any frame, endOfStream would be an error.
   }
 
-  #take(bytes, index) {
+  #appendPiece(bytes, index) {
     if (!this.#starts.has(index)) this.#starts.set(index, this.#bufferedMs());
     try {
       this.#buffer.appendBuffer(bytes);
       this.#waiting.shift();
     } catch (error) {
-      if (error.name !== "QuotaExceededError") this.#told.failed();
+      if (error.name !== "QuotaExceededError") this.#listener.failed();
     }
   }
 
@@ -100,15 +100,15 @@ export class StreamedSound {
     return buffered.length > 0 ? buffered.end(buffered.length - 1) * 1000 : 0;
   }
 
-  #sounds() {
-    if (this.#silentSince !== null) this.#told.gap(this.playedMs, performance.now() - this.#silentSince);
+  #onPlaying() {
+    if (this.#silentSince !== null) this.#listener.gap(this.playedMs, performance.now() - this.#silentSince);
     this.#silentSince = null;
-    this.#heard = true;
-    this.#told.playing();
+    this.#started = true;
+    this.#listener.playing();
   }
 
-  #fallsSilent() {
-    if (this.#heard) this.#silentSince ??= performance.now();
-    this.#told.late();
+  #onWaiting() {
+    if (this.#started) this.#silentSince ??= performance.now();
+    this.#listener.late();
   }
 }

@@ -1,19 +1,19 @@
-// One stream of events, to its end: asked for by POST, read on by GET with Last-Event-ID whenever the line breaks.
+// Reads one event stream to its end: POST starts it, and GET with Last-Event-ID resumes it after a disconnect.
 
 import { createParser } from "../vendor/eventsource-parser.js";
 import { Refused, Unreachable } from "./account.js";
 import { Digest } from "./digest.js";
 import { backoffMs, pause } from "./patience.js";
 
-const SILENCE_MS = 45_000; // a server that is there says so every 15 s
+const SILENCE_MS = 45_000; // The server sends a ping every 15 s.
 const GIVE_UP_MS = 150_000; // longer than a stream can be read after its end
-const GIVE_UP_ASKING_MS = 20_000; // while there is no stream yet
+const GIVE_UP_REQUEST_MS = 20_000; // while the stream has not begun
 const LAST = new Set(["end", "error"]);
 
-/** The line broke, and could not be mended in time. */
+/** The connection was lost and could not be restored in time. */
 export class Lost extends Error {}
 
-/** The reader went away by itself. */
+/** The reader left the stream. */
 export class Left extends Error {}
 
 export class EventStream {
@@ -22,105 +22,105 @@ export class EventStream {
   lastId = 0;
   #account;
   #onEvent;
-  #onLine;
+  #onConnection;
   #digest = new Digest();
   #connection = null;
   #left = false;
 
   /**
-   * `onEvent` gets `{id, name, content, bytes?}`, each once and in order; the last one has `digest` besides
-   * ("right", "wrong", or null where this browser cannot compute it). `onLine` is told "open", with the id from
-   * behind which it is read, and "lost".
+   * `onEvent` is called with `{id, name, content, bytes?}` for each event, once and in order. `end` also has `digest`:
+   * "right", "wrong", or null if this browser cannot compute it. `onConnection` is called with "open" and the id of the last
+   * event that was read, and with "lost".
    */
-  constructor(account, { onEvent, onLine = () => {} }) {
+  constructor(account, { onEvent, onConnection = () => {} }) {
     this.#account = account;
     this.#onEvent = onEvent;
-    this.#onLine = onLine;
+    this.#onConnection = onConnection;
   }
 
-  /** Ask, and read to the end. `headers` hold an Idempotency-Key, so that asking again is no second question. */
-  async ask(path, { body, headers }) {
+  /** Send a request and read its stream to the end. `headers` need an Idempotency-Key, so that a retry is safe. */
+  async request(path, { body, headers }) {
     const streamed = body instanceof ReadableStream;
     const options = { method: "POST", body, headers, ...(streamed && { duplex: "half" }) };
-    return this.#run((signal) => this.#account.call(path, { ...options, signal }), { again: !streamed });
+    return this.#run((signal) => this.#account.call(path, { ...options, signal }), { repeatable: !streamed });
   }
 
-  /** Read a stream that was begun before, from its first event. */
-  async pickUp(id) {
+  /** Read an existing stream from its first event. */
+  async resume(id) {
     this.id = id;
-    return this.#run(null, { again: true });
+    return this.#run(null, { repeatable: true });
   }
 
-  /** Drop the connection, as a bad network would. */
-  pullPlug() {
+  /** Drop the connection, as an unreliable network would. */
+  dropConnection() {
     this.#connection?.abort();
   }
 
-  /** Read no more. The promise of `ask` or `pickUp` fails with `Left`. */
+  /** Stop reading. The promise of `request` or `resume` is rejected with `Left`. */
   leave() {
     this.#left = true;
     this.#connection?.abort();
   }
 
-  async #run(ask, { again }) {
-    let [tries, since] = [0, null];
+  async #run(request, { repeatable }) {
+    let [tries, failingSince] = [0, null];
     for (;;) {
-      const before = this.lastId;
-      let fault = new Unreachable("the line broke");
+      const lastIdBefore = this.lastId;
+      let fault = new Unreachable("the connection was lost");
       try {
-        const last = await this.#read(this.id === null ? ask : (signal) => this.#resume(signal));
+        const last = await this.#read(this.id === null ? request : (signal) => this.#reopen(signal));
         if (last) return last;
       } catch (error) {
-        if (this.#left) throw new Left("the reader went away", { cause: error });
-        if (!mayPass(error, { begun: this.id !== null, again })) throw error;
+        if (this.#left) throw new Left("the reader left", { cause: error });
+        if (!isTemporary(error, { begun: this.id !== null, repeatable })) throw error;
         fault = error;
       }
-      if (this.lastId > before) [tries, since] = [0, null];
-      since ??= performance.now();
-      const waited = performance.now() - since;
-      if (this.id === null && waited > GIVE_UP_ASKING_MS) throw fault;
-      if (waited > GIVE_UP_MS) throw new Lost("the stream cannot be read on", { cause: fault });
-      this.#onLine("lost");
+      if (this.lastId > lastIdBefore) [tries, failingSince] = [0, null];
+      failingSince ??= performance.now();
+      const waited = performance.now() - failingSince;
+      if (this.id === null && waited > GIVE_UP_REQUEST_MS) throw fault;
+      if (waited > GIVE_UP_MS) throw new Lost("the stream cannot be resumed", { cause: fault });
+      this.#onConnection("lost");
       await pause(Math.max(backoffMs(tries), (fault.retryAfterS ?? 0) * 1000));
       tries += 1;
-      if (this.#left) throw new Left("the reader went away");
+      if (this.#left) throw new Left("the reader left");
     }
   }
 
-  #resume(signal) {
+  #reopen(signal) {
     const headers = this.lastId > 0 ? { "Last-Event-ID": String(this.lastId) } : {};
     return this.#account.call(`/bp/ai/stream/${this.id}`, { headers, signal });
   }
 
-  /** Read what one connection gives; the last event of the stream, where it comes. */
+  /** Read one connection to its end. Return the last event of the stream, or null if it did not arrive. */
   async #read(open) {
     this.#connection = new AbortController();
     const response = await open(this.#connection.signal);
     this.id = response.headers.get("X-Service-Stream-Id") ?? this.id;
     this.conversationId = response.headers.get("X-Service-Conversation-Id") ?? this.conversationId;
     if (response.status === 204) return null;
-    this.#onLine("open", this.lastId);
-    const seen = [];
-    const parser = createParser({ onEvent: (message) => seen.push(message) });
+    this.#onConnection("open", this.lastId);
+    const messages = [];
+    const parser = createParser({ onEvent: (message) => messages.push(message) });
     const text = new TextDecoder();
     const reader = response.body.getReader();
-    let last = null; // behind it the line is closed
+    let last = null; // The server closes the connection after it.
     for (;;) {
-      const silence = setTimeout(() => this.pullPlug(), SILENCE_MS);
+      const silence = setTimeout(() => this.dropConnection(), SILENCE_MS);
       const { done, value } = await reader
         .read()
         .catch((cause) => broken(cause, last))
         .finally(() => clearTimeout(silence));
       if (done) return last;
       parser.feed(text.decode(value, { stream: true }));
-      for (const message of seen.splice(0)) last = await this.#take(message);
+      for (const message of messages.splice(0)) last = await this.#take(message);
     }
   }
 
   async #take({ id, event: name, data }) {
     const number = id === undefined ? null : Number(id);
     const { content } = JSON.parse(data);
-    if (name === "ping" || (number !== null && number <= this.lastId)) return null; // it was read before
+    if (name === "ping" || (number !== null && number <= this.lastId)) return null; // It was read before.
     if (number !== null) this.lastId = number;
     const event = { id: number, name, content, ...this.#digest.take(name, content) };
     if (name === "end") event.digest = await this.#digest.compare(content.digest);
@@ -131,11 +131,11 @@ export class EventStream {
 
 function broken(cause, last) {
   if (last) return { done: true };
-  throw new Unreachable("the line broke", { cause });
+  throw new Unreachable("the connection was lost", { cause });
 }
 
-/** Whether a fault may be over when it is tried again: a broken line, or, once begun, a server in trouble. */
-function mayPass(error, { begun, again }) {
+/** Return whether a retry may succeed: after a lost connection or, once the stream has begun, a server error. */
+function isTemporary(error, { begun, repeatable }) {
   if (error instanceof Refused) return begun && (error.status === 429 || error.status >= 500);
-  return (begun || again) && (error instanceof Unreachable || error.name === "AbortError");
+  return (begun || repeatable) && (error instanceof Unreachable || error.name === "AbortError");
 }

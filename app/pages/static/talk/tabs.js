@@ -1,8 +1,8 @@
-// Tabs: one panel at a time, chosen by pointer or arrow keys.
+// Tabs: one visible panel, selected with the pointer or the arrow keys.
 
 import { html, useRef } from "../vendor/preact.js";
 
-/** `tabs`: `[{id, title, panel}]`. Panels that are not shown keep their state. */
+/** `tabs`: `[{id, title, panel}]`. Hidden panels keep their state. */
 export function Tabs({ tabs, shown, onShow }) {
   const list = useRef(null);
 
@@ -17,7 +17,7 @@ export function Tabs({ tabs, shown, onShow }) {
   };
 
   return html`
-    <div role="tablist" aria-label="What to try" ref=${list} onKeyDown=${onKeyDown}>
+    <div role="tablist" aria-label="Features" ref=${list} onKeyDown=${onKeyDown}>
       ${tabs.map(
         ({ id, title }) => html`<button
           key=${id}

@@ -1,7 +1,7 @@
-// A conversation as it goes on: turns that are asked, heard, interrupted, lost and picked up again.
+// The state of a conversation: sends turns, plays answers, and handles interruptions, disconnects and reloads.
 
 import { Refused } from "./account.js";
-import { cancelStream, newestRecords, recordBehind, recordOf } from "./calls.js";
+import { cancelStream, newestRecords, recordAfter, recordOf } from "./calls.js";
 import { Listening } from "./listening.js";
 import { MicrophoneFault } from "./microphone.js";
 import { pause } from "./patience.js";
@@ -10,120 +10,120 @@ import { Turn } from "./turn.js";
 import { mayHelp } from "./words.js";
 
 const CONVERSE = "/bp/ai/conversation";
-const SETTLE_MS = 5_000; // for a cancelled stream to say what became of it
+const SETTLE_MS = 5_000; // maximum wait for the last event of a cancelled stream
 const NOT_YET = Symbol("not yet");
-const SHOWN_AUDIO = 60; // characters of a spoken request, where it is shown
+const SHOWN_AUDIO = 60; // characters of base64 audio shown in the request details
 
 export class Talk {
   turns = [];
   conversationId = null;
-  ear;
-  /** What went wrong, and what asks again, where that makes sense: `{fault, retry}`. */
+  recorder;
+  /** The last error, with a function to retry if that makes sense: `{fault, retry}`. */
   trouble = null;
-  /** What the user has chosen: `{strategies, speaks, language, answerLanguage}`. */
+  /** The user's choices: `{strategies, speaks, language, answerLanguage}`. */
   choices = null;
   #account;
   #player;
   #memory;
   #onChange;
-  #live = null; // the turn that is sent while it is said
-  #hushed = Promise.resolve(); // done when the turn that was interrupted is over for the server
+  #live = null; // the turn that is sent while the user speaks
+  #cancelled = Promise.resolve(); // resolves when the server has ended the interrupted turn
 
-  /** `player` plays answers; `memory` outlives a reload; `onChange` is told when there is something else to show. */
+  /** `player` plays answers. `memory` survives a reload. `onChange` is called when the page must be redrawn. */
   constructor(account, player, memory, onChange) {
     this.#account = account;
     this.#player = player;
     this.#memory = memory;
     this.#onChange = onChange;
-    this.ear = new Listening(onChange);
+    this.recorder = new Listening(onChange);
   }
 
   get current() {
     return this.turns.at(-1) ?? null;
   }
 
-  /** Whether there is an answer to interrupt: it runs, or it is played. */
+  /** Whether there is an answer to interrupt, because it is still arriving or playing. */
   get interruptible() {
     const turn = this.current;
-    if (this.ear.held) return false;
-    return turn !== null && !turn.silenced && (turn.running || (turn.sounded && this.#player.playing));
+    if (this.recorder.held) return false;
+    return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#player.playing));
   }
 
-  /** Whether there is a connection to drop. */
-  get plugged() {
-    return this.current?.line === "open";
+  /** Whether there is an open connection to drop. */
+  get connected() {
+    return this.current?.connection === "open";
   }
 
   get status() {
     const turn = this.current;
-    if (this.ear.held) return this.ear.open ? "Listening" : "Opening the microphone";
-    if (turn?.line === "lost" || turn?.unended) return "Reconnecting";
+    if (this.recorder.held) return this.recorder.open ? "Listening" : "Opening the microphone";
+    if (turn?.connection === "lost" || turn?.cancelPending) return "Reconnecting";
     if (!this.interruptible) return "Ready";
-    if (turn.sounded && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
-    if (turn.sounded && this.#player.playing) return "Speaking";
+    if (turn.hasAudio && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
+    if (turn.hasAudio && this.#player.playing) return "Speaking";
     return turn.answer.paragraphs.length ? "Answering" : "Thinking";
   }
 
-  /** Show what was said before the page was loaded, and pick up the answer that was running then. */
+  /** After a reload: show the history of the conversation, and resume the answer that was running. */
   async begin() {
     const { conversationId = null, stream } = this.#memory.read();
     this.conversationId = conversationId;
-    await this.#trying(() => this.#readHistory());
-    if (stream) this.#pickUp(stream);
+    await this.#reportingErrors(() => this.#readHistory());
+    if (stream) this.#resume(stream);
   }
 
   async type(text) {
     await this.#send({ type: "text", input: text, shown: text });
   }
 
-  /** The user begins to talk: what is heard falls silent at once. */
+  /** The user starts to speak. This interrupts the answer at once. */
   async hold() {
-    if (this.ear.held) return;
+    if (this.recorder.held) return;
     this.trouble = null;
-    this.#hushed = this.interrupt();
-    await this.#trying(() =>
-      this.ear.hold({
+    this.#cancelled = this.interrupt();
+    await this.#reportingErrors(() =>
+      this.recorder.hold({
         head: () => this.#parameters("audio"),
         send: (body) => this.#sendLive(body),
-        onLimit: () => this.letGo(),
+        onLimit: () => this.release(),
       }),
     );
   }
 
-  /** What was said since then is sent. */
-  async letGo() {
-    if (!this.ear.held) return;
+  /** The user has finished speaking. The recording is sent. */
+  async release() {
+    if (!this.recorder.held) return;
     const live = this.#live;
     this.#live = null;
-    let said = "";
+    let recording = "";
     try {
-      said = await this.ear.letGo();
+      recording = await this.recorder.release();
     } catch (error) {
-      if (live?.answer.state === "failed") return; // why is told
+      if (live?.answer.state === "failed") return; // The reason is shown already.
       if (live) this.#drop(live);
-      this.#complain(error);
+      this.#showTrouble(error);
     }
-    if (live) live.said = said;
-    else if (said) await this.#send({ type: "audio", input: said });
+    if (live) live.recording = recording;
+    else if (recording) await this.#send({ type: "audio", input: recording });
   }
 
-  /** Silence now; the server keeps of the answer what was heard, and the next turn may begin when this is done. */
+  /** Interrupt the answer. The server keeps the part that was heard. When this resolves, the next turn may begin. */
   interrupt() {
-    if (this.interruptible) this.#hushed = this.#interrupted(this.current, this.#hush(this.current));
-    return this.#hushed;
+    if (this.interruptible) this.#cancelled = this.#interrupted(this.current, this.#silence(this.current));
+    return this.#cancelled;
   }
 
-  /** Drop the connection in the middle, as a bad network would. */
-  pullPlug() {
-    this.current?.stream?.pullPlug();
+  /** Drop the connection, as an unreliable network would. */
+  dropConnection() {
+    this.current?.stream?.dropConnection();
   }
 
-  async renew() {
-    const leaving = this.interrupt();
+  async startNew() {
+    const interrupted = this.interrupt();
     [this.turns, this.conversationId, this.trouble] = [[], null, null];
     this.remember();
     this.#onChange();
-    await leaving;
+    await interrupted;
   }
 
   dismiss() {
@@ -131,17 +131,17 @@ export class Talk {
     this.#onChange();
   }
 
-  /** The player has something to tell. */
-  played() {
+  /** The state of the player has changed. */
+  playerChanged() {
     this.remember();
     this.#onChange();
   }
 
-  /** Note what a reload must know. */
+  /** Save what is needed after a reload. */
   remember() {
     const turn = this.current;
-    const goesOn = turn?.stream?.id && this.interruptible;
-    const stream = goesOn && {
+    const resumable = turn?.stream?.id && this.interruptible;
+    const stream = resumable && {
       id: turn.stream.id,
       before: turn.before,
       speaks: turn.speaks,
@@ -161,78 +161,78 @@ export class Talk {
     });
   }
 
-  async #send(asked) {
+  async #send(message) {
     this.trouble = null;
-    const hushed = this.interrupt();
-    const turn = this.#newTurn({ text: asked.shown });
-    await hushed;
-    const parameters = this.#parameters(asked.type);
-    const visible = asked.type === "text" ? asked.input : `${asked.input.slice(0, SHOWN_AUDIO)}…`;
-    await this.#ask(turn, parameters + asked.input, parameters + visible, () => this.#send(asked));
+    const cancelled = this.interrupt();
+    const turn = this.#newTurn({ text: message.shown });
+    await cancelled;
+    const parameters = this.#parameters(message.type);
+    const visible = message.type === "text" ? message.input : `${message.input.slice(0, SHOWN_AUDIO)}…`;
+    await this.#request(turn, parameters + message.input, parameters + visible, () => this.#send(message));
   }
 
   async #sendLive(body) {
     const turn = this.#newTurn({});
     this.#live = turn;
-    await this.#hushed;
-    await this.#ask(turn, body, `${this.#parameters("audio")}…`, () => this.#sendSaid(turn));
+    await this.#cancelled;
+    await this.#request(turn, body, `${this.#parameters("audio")}…`, () => this.#sendRecording(turn));
   }
 
-  /** Send what was said in a turn whose own sending failed. */
-  async #sendSaid(turn) {
-    await this.letGo();
-    if (turn.said) await this.#send({ type: "audio", input: turn.said });
-    else this.#complain(new MicrophoneFault("short"));
+  /** Send the recording of a turn again whose live upload failed. */
+  async #sendRecording(turn) {
+    await this.release();
+    if (turn.recording) await this.#send({ type: "audio", input: turn.recording });
+    else this.#showTrouble(new MicrophoneFault("short"));
   }
 
-  #newTurn(told) {
+  #newTurn(options) {
     const before = Math.max(0, ...this.turns.map(({ recordId }) => recordId ?? 0));
     const { speaks, language, answerLanguage } = this.choices ?? {};
-    const turn = new Turn({ before, speaks, languages: [language, answerLanguage], ...told });
+    const turn = new Turn({ before, speaks, languages: [language, answerLanguage], ...options });
     this.turns.push(turn);
     this.#onChange();
     return turn;
   }
 
-  #ask(turn, body, shownBody, retry) {
+  #request(turn, body, shownBody, retry) {
     const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": turn.key };
     const request = { method: "POST", url: CONVERSE, headers: this.#account.headers(headers), body: shownBody };
-    return this.#follow(turn, request, (stream) => stream.ask(CONVERSE, { body, headers }), retry);
+    return this.#follow(turn, request, (stream) => stream.request(CONVERSE, { body, headers }), retry);
   }
 
-  /** Read a turn's stream to its end. */
+  /** Read the stream of a turn to its end. */
   async #follow(turn, request, read, retry) {
     if (turn.dropped) return null;
-    turn.asked(request);
+    turn.requested(request);
     turn.stream = new EventStream(this.#account, {
       onEvent: (event) => this.#take(turn, event),
-      onLine: (line, after) => this.#line(turn, line, after),
+      onConnection: (state, after) => this.#connectionChanged(turn, state, after),
     });
     turn.over = read(turn.stream).then(
       () => null,
       (error) => error,
     );
     const error = await turn.over;
-    turn.opens(false); // where it never was
-    const again = retry && (() => this.#again(turn, retry));
+    turn.opens(false); // It has no effect if the stream was opened.
+    const retryTurn = retry && (() => this.#retry(turn, retry));
     if (error !== null && !(error instanceof Left)) {
       turn.failed();
       if (!turn.silenced) this.#player.end();
-      this.#complain(error, again);
+      this.#showTrouble(error, retryTurn);
     } else if (turn.fault !== null) {
-      this.#complain(turn.fault, again);
+      this.#showTrouble(turn.fault, retryTurn);
     } else if (turn.running && !turn.silenced) {
-      await this.#trying(() => this.#settle(turn)); // another reader has cancelled it
+      await this.#reportingErrors(() => this.#settle(turn)); // Another reader has cancelled it.
     }
     this.remember();
     this.#onChange();
     return error;
   }
 
-  #line(turn, line, after) {
-    turn.line = line;
-    if (line === "open") {
-      turn.reads(turn.stream.id, after);
+  #connectionChanged(turn, state, after) {
+    turn.connection = state;
+    if (state === "open") {
+      turn.connected(turn.stream.id, after);
       this.remember();
     }
     this.#onChange();
@@ -241,11 +241,11 @@ export class Talk {
   #take(turn, event) {
     turn.take(event);
     if (turn.kept && this.turns.includes(turn)) this.conversationId = turn.stream.conversationId;
-    if (!turn.silenced) this.#sound(event);
+    if (!turn.silenced) this.#play(event);
     this.#onChange();
   }
 
-  #sound({ name, content, bytes }) {
+  #play({ name, content, bytes }) {
     if (name === "assistant_output_audio_chunk") {
       if (content.mime_type) this.#player.begin(content.mime_type, content.sample_rate);
       this.#player.push(bytes, content.index);
@@ -256,40 +256,40 @@ export class Talk {
     }
   }
 
-  /** Silence. How much of the answer was heard; null where nothing is known of that. */
-  #hush(turn) {
+  /** Stop the audio. Return how many milliseconds of the answer were heard, or null if that is unknown. */
+  #silence(turn) {
     turn.silenced = true;
     const { state } = this.#player;
-    const reads = state === "failed" || (state === "blocked" && turn.heardBefore === 0);
+    const inaudible = state === "failed" || (state === "blocked" && turn.heardBefore === 0);
     this.#player.stop();
     this.#onChange();
-    return turn.speaks && !reads ? this.#heardOf(turn) : null;
+    return turn.speaks && !inaudible ? this.#heardOf(turn) : null;
   }
 
-  /** How far the user has heard it: after a reload it is played from its beginning. */
+  /** Return how much of the answer the user has heard. After a reload it is played from its beginning. */
   #heardOf(turn) {
-    return Math.max(turn.sounded ? this.#player.playedMs : 0, turn.heardBefore);
+    return Math.max(turn.hasAudio ? this.#player.playedMs : 0, turn.heardBefore);
   }
 
   async #interrupted(turn, heard_ms) {
-    if (!(await turn.opened)) return; // it has failed meanwhile
+    if (!(await turn.opened)) return; // It has failed meanwhile.
     const onLost = () => {
-      turn.unended = true;
+      turn.cancelPending = true;
       this.#onChange();
     };
-    await this.#trying(() => cancelStream(this.#account, turn.stream.id, heard_ms, onLost));
-    turn.unended = false;
-    this.#trying(() => this.#settle(turn)); // the next turn need not wait for that
+    await this.#reportingErrors(() => cancelStream(this.#account, turn.stream.id, heard_ms, onLost));
+    turn.cancelPending = false;
+    this.#reportingErrors(() => this.#settle(turn)); // The next turn does not wait for this.
   }
 
-  /** Show of an interrupted turn what the history keeps of it. */
+  /** Replace an interrupted turn by its record in the history. */
   async #settle(turn) {
     const last = await Promise.race([turn.over, pause(SETTLE_MS, NOT_YET)]);
     try {
       const { conversationId } = turn.stream;
       let record = null;
       if (turn.recordId !== null) record = await recordOf(this.#account, conversationId, turn.recordId);
-      else if (last !== null) record = await recordBehind(this.#account, conversationId, turn.before);
+      else if (last !== null) record = await recordAfter(this.#account, conversationId, turn.before);
       if (record) turn.asRecorded(record);
       else turn.nothingKept();
     } catch (error) {
@@ -307,23 +307,23 @@ export class Talk {
       this.turns = records.map((record) => Turn.ofRecord(record));
     } catch (error) {
       if (!(error instanceof Refused && error.status === 404)) throw error;
-      [this.turns, this.conversationId] = [[], null]; // deleted, or another user's
+      [this.turns, this.conversationId] = [[], null]; // The conversation was deleted or belongs to another user.
     }
     this.#onChange();
   }
 
-  async #pickUp({ id, before, speaks, heard_ms }) {
+  async #resume({ id, before, speaks, heard_ms }) {
     this.turns = this.turns.filter(({ recordId }) => recordId <= before);
     const turn = this.#newTurn({ before, speaks, heardBefore: heard_ms });
     const request = { method: "GET", url: `/bp/ai/stream/${id}`, headers: this.#account.headers(), body: "" };
-    const error = await this.#follow(turn, request, (stream) => stream.pickUp(id), null);
+    const error = await this.#follow(turn, request, (stream) => stream.resume(id), null);
     if (!(error instanceof Refused)) return;
-    this.trouble = null; // it is over for so long that only the history has it
-    await this.#trying(() => this.#readHistory());
+    this.trouble = null; // The stream ended too long ago. Only the history has it.
+    await this.#reportingErrors(() => this.#readHistory());
     this.remember();
   }
 
-  #again(turn, retry) {
+  #retry(turn, retry) {
     if (turn.recordId === null) this.#drop(turn);
     return retry();
   }
@@ -336,16 +336,16 @@ export class Talk {
     this.#onChange();
   }
 
-  #complain(fault, retry = null) {
+  #showTrouble(fault, retry = null) {
     this.trouble = { fault, retry: mayHelp(fault) ? retry : null };
     this.#onChange();
   }
 
-  async #trying(what) {
+  async #reportingErrors(action) {
     try {
-      await what();
+      await action();
     } catch (error) {
-      this.#complain(error);
+      this.#showTrouble(error);
     }
   }
 }

@@ -1,10 +1,10 @@
-// What was said, turn by turn.
+// The transcript of the conversation.
 
 import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
 
-const NEAR = 80; // pixels from the end: who has scrolled up further is reading
-const STATES = { interrupted: "Interrupted: this much was heard.", failed: "This answer broke off." };
-const EMPTY = { interrupted: "Interrupted before a word was heard.", failed: "There was no answer." };
+const NEAR = 80; // pixels; a user who has scrolled up further is reading earlier messages
+const STATES = { interrupted: "Interrupted. Only this part was heard.", failed: "This answer broke off." };
+const EMPTY = { interrupted: "Interrupted before any of it was heard.", failed: "There was no answer." };
 
 export function Transcript({ turns }) {
   const log = useRef(null);
@@ -15,20 +15,20 @@ export function Transcript({ turns }) {
   const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
   };
-  // it scrolls, so it must be reachable by key
+  // It scrolls, so it must be reachable by keyboard.
   return html`<div class="transcript" role="log" aria-label="Conversation" tabindex="0" ref=${log} onScroll=${onScroll}>
-    ${turns.length === 0 && html`<div class="hint">Say something, or type it: the answer appears here.</div>`}
+    ${turns.length === 0 && html`<div class="hint">Say or type something. The answer appears here.</div>`}
     ${turns.map(
-      ({ key, user, answer, languages: [asked, answered] }) => html`
-        <${Said} key=${`${key}-user`} role="user" title="You" said=${user} language=${asked} />
-        <${Said} key=${`${key}-answer`} role="assistant" title="Parley" said=${answer} language=${answered} />
+      ({ key, user, answer, languages: [inputLanguage, answerLanguage] }) => html`
+        <${Message} key=${`${key}-user`} role="user" title="You" content=${user} language=${inputLanguage} />
+        <${Message} key=${`${key}-answer`} role="assistant" title="Parley" content=${answer} language=${answerLanguage} />
       `,
     )}
   </div>`;
 }
 
-/** `aria-busy`: a screen reader waits until it is whole. */
-function Said({ role, title, language, said: { paragraphs, state, notes = [] } }) {
+/** With `aria-busy`, screen readers wait until the message is complete. */
+function Message({ role, title, language, content: { paragraphs, state, notes = [] } }) {
   const running = state === "running";
   const states = role === "user" ? {} : paragraphs.length ? STATES : EMPTY;
   return html`<article data-role=${role} data-state=${state} aria-label=${title} aria-busy=${running ? "true" : "false"}>

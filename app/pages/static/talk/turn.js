@@ -1,53 +1,53 @@
-// One turn: what the user said, and the answer as it comes; from events, or as the history has it.
+// One turn: the user's input and the answer, built from stream events or from a record of the history.
 
 const STATES = { running: "running", complete: "complete", interrupted: "interrupted" };
 const FINISHES = {
-  length: "The answer ends here because it reached its longest length.",
-  content_filter: "The answer ends here because the model's own filter stopped it.",
+  length: "The answer ends here because it reached its maximum length.",
+  content_filter: "The answer ends here because the model's content filter stopped it.",
 };
-const UNHEARD = "…";
+const UNKNOWN_INPUT = "…";
 
-let made = 0;
+let count = 0;
 
 export class Turn {
   user;
   answer = { paragraphs: [], state: "running", notes: [] };
   recordId = null;
-  /** What the last event told, where that was an error. */
+  /** The error of the last event, if it was one. */
   fault = null;
-  /** Whether the server has begun to keep this turn. */
+  /** Whether the server has stored anything of this turn. */
   kept = false;
-  /** Mouth shapes as `[ms, id, index]`; times count from the beginning of the paragraph's audio. */
+  /** Mouth shapes as `[ms, id, index]`, timed from the start of the paragraph's audio. */
   shapes = [];
-  /** Whether any of the answer's audio has come. */
-  sounded = false;
-  /** Whether the user wants to hear no more of it. */
+  /** Whether audio of the answer has arrived. */
+  hasAudio = false;
+  /** Whether the user has interrupted the answer. */
   silenced = false;
-  /** Whether it shall never have been. */
+  /** Whether the turn was removed from the page. */
   dropped = false;
-  /** "open", "lost" or "none". */
-  line = "none";
-  /** Whether the server does not answer that it has ended it. */
-  unended = false;
-  /** What the user said, in base64, where it was sent while it was said. */
-  said = "";
-  /** What happened, to look at: `{request, streamId, events, resumed, digest}`. */
+  /** State of the connection: "open", "lost" or "none". */
+  connection = "none";
+  /** Whether the server has not yet confirmed the cancellation. */
+  cancelPending = false;
+  /** The recording in base64, if it was sent while the user spoke. */
+  recording = "";
+  /** The details of the request, for display: `{request, streamId, events, resumed, digest}`. */
   run = null;
-  /** How it is read: its stream, and a promise of the fault that ended that, or null. */
+  /** `stream`: the event stream. `over`: a promise of the error that ended it, or null. */
   stream = null;
   over = Promise.resolve(null);
   #began = 0;
 
   /**
-   * `before`: the record before this turn's. `speaks`: whether an answer to hear is expected. `heardBefore`: how
-   * much was heard before a reload. `languages`: of the user and of the answer, where they are known.
+   * `before`: the id of the previous record. `speaks`: whether the answer is expected to have audio. `heardBefore`:
+   * milliseconds heard before a reload. `languages`: of the user and of the answer, if known.
    */
-  constructor({ text = UNHEARD, before = 0, speaks = false, heardBefore = 0, languages = [] }) {
-    made += 1;
-    this.key = `${Date.now()}-${made}`;
+  constructor({ text = UNKNOWN_INPUT, before = 0, speaks = false, heardBefore = 0, languages = [] }) {
+    count += 1;
+    this.key = `${Date.now()}-${count}`;
     this.user = { paragraphs: [text], state: "running" };
     Object.assign(this, { before, speaks, heardBefore, languages });
-    /** Whether there is a stream of it, once that is known. */
+    /** A promise of whether the stream was opened. */
     this.opened = new Promise((resolve) => (this.opens = resolve));
   }
 
@@ -62,39 +62,39 @@ export class Turn {
     return this.answer.state === "running";
   }
 
-  asked(request) {
+  requested(request) {
     this.run = { request, streamId: null, events: [], resumed: [], digest: null };
     this.#began = performance.now();
   }
 
-  /** It is read from behind event `after`: at first, or once more. */
-  reads(streamId, after) {
+  /** Note that the stream is being read after event `after`: for the first time, or resumed. */
+  connected(streamId, after) {
     if (this.run.streamId !== null || this.run.request.method === "GET") this.run.resumed.push(after);
     this.run.streamId = streamId;
     this.opens(true);
   }
 
-  /** Show what the history has of it. */
+  /** Replace the content of the turn by its record in the history. */
   asRecorded(record) {
-    const [asked, answered] = ["user", "assistant"].map((role) => textOf(record, role));
+    const [input, answer] = ["user", "assistant"].map((role) => textOf(record, role));
     this.recordId = record.record_id;
-    this.user = { paragraphs: asked.length ? asked : this.user.paragraphs, state: "complete" };
-    this.answer = { paragraphs: answered, state: STATES[record.status] ?? "failed", notes: [] };
-    this.line = "none";
+    this.user = { paragraphs: input.length ? input : this.user.paragraphs, state: "complete" };
+    this.answer = { paragraphs: answer, state: STATES[record.status] ?? "failed", notes: [] };
+    this.connection = "none";
   }
 
-  /** It was interrupted before there was anything to keep. */
+  /** Note that the turn was interrupted before anything was stored. */
   nothingKept() {
     this.user.state = "complete";
     this.answer = { paragraphs: [], state: "interrupted", notes: [] };
-    this.line = "none";
+    this.connection = "none";
   }
 
-  /** The answer did not come, or broke off. */
+  /** Note that the answer failed or broke off. */
   failed() {
     this.user.state = "complete";
     this.answer.state = "failed";
-    this.line = "none";
+    this.connection = "none";
   }
 
   take({ id, name, content, digest = null }) {
@@ -114,10 +114,10 @@ export class Turn {
       case "assistant_output_restart":
         paragraphs.length = Math.min(paragraphs.length, content.from_index);
         this.shapes = this.shapes.filter(([, , index]) => index < content.from_index);
-        this.sounded = false;
+        this.hasAudio = false;
         break;
       case "assistant_output_audio_chunk":
-        this.sounded = true;
+        this.hasAudio = true;
         break;
       case "assistant_output_viseme":
         for (const { offset_ms, viseme_id } of content.visemes) {
@@ -139,12 +139,12 @@ export class Turn {
   #ended({ finish_reason, record_id, speech }) {
     this.recordId = record_id;
     this.kept ||= record_id !== null;
-    this.line = "none";
+    this.connection = "none";
     this.user.state = "complete";
-    if (finish_reason === "canceled") return; // what remains of it is in the history
+    if (finish_reason === "canceled") return; // The history has the part that remains.
     this.answer.state = "complete";
     if (FINISHES[finish_reason]) this.answer.notes.push(FINISHES[finish_reason]);
-    if (speech) this.answer.notes.push(`The rest was not spoken: ${speech.message}.`);
+    if (speech) this.answer.notes.push(`The rest has no audio: ${speech.message}.`);
   }
 }
 

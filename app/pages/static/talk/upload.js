@@ -1,31 +1,31 @@
-// A body that is sent while the user still speaks. Browsers can do so over HTTP/2 and later alone.
+// A request body that is sent while the user speaks. Browsers support this only over HTTP/2 and later.
 
 const PROTOCOLS = new Set(["h2", "h3"]);
 
-/** Whether this browser can, on the line by which this page came. */
+/** Return whether this browser supports it on the connection that loaded this page. */
 export function canUploadLive() {
   const [page] = performance.getEntriesByType("navigation");
-  return PROTOCOLS.has(page?.nextHopProtocol) && takesStreams();
+  return PROTOCOLS.has(page?.nextHopProtocol) && supportsStreams();
 }
 
-function takesStreams() {
-  let asked = false;
+function supportsStreams() {
+  let duplexRead = false;
   const options = {
     method: "POST",
     body: new ReadableStream(),
     get duplex() {
-      asked = true; // by a browser that knows of such bodies; another makes text of it, with a type
+      duplexRead = true; // Browsers without support ignore this, convert the stream to text and set a Content-Type.
       return "half";
     },
   };
-  return !new Request(window.location.href, options).headers.has("Content-Type") && asked;
+  return !new Request(window.location.href, options).headers.has("Content-Type") && duplexRead;
 }
 
 export class LiveBody {
   #controller = null;
   #text = new TextEncoder();
 
-  /** `head` stands before all that is pushed. Whoever reads the body may cancel it: what comes then is left out. */
+  /** The body begins with `head`. After the reader has cancelled the body, `push` does nothing. */
   constructor(head) {
     this.stream = new ReadableStream({
       start: (controller) => (this.#controller = controller),

@@ -1,10 +1,10 @@
-// Runs beside the page: turns what the microphone gives into 16-bit samples of the rate that is wanted.
+// Audio worklet: converts the microphone signal to 16-bit samples of the requested rate.
 
 const BLOCK = 1_200; // samples: 75 ms, and a multiple of 3 bytes
-const PHASES = 128; // places between two samples for which the filter is known
+const PHASES = 128; // positions between two samples for which the filter is precomputed
 const ZEROS = 12; // zero crossings of the filter on each side
 
-/** A windowed sinc at `PHASES` places between two samples: what is too high for the new rate is taken out. */
+/** Return a windowed sinc low-pass at `PHASES` positions between two samples, against aliasing at the new rate. */
 function filters(step) {
   const cut = 0.92 / Math.max(1, step);
   const reach = Math.ceil(ZEROS / cut);
@@ -22,8 +22,8 @@ function filters(step) {
 class Pcm extends AudioWorkletProcessor {
   #step;
   #filters;
-  #input = new Float32Array(0); // what the filter has still to see
-  #at = 0; // place of the next sample in it
+  #input = new Float32Array(0); // input not yet consumed
+  #at = 0; // position of the next output sample in `#input`
   #block = new Int16Array(BLOCK);
   #filled = 0;
   #loudest = 0;
