@@ -1,6 +1,6 @@
-"""Secrets inside the value of a config: sealed where it is stored, marked where it is shown.
+"""Secrets in config values: encrypted in the database, masked in API responses.
 
-Opened, a value holds `SecretStr` at the places of its secrets; the rest of it is plain JSON.
+An opened value is plain JSON with a `SecretStr` for each secret.
 """
 
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from storage.config_rows import ConfigKey, Revision
 from storage.secrets import BoxRefused, Keyring
 
 MARK = {"secret": True}
-"""What stands for a secret that is not shown. Writing it back keeps the secret."""
+"""Stands for a secret in a masked value. A secret is kept when a value with this mark in its place is written."""
 
 _Path = tuple[str | int, ...]
 _LEFT_OUT = object()
 _IDENTITIES = ("id", "kid", "name")
-"""Fields that tell which item of a list is which, wherever it moves."""
+"""Fields that identify an item of a list, independent of its position."""
 
 
 def masked(value: Any) -> Any:
-    """`value` with the mark in the place of each secret."""
+    """Return `value` with each secret replaced by `MARK`."""
     return _replaced(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
 
 
 def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
-    """What is stored of `value`: itself, masked, and the boxes of its secrets by JSON Pointer.
+    """Return the masked value and a dictionary from JSON Pointer to encrypted secret (box).
 
-    A box opens only in the config and at the pointer that it was sealed for.
+    A box can only be opened for the config and the pointer that it was sealed for.
     """
     boxes: dict[str, str] = {}
 
@@ -43,7 +43,7 @@ def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str,
 
 
 def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
-    """The value of a revision with its secrets, and the paths of those that no key opens: they keep the mark."""
+    """Return the value with its secrets, and the paths of secrets that no key opens; those remain masked."""
     refused: list[str] = []
 
     def unseal(path: _Path, item: Any) -> Any:
@@ -61,7 +61,10 @@ def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
 
 
 def left_out(stored: Revision) -> tuple[Any, list[str]]:
-    """The value without its secrets, and their paths. A list keeps the mark, so that its items stay in place."""
+    """Return the value without its secrets, and their paths.
+
+    A secret that is an item of a list is masked instead of removed, so that other items keep their positions.
+    """
     paths: list[str] = []
 
     def leave_out(path: _Path, item: Any) -> Any:
@@ -74,9 +77,10 @@ def left_out(stored: Revision) -> tuple[Any, list[str]]:
 
 
 def kept(value: Any, stored: Any, *, absent: bool = False) -> Any:
-    """`value` with the secrets of `stored` (opened) where it holds the mark of one.
+    """Return `value` with each `MARK` replaced by the secret from `stored`, an opened value.
 
-    With `absent`, also where it leaves them out. Items of a list are matched by identity, else by position.
+    With `absent`, secrets missing from `value` are added too. Items of a list are matched by an identifying field
+    if they have one, otherwise by position.
     """
     if value == MARK and isinstance(stored, SecretStr):
         return stored
@@ -108,7 +112,7 @@ def _aad(key: ConfigKey, pointer: str) -> str:
 
 
 def _replaced(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
-    """`value` with `replace(path, item)` at each place. What it replaces is not entered."""
+    """Return `value` with each item replaced by `replace(path, item)`. Replaced items are not descended into."""
     replacement = replace(path, value)
     if replacement is not value:
         return replacement

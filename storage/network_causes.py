@@ -1,4 +1,4 @@
-"""Why a connection to a store failed, in a few words that name no host."""
+"""Short descriptions of network errors, without host names, for messages to clients."""
 
 import errno
 import socket
@@ -19,7 +19,7 @@ _BY_ERRNO = {
 
 
 def network_cause(error: BaseException) -> str | None:
-    """The cause where `error`, or what it was raised from, is one of the network or of TLS."""
+    """Return a description if `error`, or an exception in its chain, is a network or TLS error."""
     seen: BaseException | None = error
     while seen is not None:
         match seen:

@@ -68,4 +68,4 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
 def line(change: Change) -> str:
     """A change in one line: `changed    default/speech/local: voice, waits.first_output_s`."""
     fields = f": {', '.join(change.fields)}" if change.fields else ""
-    return f"{change.what:<10} {'/'.join(change.key)}{fields}"
+    return f"{change.outcome:<10} {'/'.join(change.key)}{fields}"

@@ -1,4 +1,4 @@
-"""Objects in a folder of this machine, or one that all nodes share: written whole, or not at all."""
+"""An object store in a folder, either local or shared by all nodes. Objects are written atomically."""
 
 import asyncio
 import errno
@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, Puts, Stored, gathered, missing, unable
+from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, gathered, missing, unable
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import StoreError
 
 _IO_S = 10.0
 _PIECE_BYTES = 256 * 1024
-_INCOMING = ".incoming"  # no key begins with a dot
+_INCOMING = ".incoming"  # No key begins with a dot.
 _STALE_S = 24 * 60 * 60
 _COMMIT_TRIES = 3
 _PROBE_S = 10.0
@@ -40,11 +40,11 @@ T = TypeVar("T")
 
 
 class FolderObjects:
-    """Every touch of the disk happens in a thread and has a limit of time."""
+    """An object store in a folder. All file access happens in threads and has a timeout."""
 
     def __init__(self, folder: Path, links: Links) -> None:
         self._folder = folder
-        self._puts = Puts()
+        self._puts = PutStatus()
         self._probed_at = float("-inf")
         self.links = links
 
@@ -91,7 +91,7 @@ class FolderObjects:
         await _in_thread(_remove, self._folder, paths)
 
     async def ping(self) -> None:
-        """Raise `StoreError` where nothing can be stored: a small file is written every ten seconds."""
+        """Raise `StoreError` if objects cannot be stored. A small test file is written every ten seconds."""
         if time.monotonic() >= self._probed_at + _PROBE_S:
             try:
                 await _in_thread(_probe, self._folder / _INCOMING)
@@ -108,12 +108,12 @@ class FolderObjects:
 
 @asynccontextmanager
 async def open_folder(folder: Path, links: Links) -> AsyncIterator[FolderObjects]:
-    """Objects below `folder`, which is made; what a dead process left half written goes after a day."""
+    """Open a store in `folder`, creating it if needed. Deletes incomplete files that are older than a day."""
     yield FolderObjects(await _in_thread(_prepared, folder), links)
 
 
 async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Off the loop. What is given up on goes on in its thread: no work here leaves a file open behind it."""
+    """Run `work` in a thread with a timeout. The thread is not stopped, so `work` must close all files it opens."""
     try:
         async with asyncio.timeout(_IO_S):
             return await asyncio.to_thread(work, *args, **kwargs)
@@ -133,7 +133,7 @@ async def _pieces(path: Path, first: bytes, *, start: int, length: int | None) -
 
 
 @contextmanager
-def _found() -> Iterator[None]:
+def _map_missing() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
@@ -141,13 +141,13 @@ def _found() -> Iterator[None]:
 
 
 def _read(path: Path, start: int, size: int | None) -> bytes:
-    with _found(), path.open("rb", buffering=0) as file:
+    with _map_missing(), path.open("rb", buffering=0) as file:
         file.seek(start)
         return file.read(-1 if size is None else size)
 
 
 def _stat(path: Path) -> Stored:
-    with _found():
+    with _map_missing():
         facts = path.stat()
     etag = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
     return Stored(size_bytes=facts.st_size, etag=etag, modified=int(facts.st_mtime))
@@ -163,14 +163,14 @@ def _probe(folder: Path) -> None:
 
 
 def _append(path: Path, piece: bytes) -> None:
-    """Never makes the file: a write that was given up on cannot bring it back."""
+    """Append to an existing file. Never creates it, so that a write that has timed out cannot restore the file."""
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
         file.write(piece)
 
 
 def _commit(temp: Path, path: Path) -> None:
-    """Make `temp` durable under its name. A folder that `_remove` found empty meanwhile is made again."""
+    """Move `temp` to `path` durably. Creates the folder again if `_remove` deletes it at the same time."""
     _sync(temp)
     for left in reversed(range(_COMMIT_TRIES)):
         try:
@@ -184,7 +184,7 @@ def _commit(temp: Path, path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make it and its parents, each durable in its own parent."""
+    """Create `folder` and its parents durably."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -209,7 +209,7 @@ def _remove(root: Path, paths: list[Path]) -> None:
 
 
 def _prune(root: Path, folder: Path) -> None:
-    with suppress(OSError):  # not empty, or gone
+    with suppress(OSError):  # The folder is not empty or does not exist.
         while folder != root:
             folder.rmdir()
             folder = folder.parent

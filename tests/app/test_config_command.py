@@ -45,7 +45,7 @@ def write(root: Path, name: str, text: str) -> None:
 async def bring(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
     """What became of each config, with the fields that changed."""
     changes = await import_folder(configs, folder, author=author, env=options.pop("env", ENV), **options)
-    return {"/".join(change.key): " ".join((change.what, *change.fields)) for change in changes}
+    return {"/".join(change.key): " ".join((change.outcome, *change.fields)) for change in changes}
 
 
 async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder):
