@@ -103,8 +103,8 @@ async def _serve_until_ordered_to_stop(
 def _settle_collector() -> None:
     """Exclude objects created at start-up from garbage collection, and limit the pause of each collection.
 
-    The youngest generation takes up to 1 µs per object: 5 ms for 5,000, 50 ms for 50,000. The older ones also hold
-    the streams that have ended but can still be read, so they are collected rarely.
+    A collection of the youngest generation takes up to 1 µs per object: 5 ms for 5,000, 50 ms for 50,000. The older
+    generations also hold streams that have ended but can still be read, so they are collected rarely.
     """
     gc.collect()
     gc.freeze()

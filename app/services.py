@@ -120,7 +120,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             min_size=USUAL_CONNECTIONS,
             max_size=CONNECTIONS,
             lock_timeout_s=LOCKED_S,
-            condition=database.condition,
+            health=database.health,
         )
         turns = await stack.enter_async_context(
             open_turn_writer(await stack.enter_async_context(turn_database), heartbeat)

@@ -57,7 +57,7 @@ class Traces:
             self._stopped = True
             self._sender.stop()
             LOST.inc(len(self._queue))
-            log.warning("traces.cut", streams=len(self._queue))
+            log.warning("traces.dropped", streams=len(self._queue))
 
     def _enqueue(self, parent: str, ctx: StreamContext, kind: str, outcome: str) -> None:
         if self._closing.is_set() or len(self._queue) >= _MAX_QUEUED:

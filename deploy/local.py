@@ -53,7 +53,7 @@ def main() -> int:
 
 
 async def _run_until_signal(env: dict[str, str]) -> None:
-    """Run until SIGINT, SIGTERM or SIGHUP. The first signal stops all processes in order; further ones kill them."""
+    """Run until SIGINT, SIGTERM or SIGHUP. The first signal stops all processes in order, the second kills them."""
     task = asyncio.current_task()
     assert task is not None, "a coroutine always runs in a task"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

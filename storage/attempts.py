@@ -37,7 +37,7 @@ _RECORD = (
 )
 
 
-def adding(app_id: str, stream_id: str, uid: str, rows: str) -> str:
+def insert_statement(app_id: str, stream_id: str, uid: str, rows: str) -> str:
     """Return the statement that inserts rows. The arguments are the placeholders of its four values."""
     return (
         f"insert into attempts (app_id, stream_id, uid, {_COLUMNS})"  # noqa: S608 - the inserted text is constant
@@ -47,9 +47,9 @@ def adding(app_id: str, stream_id: str, uid: str, rows: str) -> str:
     )
 
 
-_ADD = adding("$1", "$2", "$3", "$4")
+_INSERT = insert_statement("$1", "$2", "$3", "$4")
 
 
 async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
     """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
-    await conn.execute(_ADD, app_id, stream_id, uid, dumps(rows).decode())
+    await conn.execute(_INSERT, app_id, stream_id, uid, dumps(rows).decode())

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from storage import config_rows as rows
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, kept, opened, sealed
+from storage.config_secrets import MARK, open_secrets, restore_secrets, seal_secrets
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind
 from storage.postgres import Connection
@@ -60,7 +60,7 @@ class Rules:
     def judge(
         self, key: ConfigKey, value: Any, *, unknown: Literal["forbid", "ignore"] = "forbid"
     ) -> tuple[Any, list[Fault]]:
-        """Return the value to store (without defaults, secrets in plain text), or `None` and the faults found."""
+        """Return the value to store, without defaults and with opened secrets, or `None` and its faults."""
         try:
             typed = self.kind(key).model.model_validate(value, extra=unknown)
         except ValidationError as error:
@@ -99,7 +99,7 @@ class Edit:
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._opened(newest)
-        accepted = await self._accepted(key, kept(value, before, absent=True), newest)
+        accepted = await self._accepted(key, restore_secrets(value, before, absent=True), newest)
         if before is None:
             await self._write(key, newest, accepted)
             return Change(key, "added")
@@ -150,7 +150,7 @@ class Edit:
         unknown: Literal["forbid", "ignore"] = "forbid",
     ) -> Any:
         await self._require_app(key)
-        accepted, found = self._rules.judge(key, kept(value, self._opened(stored)), unknown=unknown)
+        accepted, found = self._rules.judge(key, restore_secrets(value, self._opened(stored)), unknown=unknown)
         if found:
             raise InvalidParameter(f"{found[0].path or 'value'} {found[0].message}")
         return accepted
@@ -163,10 +163,10 @@ class Edit:
             raise ServiceError(f"app {key.app_id} does not exist", error_type="app_not_found")
 
     def _opened(self, revision: Revision | None) -> Any:
-        return None if revision is None else opened(self._rules.keyring, revision)[0]
+        return None if revision is None else open_secrets(self._rules.keyring, revision)[0]
 
     async def _write(self, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = "") -> int:
-        masked_value, boxes = sealed(self._rules.keyring, key, value)
+        masked_value, boxes = seal_secrets(self._rules.keyring, key, value)
         return await self._append(key, newest, value=masked_value, secrets=boxes, comment=comment)
 
     async def _append(

@@ -20,12 +20,12 @@ _IDENTITIES = ("id", "kid", "name")
 """Fields that identify an item of a list, independent of its position."""
 
 
-def masked(value: Any) -> Any:
+def mask_secrets(value: Any) -> Any:
     """Return `value` with each secret replaced by `MARK`."""
-    return _replaced(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
+    return _replace(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
 
 
-def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
+def seal_secrets(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
     """Return the masked value and a dictionary from JSON Pointer to encrypted secret (box).
 
     A box can only be opened for the config and the pointer that it was sealed for.
@@ -39,10 +39,10 @@ def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str,
         boxes[pointer] = keyring.seal(item.get_secret_value(), aad=_aad(key, pointer))
         return MARK
 
-    return _replaced(value, seal), boxes
+    return _replace(value, seal), boxes
 
 
-def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
+def open_secrets(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
     """Return the value with its secrets, and the paths of secrets that no key opens; those remain masked."""
     refused: list[str] = []
 
@@ -53,14 +53,14 @@ def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
         try:
             plain = keyring.open(stored.secrets[pointer], aad=_aad(stored.key, pointer))
         except BoxRefused:
-            refused.append(_shown(path))
+            refused.append(_dotted(path))
             return item
         return SecretStr(plain)
 
-    return _replaced(stored.value, unseal), refused
+    return _replace(stored.value, unseal), refused
 
 
-def left_out(stored: Revision) -> tuple[Any, list[str]]:
+def remove_secrets(stored: Revision) -> tuple[Any, list[str]]:
     """Return the value without its secrets, and their paths.
 
     A secret that is an item of a list is masked instead of removed, so that other items keep their positions.
@@ -69,14 +69,14 @@ def left_out(stored: Revision) -> tuple[Any, list[str]]:
 
     def leave_out(path: _Path, item: Any) -> Any:
         if _pointer(path) in stored.secrets:
-            paths.append(_shown(path))
+            paths.append(_dotted(path))
             return item if isinstance(path[-1], int) else _LEFT_OUT
         return item
 
-    return _replaced(stored.value, leave_out), paths
+    return _replace(stored.value, leave_out), paths
 
 
-def kept(value: Any, stored: Any, *, absent: bool = False) -> Any:
+def restore_secrets(value: Any, stored: Any, *, absent: bool = False) -> Any:
     """Return `value` with each `MARK` replaced by the secret from `stored`, an opened value.
 
     With `absent`, secrets missing from `value` are added too. Items of a list are matched by an identifying field
@@ -85,12 +85,14 @@ def kept(value: Any, stored: Any, *, absent: bool = False) -> Any:
     if value == MARK and isinstance(stored, SecretStr):
         return stored
     if isinstance(value, dict) and isinstance(stored, dict):
-        given = {key: kept(item, stored.get(key), absent=absent) for key, item in value.items()}
+        given = {key: restore_secrets(item, stored.get(key), absent=absent) for key, item in value.items()}
         if absent:
             given = {key: item for key, item in stored.items() if _is_secret(item)} | given
         return given
     if isinstance(value, list) and isinstance(stored, list):
-        return [kept(item, _twin(index, item, stored), absent=absent) for index, item in enumerate(value)]
+        return [
+            restore_secrets(item, _twin(index, item, stored), absent=absent) for index, item in enumerate(value)
+        ]
     return value
 
 
@@ -111,16 +113,16 @@ def _aad(key: ConfigKey, pointer: str) -> str:
     return "/".join(key) + pointer
 
 
-def _replaced(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
+def _replace(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
     """Return `value` with each item replaced by `replace(path, item)`. Replaced items are not descended into."""
     replacement = replace(path, value)
     if replacement is not value:
         return replacement
     if isinstance(value, dict):
-        inner = {key: _replaced(item, replace, (*path, key)) for key, item in value.items()}
+        inner = {key: _replace(item, replace, (*path, key)) for key, item in value.items()}
         return {key: item for key, item in inner.items() if item is not _LEFT_OUT}
     if isinstance(value, list):
-        return [_replaced(item, replace, (*path, index)) for index, item in enumerate(value)]
+        return [_replace(item, replace, (*path, index)) for index, item in enumerate(value)]
     return value
 
 
@@ -128,6 +130,6 @@ def _pointer(path: _Path) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
-def _shown(path: _Path) -> str:
+def _dotted(path: _Path) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")

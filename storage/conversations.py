@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import asyncpg
 
-from storage.attempts import AttemptRow, adding
+from storage.attempts import AttemptRow, insert_statement
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection, Database
 from streams.wire.codec import dumps, loads
@@ -228,7 +228,7 @@ where app_id = $1 and conversation_id = $2 and status = 'running' and process = 
 
 
 async def end_dead_turn(database: Database, heartbeat: Heartbeat, app_id: str, conversation_id: str) -> bool:
-    """Mark the running turn as `incomplete` if its process is dead, and return whether that was so.
+    """Mark the running turn as `incomplete` if its process is dead, and return whether it is dead.
 
     No database connection is held while `heartbeat` queries the stores.
     """
@@ -268,7 +268,7 @@ async def turn_runs(conn: Connection, app_id: str, conversation_id: str, *, long
 
 
 _CLOSE = f"""
-with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
+with asked as ({insert_statement("$1", "$4", "$11", "$12")}), closed as (
     update conversation_records
     set status = case status when 'running' then $5 else status end, strategy = $6, content = content || $7::jsonb,
         input_token = $8, output_token = $9, tokens_estimated = $10, updated_at = now()

@@ -145,7 +145,7 @@ class Heartbeat:
             async with self._database.connection() as conn:
                 return silent - await rows.alive(conn, silent, void_after_s=self._void_after_s)
         except StoreError as error:
-            log.debug("heartbeat.unknown", error=str(error))
+            log.debug("heartbeat.check_failed", error=str(error))
             return frozenset()
 
     async def may_lack_streams(self) -> bool:

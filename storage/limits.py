@@ -1,4 +1,4 @@
-"""Rate limits, counted in Valkey for all processes together. While Valkey is unavailable, each process counts."""
+"""Rate limits: counted in Valkey for all processes together, or per process while Valkey is unavailable."""
 
 import time
 from collections import OrderedDict
@@ -43,7 +43,7 @@ class RateLimiter:
     def _log_change(self, *, away: bool, error: StoreError | None = None) -> None:
         if away != self._away:
             self._away = away
-            log.warning("limits.counted_locally" if away else "limits.counted_again", error=str(error or ""))
+            log.warning("limits.counted_locally" if away else "limits.counted_in_valkey", error=str(error or ""))
 
 
 class LocalLimiter:

@@ -45,17 +45,17 @@ def _raise_converted(error: Exception) -> None:
 class _AcquiredConnection:
     """Acquires a connection for the duration of a block."""
 
-    __slots__ = ("_condition", "_conn", "_pool")
+    __slots__ = ("_conn", "_health", "_pool")
 
-    def __init__(self, pool: ConnectionPool, condition: "Condition") -> None:
+    def __init__(self, pool: ConnectionPool, health: "DatabaseHealth") -> None:
         self._pool = pool
-        self._condition = condition
+        self._health = health
 
     async def __aenter__(self) -> Connection:
         try:
             self._conn = await self._pool.acquire()
         except Exception as error:
-            self._condition.failed(error)
+            self._health.failed(error)
             raise
         return self._conn
 
@@ -63,12 +63,12 @@ class _AcquiredConnection:
         with map_errors():
             await self._pool.release(self._conn, discard=raised[0] is not None)
         if isinstance(error := raised[1], Exception):
-            self._condition.failed(error)
+            self._health.failed(error)
         elif error is None:
-            self._condition.availability.worked()
+            self._health.availability.worked()
 
 
-class Condition:
+class DatabaseHealth:
     """What this process knows about the state of the database, from the calls of all its pools."""
 
     def __init__(self) -> None:
@@ -90,14 +90,14 @@ class Condition:
 class Database:
     """A pool of connections. Functions in `storage` that execute SQL take a connection as first argument."""
 
-    def __init__(self, connections: ConnectionPool, condition: Condition) -> None:
-        self.condition = condition
+    def __init__(self, connections: ConnectionPool, health: DatabaseHealth) -> None:
+        self.health = health
         self._pool = connections
         self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
         """Acquire a connection for single statements, each in a transaction of its own."""
-        return _AcquiredConnection(self._pool, self.condition)
+        return _AcquiredConnection(self._pool, self.health)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -110,17 +110,17 @@ class Database:
 
         Every ten seconds, and at each call after a failed write, a test write is executed and rolled back.
         """
-        condition = self.condition
+        health = self.health
         async with self.connection() as conn:
             await conn.fetchval("select 1")
-            if condition.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
+            if health.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
                 await _probe(conn)
                 self._probed_at = time.monotonic()
-        if condition.unwritable is not None:
-            cause, at = condition.unwritable
+        if health.unwritable is not None:
+            cause, at = health.unwritable
             if time.monotonic() < at + _HOLD_S:
                 raise StoreAway(cause, error_type="database", retry_after_s=1)
-            condition.unwritable = None
+            health.unwritable = None
 
 
 async def _probe(conn: Connection) -> None:
@@ -146,12 +146,12 @@ async def open_database(
     acquire_timeout_s: float = 10,
     command_timeout_s: float = 15,
     lock_timeout_s: float | None = None,
-    condition: Condition | None = None,
+    health: DatabaseHealth | None = None,
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close all connections at the end of the block.
 
     `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
-    only `command_timeout_s` applies. `condition` is shared by the pools of one database.
+    only `command_timeout_s` applies. `health` is shared by the pools of one database.
     """
     with map_errors():
         pool = await asyncpg.create_pool(
@@ -165,7 +165,7 @@ async def open_database(
         )
     connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(connections, condition or Condition())
+        yield Database(connections, health or DatabaseHealth())
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):

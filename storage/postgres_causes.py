@@ -27,8 +27,8 @@ _CAUSES = {
     "28000": "the database refuses this server's user",
     "28P01": "the database refuses this server's password",
     "3D000": "the database does not exist",
-    "40001": "the database undid a transaction because of another",
-    "40P01": "the database undid a transaction because of another",
+    "40001": "the database rolled back a transaction because of a conflict with another",
+    "40P01": "the database rolled back a transaction because of a conflict with another",
     "53100": "the database's disk is full",
     "53200": "the database is out of memory",
     "53300": "the database accepts no more connections",
@@ -61,7 +61,7 @@ def store_error(error: Exception) -> StoreError | None:
     if isinstance(error, AWAY):
         return StoreAway(_cause(error), error_type="database", retry_after_s=1)
     if isinstance(error, asyncpg.LockNotAvailableError):
-        return Locked("another holds the row", error_type="database")
+        return Locked("another transaction holds the lock of a row", error_type="database")
     if not isinstance(error, asyncpg.PostgresError):
         return None
     what = "the database refused a statement"

@@ -101,7 +101,7 @@ class ProcessRpc:
             try:
                 self._requests.put_nowait(message)
             except asyncio.QueueFull:
-                log.warning("process_rpc.full", op=message.get("op"))
+                log.warning("process_rpc.queue_full", op=message.get("op"))
         elif (response := self._responses.get(request_id)) is not None and not response.done():
             response.set_result(message)
 

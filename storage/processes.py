@@ -1,4 +1,4 @@
-"""Server processes that run, as PostgreSQL knows them: so that a flushed Valkey does not make them look dead."""
+"""Rows of server processes that are running. With them, a flushed Valkey does not make processes look dead."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ insert into processes (process) values ($1) on conflict (process) do update set 
 
 
 async def seen(conn: Connection, process: str, *, forget_after_s: float) -> None:
-    """Record that `process` runs, and delete rows that nobody has updated for `forget_after_s`."""
+    """Record that `process` is running, and delete rows that were not updated for `forget_after_s`."""
     await conn.execute(_SEEN, process, forget_after_s)
 
 
@@ -21,7 +21,7 @@ async def gone(conn: Connection, process: str) -> None:
 
 
 async def all_alive(conn: Connection, *, void_after_s: float) -> list[str]:
-    """All processes that were seen within the last `void_after_s`."""
+    """Return all processes that have reported within the last `void_after_s`."""
     rows = await conn.fetch(
         "select process from processes where seen_at > now() - make_interval(secs => $1)", void_after_s
     )
@@ -34,6 +34,6 @@ select process from processes where process = any($1) and seen_at > now() - make
 
 
 async def alive(conn: Connection, processes: Collection[str], *, void_after_s: float) -> frozenset[str]:
-    """Those of `processes` that were seen within the last `void_after_s`."""
+    """Return those of `processes` that have reported within the last `void_after_s`."""
     rows = await conn.fetch(_ALIVE, list(processes), void_after_s)
     return frozenset(process for (process,) in rows)

@@ -37,10 +37,10 @@ async def write_queued(database: Database, valkey: Valkey) -> int:
         if raw is None:
             return count
         async with database.connection() as conn:
-            written = await close_queued(conn, ClosedTurn.of(loads(raw)))
+            status = await close_queued(conn, ClosedTurn.of(loads(raw)))
         with map_errors():
             await valkey.client.lrem(_key(valkey), 1, raw)  # type: ignore[arg-type]  # The values are bytes.
-        log.info("turn.written_later", written=written)
+        log.info("retry_queue.turn_written", status=status)
         count += 1
 
 

@@ -14,7 +14,7 @@ from streams.wire.errors import StoreError
 log = structlog.get_logger()
 
 _SWEEP_EVERY_S = 600.0
-_LEASE_S = 540.0  # Shorter than _SWEEP_EVERY_S, so that the next sweep of the same process can take the lease.
+_LEASE_S = 540.0  # Shorter than the time between sweeps, so that it has expired when the next one begins.
 _SWEEP_S = 480.0  # Shorter than the lease, so that two processes never sweep at the same time.
 _BATCH_SIZE = 20
 _POSTPONE_S = 3600.0
@@ -43,12 +43,12 @@ async def sweep(valkey: Valkey, objects: ObjectStore) -> int | None:
         async with asyncio.timeout(_SWEEP_S):
             while not (failed or stopping()) and (keys := await _due(valkey)):
                 for key in keys:
-                    if await _removed(valkey, objects, key):
+                    if await _remove(valkey, objects, key):
                         count += 1
                     else:
                         failed += 1
     if count or failed:
-        log.info("speech.swept", removed=count, failed=failed)
+        log.info("speech_sweep.finished", removed=count, failed=failed)
     return count
 
 
@@ -64,7 +64,7 @@ async def _keep_sweeping(valkey: Valkey, objects: ObjectStore) -> None:
         try:
             await sweep(valkey, objects)
         except StoreError as error:
-            log.warning("speech.not_swept", error=str(error))
+            log.warning("speech_sweep.failed", error=str(error))
         if not stopping():
             await asyncio.sleep(_SWEEP_EVERY_S)
 
@@ -78,11 +78,11 @@ async def _due(valkey: Valkey) -> list[str]:
     return [key.decode() for key in due]
 
 
-async def _removed(valkey: Valkey, objects: ObjectStore, key: str) -> bool:
+async def _remove(valkey: Valkey, objects: ObjectStore, key: str) -> bool:
     try:
         await objects.delete([key])
     except (StoreError, ValueError) as error:
-        log.warning("speech.not_removed", key=key, error=str(error))
+        log.warning("speech_sweep.removal_failed", key=key, error=str(error))
         return False
     with map_errors():
         await valkey.client.zrem(_index(valkey), key)

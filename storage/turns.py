@@ -78,7 +78,7 @@ class TurnWriter:
             return await conversations.status_of(conn, turn)
 
     async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
-        """Raise `InvalidOperation` if a turn of the conversation is running, unless its process is dead."""
+        """Raise `InvalidOperation` if a turn of the conversation is running. A turn of a dead process is ended."""
         async with self._database.connection() as conn:
             runs = await conversations.turn_runs(conn, app_id, conversation_id, longest_s=longest_s)
         if runs and not await self._end_dead(app_id, conversation_id):
@@ -294,4 +294,4 @@ def _for_one_caller(error: Exception) -> Exception:
 
 
 def _away() -> StoreAway:
-    return StoreAway("the database takes no more turns", error_type="database", retry_after_s=1)
+    return StoreAway("the database accepts no more turns", error_type="database", retry_after_s=1)

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from storage.config_edits import Change, Edit
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import left_out
+from storage.config_secrets import remove_secrets
 from storage.configs import ConfigStore
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
@@ -166,7 +166,7 @@ def _with_env(value: Any, env: Mapping[str, str]) -> Any:
 
 
 def _text(revision: Revision) -> str:
-    value, secrets = left_out(revision)
+    value, secrets = remove_secrets(revision)
     text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=100)
     return _SECRETS_COMMENT.format(paths=", ".join(secrets)) + text if secrets else text
 

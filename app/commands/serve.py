@@ -1,4 +1,4 @@
-"""`python -m app serve` and `python -m app migrate`."""
+"""The commands `python -m app serve` and `python -m app migrate`."""
 
 import argparse
 import asyncio

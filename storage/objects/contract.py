@@ -99,19 +99,19 @@ class PutStatus:
     def check(self) -> None:
         """Raise `StoreError` if a call has failed in the last 30 s and no later one has succeeded."""
         if self._refused is not None and time.monotonic() < self._refused[1] + _HOLD_S:
-            raise unable(self._refused[0])
+            raise not_writable(self._refused[0])
 
 
-def unable(cause: str) -> StoreError:
+def not_writable(cause: str) -> StoreError:
     """Return the error that `ping` raises if objects cannot be stored."""
     return StoreError(cause, error_type="internal", status_hint=503, retry_after_s=1)
 
 
-def missing() -> ItemNotFound:
+def not_found() -> ItemNotFound:
     return ItemNotFound("the file does not exist")
 
 
-async def gathered(body: bytes | AsyncIterator[bytes], piece_bytes: int) -> AsyncGenerator[bytes]:
+async def rechunk(body: bytes | AsyncIterator[bytes], piece_bytes: int) -> AsyncGenerator[bytes]:
     """Yield `body` in pieces. Those of an iterator are joined to at least `piece_bytes`, except for the last.
 
     Yields nothing if the body is empty.

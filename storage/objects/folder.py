@@ -10,7 +10,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, gathered, missing, unable
+from storage.objects.contract import (
+    ObjectsAway,
+    ObjectsRefused,
+    PutStatus,
+    Stored,
+    not_found,
+    not_writable,
+    rechunk,
+)
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import StoreError
@@ -61,7 +69,7 @@ class FolderObjects:
         temp = self._folder / _INCOMING / secrets.token_hex(16)
         try:
             await _in_thread(temp.touch, exist_ok=False)
-            async for piece in gathered(body, _PIECE_BYTES):
+            async for piece in rechunk(body, _PIECE_BYTES):
                 await _in_thread(_append, temp, piece)
             await _in_thread(_commit, temp, self._folder / key)
         except BaseException:
@@ -97,7 +105,7 @@ class FolderObjects:
                 await _in_thread(_probe, self._folder / _INCOMING)
             except StoreError as error:
                 self._puts.failed(error)
-                raise unable(error.what) from error
+                raise not_writable(error.what) from error
             self._probed_at = time.monotonic()
         self._puts.check()
 
@@ -109,7 +117,7 @@ class FolderObjects:
 @asynccontextmanager
 async def open_folder(folder: Path, links: Links) -> AsyncIterator[FolderObjects]:
     """Open a store in `folder`, creating it if needed. Deletes incomplete files that are older than a day."""
-    yield FolderObjects(await _in_thread(_prepared, folder), links)
+    yield FolderObjects(await _in_thread(_prepare, folder), links)
 
 
 async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,21 +141,21 @@ async def _pieces(path: Path, first: bytes, *, start: int, length: int | None) -
 
 
 @contextmanager
-def _map_missing() -> Iterator[None]:
+def _map_not_found() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise missing() from None
+        raise not_found() from None
 
 
 def _read(path: Path, start: int, size: int | None) -> bytes:
-    with _map_missing(), path.open("rb", buffering=0) as file:
+    with _map_not_found(), path.open("rb", buffering=0) as file:
         file.seek(start)
         return file.read(-1 if size is None else size)
 
 
 def _stat(path: Path) -> Stored:
-    with _map_missing():
+    with _map_not_found():
         facts = path.stat()
     etag = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
     return Stored(size_bytes=facts.st_size, etag=etag, modified=int(facts.st_mtime))
@@ -215,7 +223,7 @@ def _prune(root: Path, folder: Path) -> None:
             folder = folder.parent
 
 
-def _prepared(folder: Path) -> Path:
+def _prepare(folder: Path) -> Path:
     incoming = folder.absolute() / _INCOMING
     incoming.mkdir(parents=True, exist_ok=True)
     for path in incoming.iterdir():

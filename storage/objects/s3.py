@@ -14,7 +14,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 from botocore.loaders import create_loader
 
 from storage.network_causes import network_cause
-from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, gathered, missing
+from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, not_found, rechunk
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
@@ -76,7 +76,7 @@ class S3Objects:
         self._puts.worked()
 
     async def _put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
-        async with aclosing(gathered(body, _PART_BYTES)) as pieces:
+        async with aclosing(rechunk(body, _PART_BYTES)) as pieces:
             first = await anext(pieces, b"")
             if isinstance(body, bytes) or len(first) < _PART_BYTES:
                 await self._call(self._client.put_object, Key=key, ContentType=content_type, Body=first)
@@ -170,7 +170,7 @@ def _map_errors() -> Iterator[None]:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code = error.response.get("Error", {}).get("Code", "")
         if code in {"404", "NotFound", "NoSuchKey"}:
-            raise missing() from None
+            raise not_found() from None
         cause = _CAUSES.get(code) or _CAUSES.get(str(status)) or f"it answered {status}"
         if status >= 500 or status == 429:
             raise ObjectsAway(cause) from error
