@@ -64,10 +64,10 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
         await operations.setup()
         try:
             async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:
-                await listeners.accept_from(sockets if inherited is None else inherited.own)
+                await listeners.accept_from(sockets if inherited is None else inherited.own_listeners)
                 _settle_collector()
                 log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
-                await _serve_until_ordered_to_stop(services, runner, listeners, inherited)
+                await _serve_until_drained(services, runner, listeners, inherited)
             await answer_last_requests(runner)
             await services.supervisor.leave()
         finally:
@@ -83,7 +83,7 @@ def _own_sockets(settings: Settings) -> dict[str, list[socket.socket]]:
     return sockets
 
 
-async def _serve_until_ordered_to_stop(
+async def _serve_until_drained(
     services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
 ) -> None:
     """Serve until a signal or the parent requests the end, and all streams have ended."""

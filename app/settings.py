@@ -216,10 +216,10 @@ class _Reader:
 
 
 def _server(value: str, port: int) -> tuple[str, int]:
-    host, colon, given = value.rpartition(":")
+    host, colon, port_text = value.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
-        host, given = value, str(port)
-    number = int(given)
+        host, port_text = value, str(port)
+    number = int(port_text)
     if not 0 < number <= _LAST_PORT:
         raise ValueError
     return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

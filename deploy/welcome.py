@@ -63,9 +63,13 @@ async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> s
     )
 
 
-def _shell_expression(kept: Path, token: str) -> str:
+def _shell_expression(token_file: Path, token: str) -> str:
     """Return the shell expression for the operator's token: a command that reads its file, or a variable."""
-    return f"$(cat '{kept}')" if kept.exists() and kept.read_text().strip() == token else "$PARLEY_ADMIN_TOKEN"
+    return (
+        f"$(cat '{token_file}')"
+        if token_file.exists() and token_file.read_text().strip() == token
+        else "$PARLEY_ADMIN_TOKEN"
+    )
 
 
 def base_url(settings: Settings) -> str:

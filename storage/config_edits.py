@@ -99,7 +99,7 @@ class Edit:
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._opened(newest)
-        accepted = await self._accepted(key, restore_secrets(value, before, absent=True), newest)
+        accepted = await self._accepted(key, restore_secrets(value, before, add_missing=True), newest)
         if before is None:
             await self._write(key, newest, accepted)
             return Change(key, "added")
@@ -112,7 +112,7 @@ class Edit:
     async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
         newest = await self._newest(key, if_match)
         if newest is None or newest.deleted:
-            raise absent(key)
+            raise does_not_exist(key)
         return await self._append(key, newest, value=None, secrets={}, comment=comment)
 
     async def rollback(
@@ -150,9 +150,9 @@ class Edit:
         unknown: Literal["forbid", "ignore"] = "forbid",
     ) -> Any:
         await self._require_app(key)
-        accepted, found = self._rules.judge(key, restore_secrets(value, self._opened(stored)), unknown=unknown)
-        if found:
-            raise InvalidParameter(f"{found[0].path or 'value'} {found[0].message}")
+        accepted, problems = self._rules.judge(key, restore_secrets(value, self._opened(stored)), unknown=unknown)
+        if problems:
+            raise InvalidParameter(f"{problems[0].path or 'value'} {problems[0].message}")
         return accepted
 
     async def _require_app(self, key: ConfigKey) -> None:
@@ -186,7 +186,7 @@ class Edit:
         return revision
 
 
-def absent(key: ConfigKey) -> ItemNotFound:
+def does_not_exist(key: ConfigKey) -> ItemNotFound:
     return ItemNotFound(f"{key.kind} {key.name} does not exist")
 
 

@@ -76,22 +76,25 @@ def remove_secrets(stored: Revision) -> tuple[Any, list[str]]:
     return _replace(stored.value, leave_out), paths
 
 
-def restore_secrets(value: Any, stored: Any, *, absent: bool = False) -> Any:
+def restore_secrets(value: Any, stored: Any, *, add_missing: bool = False) -> Any:
     """Return `value` with each `MARK` replaced by the secret from `stored`, an opened value.
 
-    With `absent`, secrets missing from `value` are added too. Items of a list are matched by an identifying field
-    if they have one, otherwise by position.
+    With `add_missing`, secrets missing from `value` are added too. Items of a list are matched by an identifying
+    field if they have one, otherwise by position.
     """
     if value == MARK and isinstance(stored, SecretStr):
         return stored
     if isinstance(value, dict) and isinstance(stored, dict):
-        given = {key: restore_secrets(item, stored.get(key), absent=absent) for key, item in value.items()}
-        if absent:
-            given = {key: item for key, item in stored.items() if _is_secret(item)} | given
-        return given
+        result = {
+            key: restore_secrets(item, stored.get(key), add_missing=add_missing) for key, item in value.items()
+        }
+        if add_missing:
+            result = {key: item for key, item in stored.items() if _is_secret(item)} | result
+        return result
     if isinstance(value, list) and isinstance(stored, list):
         return [
-            restore_secrets(item, _twin(index, item, stored), absent=absent) for index, item in enumerate(value)
+            restore_secrets(item, _counterpart(index, item, stored), add_missing=add_missing)
+            for index, item in enumerate(value)
         ]
     return value
 
@@ -100,12 +103,12 @@ def _is_secret(item: Any) -> bool:
     return isinstance(item, SecretStr) or item == MARK
 
 
-def _twin(index: int, item: Any, stored: list[Any]) -> Any:
+def _counterpart(index: int, item: Any, stored: list[Any]) -> Any:
     if isinstance(item, dict):
         for field in _IDENTITIES:
             if field in item:
-                same = (other for other in stored if isinstance(other, dict) and other.get(field) == item[field])
-                return next(same, None)
+                matches = (other for other in stored if isinstance(other, dict) and other.get(field) == item[field])
+                return next(matches, None)
     return stored[index] if index < len(stored) else None
 
 

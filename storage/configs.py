@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from storage import config_rows as rows
 from storage.config_differences import Difference, differences
-from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, absent
+from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, does_not_exist
 from storage.config_feed import announce, follow, listen
 from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import mask_secrets, open_secrets, restore_secrets
@@ -80,7 +80,7 @@ class ConfigStore:
         key = ConfigKey(app_id, kind.name, name)
         entry = self._entries.get(key)
         if entry is None:
-            raise absent(key)
+            raise does_not_exist(key)
         if isinstance(entry, _Broken):
             _refuse(key, entry)
         return entry
@@ -147,7 +147,7 @@ class ConfigStore:
             else:
                 row = await rows.revision_at(conn, key, revision)
         if row is None or row.deleted:
-            raise absent(key) if revision is None else _no_revision(key, revision)
+            raise does_not_exist(key) if revision is None else _no_revision(key, revision)
         return row
 
     async def overview(self, *, app_id: str | None = None, kind: str | None = None) -> list[Revision]:
@@ -161,7 +161,7 @@ class ConfigStore:
         async with self._database.connection() as conn:
             revisions = await rows.history(conn, key, before=before, limit=limit)
             if not revisions and await rows.newest(conn, key) is None:
-                raise absent(key)
+                raise does_not_exist(key)
         return revisions
 
     async def diff(self, key: ConfigKey, *, before: int, after: int) -> list[Difference]:

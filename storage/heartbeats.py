@@ -80,9 +80,9 @@ class Heartbeat:
             raise
 
     async def _report_to_valkey(self) -> None:
-        own = Counter(self._streams())
+        counts = Counter(self._streams())
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
-        args: list[str | bytes | int] = [self.process, dumps(dict(own)), void_ms, forgotten_ms]
+        args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
         if was_away := self._valkey.lost.is_set():
             self._valkey.lost.clear()
             self._valkey_failed_at = _now()
@@ -98,12 +98,12 @@ class Heartbeat:
         if added or was_away:
             self.keys_missing.set()
         self._known_to_valkey = True
-        self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - own
+        self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
 
     async def _report_to_database(self) -> None:
         with map_database_errors():
             async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
-                await rows.seen(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
+                await rows.report(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
 
     async def run(self) -> None:
         """Beat until cancelled: every ten seconds, and shortly after the connection to Valkey was lost."""
@@ -161,10 +161,10 @@ class Heartbeat:
             async with self._database.connection() as conn:
                 alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
             with redis.map_errors():
-                seen = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
+                scores = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
         except StoreError:
             return True
-        return None in seen
+        return None in scores
 
     async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
         with redis.map_errors():
@@ -172,17 +172,19 @@ class Heartbeat:
                 pipe.time()
                 pipe.zmscore(self._keys[0], others)
                 pipe.info("server")
-                (seconds, microseconds), seen, server = await pipe.execute()
+                (seconds, microseconds), scores, server = await pipe.execute()
         if server["uptime_in_seconds"] < self._void_after_s:
             return frozenset()
-        void = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
-        return frozenset(other for other, at in zip(others, seen, strict=True) if at is None or at <= void)
+        dead_before_ms = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
+        return frozenset(
+            other for other, score in zip(others, scores, strict=True) if score is None or score <= dead_before_ms
+        )
 
     async def stop(self) -> None:
         """Remove this process from both stores, so that everything it still holds is free at once."""
         with suppress(StoreError), map_database_errors():
             async with asyncio.timeout(_STOP_S), self._database.connection() as conn:
-                await rows.gone(conn, self.process)
+                await rows.remove(conn, self.process)
         with suppress(StoreError, TimeoutError), redis.map_errors():
             async with asyncio.timeout(_STOP_S):
                 await self._valkey.client.zrem(self._keys[0], self.process)

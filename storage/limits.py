@@ -63,9 +63,9 @@ class LocalLimiter:
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
         burst = max(1, rate.count // 2)
-        used, at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
-        left = max(0.0, used - (now - at) / min(interval_s, leak_s))
-        used = min(left, burst - 1 if interval_s < leak_s else burst)
+        used, counted_at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
+        remaining = max(0.0, used - (now - counted_at) / min(interval_s, leak_s))
+        used = min(remaining, burst - 1 if interval_s < leak_s else burst)
         wait_s = (used + 1 - burst) * interval_s
         if wait_s <= 1e-5:
             wait_s, used = 0, used + 1

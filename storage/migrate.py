@@ -95,9 +95,9 @@ async def _lock(conn: Connection, *, wait_s: float) -> None:
 
 async def _missing(conn: Connection, files: list[Migration]) -> list[Migration]:
     rows = await conn.fetch("select version, name, checksum from schema_migrations order by version")
-    ours = {file.version: file for file in files}
+    by_version = {file.version: file for file in files}
     for row in rows:
-        file = ours.get(row["version"])
+        file = by_version.get(row["version"])
         if file is None:
             raise MigrationRefused(f"the database is newer than this code: it holds {row['name']}")
         if file.checksum != row["checksum"]:

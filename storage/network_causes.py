@@ -20,18 +20,18 @@ _BY_ERRNO = {
 
 def network_cause(error: BaseException) -> str | None:
     """Return a description if `error`, or an exception in its chain, is a network or TLS error."""
-    seen: BaseException | None = error
-    while seen is not None:
-        match seen:
+    current: BaseException | None = error
+    while current is not None:
+        match current:
             case socket.gaierror():
                 return "its host name was not resolved"
             case ssl.SSLCertVerificationError():
-                return f"its TLS certificate is not accepted: {seen.verify_message}"
+                return f"its TLS certificate is not accepted: {current.verify_message}"
             case ssl.SSLError():
                 return "the TLS handshake failed"
-            case OSError() if seen.errno in _BY_ERRNO:
-                return _BY_ERRNO[seen.errno]
+            case OSError() if current.errno in _BY_ERRNO:
+                return _BY_ERRNO[current.errno]
             case TimeoutError():
                 return "no answer in time"
-        seen = seen.__cause__ or seen.__context__
+        current = current.__cause__ or current.__context__
     return None

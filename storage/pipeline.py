@@ -64,11 +64,11 @@ class CommandPipeline:
         return await (await self._connected()).send(command)
 
     async def _connected(self) -> "_Wire":
-        seen = self._attempts
+        attempts_before = self._attempts
         async with self._connecting:
             if self._wire is not None and not self._wire.lost:
                 return self._wire
-            if self._failure is not None and self._attempts > seen:
+            if self._failure is not None and self._attempts > attempts_before:
                 # This caller has waited for an attempt of another caller, which failed.
                 raise self._failure.with_traceback(None)
             try:

@@ -117,8 +117,8 @@ class Database:
                 await _probe(conn)
                 self._probed_at = time.monotonic()
         if health.unwritable is not None:
-            cause, at = health.unwritable
-            if time.monotonic() < at + _HOLD_S:
+            cause, refused_at = health.unwritable
+            if time.monotonic() < refused_at + _HOLD_S:
                 raise StoreAway(cause, error_type="database", retry_after_s=1)
             health.unwritable = None
 

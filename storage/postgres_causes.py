@@ -64,12 +64,12 @@ def store_error(error: Exception) -> StoreError | None:
         return Locked("another transaction holds the lock of a row", error_type="database")
     if not isinstance(error, asyncpg.PostgresError):
         return None
-    what = "the database refused a statement"
+    message = "the database refused a statement"
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
-        what = "the database is not up to date: run `python -m app migrate`"
+        message = "the database is not up to date: run `python -m app migrate`"
     elif isinstance(error, asyncpg.InsufficientPrivilegeError):
-        what = "the database user lacks a permission"
-    return StoreError(what, error_type="database")
+        message = "the database user lacks a permission"
+    return StoreError(message, error_type="database")
 
 
 def is_outage(error: Exception) -> bool:

@@ -4,18 +4,18 @@ from collections.abc import Collection
 
 from storage.postgres import Connection
 
-_SEEN = """
+_REPORT = """
 with forgotten as (delete from processes where seen_at < now() - make_interval(secs => $2) and process <> $1)
 insert into processes (process) values ($1) on conflict (process) do update set seen_at = now()
 """
 
 
-async def seen(conn: Connection, process: str, *, forget_after_s: float) -> None:
+async def report(conn: Connection, process: str, *, forget_after_s: float) -> None:
     """Record that `process` is running, and delete rows that were not updated for `forget_after_s`."""
-    await conn.execute(_SEEN, process, forget_after_s)
+    await conn.execute(_REPORT, process, forget_after_s)
 
 
-async def gone(conn: Connection, process: str) -> None:
+async def remove(conn: Connection, process: str) -> None:
     """Record that `process` has ended."""
     await conn.execute("delete from processes where process = $1", process)
 

@@ -35,8 +35,10 @@ async def sweep(valkey: Valkey, objects: ObjectStore) -> int | None:
     Objects that cannot be removed are tried again after an hour. Raises `StoreError` if Valkey is unavailable.
     """
     with map_errors():
-        taken = await valkey.client.set(valkey.key("speech-sweep", "lease"), "", nx=True, px=round(_LEASE_S * 1000))
-    if not taken:
+        acquired = await valkey.client.set(
+            valkey.key("speech-sweep", "lease"), "", nx=True, px=round(_LEASE_S * 1000)
+        )
+    if not acquired:
         return None
     count = failed = 0
     with suppress(TimeoutError):

@@ -37,7 +37,7 @@ class Inherited:
         return dumps(asdict(self)).decode()
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def own_listeners(self) -> tuple[str, ...]:
         """Names of the listeners from which the child accepts connections until the parent changes them."""
         return (self.slot, METRICS)
 
@@ -46,7 +46,7 @@ class Inherited:
         os.write(self.channel, f"failed {' '.join(text.split())}\n".encode())
 
     def sockets(self) -> dict[str, list[socket.socket]]:
-        return {name: [_listener(each) for each in numbers] for name, numbers in self.listeners.items()}
+        return {name: [_listener(number) for number in numbers] for name, numbers in self.listeners.items()}
 
 
 class Orders:
@@ -159,23 +159,23 @@ async def start_child(
     slot: str, listeners: Mapping[str, Sequence[socket.socket]], *, environment: Mapping[str, str]
 ) -> Child:
     """Start a server process that inherits `listeners`. It receives SIGTERM when this process ends."""
-    ours, theirs = socket.socketpair()
-    with closing(theirs):
-        numbers = {name: [each.fileno() for each in sockets] for name, sockets in listeners.items()}
-        inherited = Inherited(slot, numbers, theirs.fileno())
+    parent_end, child_end = socket.socketpair()
+    with closing(child_end):
+        numbers = {name: [listener.fileno() for listener in sockets] for name, sockets in listeners.items()}
+        inherited = Inherited(slot, numbers, child_end.fileno())
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "app", "serve", "--one-of-several", inherited.as_argument()),
                 env=environment,
-                pass_fds=[*(each for several in numbers.values() for each in several), theirs.fileno()],
+                pass_fds=[*(number for group in numbers.values() for number in group), child_end.fileno()],
                 start_new_session=True,  # Ctrl-C must reach the child only once, through this parent.
                 preexec_fn=ending_with_parent(signal.SIGTERM),
             )
         except OSError:
-            ours.close()
+            parent_end.close()
             raise
-    reader, writer = await asyncio.open_unix_connection(sock=ours)
-    return Child(process, inherited, writer, reader, accepts_from=inherited.own)
+    reader, writer = await asyncio.open_unix_connection(sock=parent_end)
+    return Child(process, inherited, writer, reader, accepts_from=inherited.own_listeners)
 
 
 def _listener(number: int) -> socket.socket:

@@ -49,7 +49,7 @@ class Listeners:
             if name not in self._sites:
                 runner = self._runners.get(name, self._runner)
                 sites = self._sites[name] = [
-                    web.SockSite(runner, each.dup(), backlog=BACKLOG) for each in self._sockets[name]
+                    web.SockSite(runner, listener.dup(), backlog=BACKLOG) for listener in self._sockets[name]
                 ]
                 for site in sites:
                     await site.start()
@@ -62,5 +62,5 @@ class Listeners:
         self._closed = True
         await self.accept_from(())
         for sockets in self._sockets.values():
-            for each in sockets:
-                each.close()
+            for listener in sockets:
+                listener.close()

@@ -90,8 +90,8 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
             metrics = listening_sockets(
                 "127.0.0.1", 0 if base is None else base + number, variable="PARLEY_METRICS_PORT"
             )
-            for each in (*public, *metrics):
-                stack.enter_context(each)
+            for sock in (*public, *metrics):
+                stack.enter_context(sock)
             slots.append(_Slot(number, public, metrics))
         yield slots
 
@@ -161,7 +161,7 @@ class _Parent:
         try:
             child = await start_child(
                 slot.name,
-                {each.name: each.public for each in self._slots} | {METRICS: slot.metrics},
+                {other.name: other.public for other in self._slots} | {METRICS: slot.metrics},
                 environment=os.environ,  # noqa: TID251 - passed on unchanged
             )
         except OSError as error:
@@ -180,8 +180,8 @@ class _Parent:
         if (code := child.process.returncode) is None:
             log.info("process.ready", number=slot.number, pid=child.process.pid)
             return child, ""
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        return None, child.fault or f"process {child.process.pid} ended {how} before it was ready"
+        manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        return None, child.fault or f"process {child.process.pid} ended {manner} before it was ready"
 
     async def _follow(self, slot: _Slot, child: Child) -> None:
         """Process the child's messages until it has ended."""
@@ -200,12 +200,12 @@ class _Parent:
 
     def _take_over(self, slot: _Slot, child: Child) -> None:
         """Assign `child` to the slot and retire the child that it replaces, if any."""
-        before, slot.child, slot.was_ready = slot.child, child, True
+        previous, slot.child, slot.was_ready = slot.child, child, True
         if not self._stopping.is_set():
             slot.vacant.clear()
-        if before is not None:
+        if previous is not None:
             slot.retired.clear()
-            before.retire()
+            previous.retire()
         self._assign_listeners()
 
     def _assign_listeners(self) -> None:

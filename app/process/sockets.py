@@ -41,8 +41,8 @@ def _bound_sockets(host: str, port: int, *, variable: str, shared: bool) -> list
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, int, int, tuple[object, ...]]]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list({(family, kind, protocol, address): None for family, kind, protocol, _, address in found})
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list({(family, kind, protocol, address): None for family, kind, protocol, _, address in addresses})
 
 
 def _bound_socket(
@@ -64,8 +64,8 @@ def _bound_socket(
 
 
 def _close(sockets: list[socket.socket]) -> None:
-    for each in sockets:
-        each.close()
+    for sock in sockets:
+        sock.close()
 
 
 def _refused(host: str, port: int, *, variable: str, error: OSError) -> SettingsError:

@@ -180,13 +180,13 @@ def _append(path: Path, piece: bytes) -> None:
 def _commit(temp: Path, path: Path) -> None:
     """Move `temp` to `path` durably. Creates the folder again if `_remove` deletes it at the same time."""
     _sync(temp)
-    for left in reversed(range(_COMMIT_TRIES)):
+    for tries_left in reversed(range(_COMMIT_TRIES)):
         try:
             _make_folder(path.parent)
             temp.replace(path)
             break
         except FileNotFoundError:
-            if not left:
+            if not tries_left:
                 raise
     _sync(path.parent)
 

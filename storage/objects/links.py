@@ -29,8 +29,8 @@ class Links:
         expected = self._signature(key, expiry).encode()
         if not hmac.compare_digest(expected, signature.encode("utf-8", "replace")):
             return None
-        left = int(expiry) - int(self._clock())
-        return left if left > 0 else None
+        remaining_s = int(expiry) - int(self._clock())
+        return remaining_s if remaining_s > 0 else None
 
     def _signature(self, key: str, expiry: str) -> str:
         text = f"{expiry}\n{key}".encode("utf-8", "replace")
