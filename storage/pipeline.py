@@ -125,7 +125,7 @@ class _Wire(asyncio.Protocol):
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         if len(self._pending) >= _MAX_PENDING:
-            answer.set_exception(RedisConnectionError("too many commands are under way"))
+            answer.set_exception(RedisConnectionError("too many commands are pending"))
             return answer
         packed = hiredis.pack_command(cast("Any", command))
         if self._unsent is None:

@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
     server = subparsers.add_parser("serve", help="serve until SIGTERM, with PARLEY_PROCESSES processes")
     server.add_argument("--one-of-several", metavar="INHERITED", help=argparse.SUPPRESS)
     server.set_defaults(run=run_serve)
-    migration = subparsers.add_parser("migrate", help="bring the database up to date")
+    migration = subparsers.add_parser("migrate", help="apply the missing database migrations")
     migration.set_defaults(run=run_migrate)
 
 

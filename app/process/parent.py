@@ -80,7 +80,7 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
     if base is not None and base + settings.processes - 1 > _LAST_PORT:
         raise SettingsError(
             f"parley: PARLEY_METRICS_PORT must be at most {_LAST_PORT + 1 - settings.processes}:"
-            f" each of the {settings.processes} processes has the next port"
+            f" the {settings.processes} processes use consecutive ports"
         )
     check_port(settings.host, settings.port)
     with ExitStack() as stack:

@@ -38,7 +38,7 @@ _CAUSES = {
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
     errno.EIO: "its disk has an I/O error",
-    errno.ESTALE: "its network disk is gone",
+    errno.ESTALE: "its network file system is unavailable",
     errno.ENOENT: "its folder does not exist",
     errno.EMFILE: "this process has no file descriptor free",
 }

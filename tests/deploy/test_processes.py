@@ -174,7 +174,7 @@ async def test_last_port_for_metrics_must_exist(settings: Settings):
     async with serving(settings, PARLEY_METRICS_PORT="65535") as parent:
         assert await parent.end() == 1
     assert parent.lines == [
-        "parley: PARLEY_METRICS_PORT must be at most 65534: each of the 2 processes has the next port"
+        "parley: PARLEY_METRICS_PORT must be at most 65534: the 2 processes use consecutive ports"
     ]
 
 
