@@ -1,5 +1,5 @@
--- A leaky bucket. KEYS[1] holds: calls in the bucket, the time of that count in ms, the ms in which one call leaks.
--- The bucket counts calls instead of time, so that the count stays meaningful when the rate changes.
+-- A leaky bucket. KEYS[1] holds: calls in the bucket, the time of that count in ms, the ms in which one call
+-- leaks. The bucket counts calls instead of time, so that the count stays meaningful when the rate changes.
 -- ARGV: ms per call, maximum number of calls at once. Returns 0 if the call is allowed, else the ms to wait.
 local now = redis.call('TIME')
 now = now[1] * 1000 + now[2] / 1000
@@ -8,8 +8,8 @@ local used, at, leak = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (%
 used, at, leak = tonumber(used) or 0, tonumber(at) or now, tonumber(leak) or interval
 -- If the rate has changed, the bucket leaks at the faster of the two, because the time of the change is unknown.
 local left = math.max(0, used - math.max(0, now - at) / math.min(interval, leak))
--- After a change to a lower rate, the bucket holds at most its burst. After a change to a faster rate, the next call
--- is always allowed.
+-- After a change to a lower rate, the bucket holds at most its burst. After a change to a faster rate, the next
+-- call is always allowed.
 used = math.min(left, interval < leak and burst - 1 or burst)
 local function keep(calls)
     local value = string.format('%.17g %.17g %.17g', calls, now, interval)

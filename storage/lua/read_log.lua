@@ -1,8 +1,9 @@
 -- Reads the next entries of a log.
--- KEYS: the stream that holds the log. ARGV: id of the last event that was read, number of bytes of the next entry
--- that were read, maximum number of bytes to return.
--- Returns a list of entries: id, id of the first event, '1' if the entry is the last one, length, frames. If the next
--- entry is longer than the maximum, only a part of it is returned, unless it also holds events that were read.
+-- KEYS: the stream that holds the log. ARGV: id of the last event that was read, number of bytes of the next
+-- entry that were read, maximum number of bytes to return.
+-- Returns a list of entries: id, id of the first event, '1' if the entry is the last one, length, frames. If
+-- the next entry is longer than the maximum, only a part of it is returned, unless it also holds events that
+-- were read.
 local after, offset, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = ARGV[1] .. '-0'
 local found, size = {}, 0
