@@ -1,4 +1,4 @@
-"""The command line: `python -m app serve | migrate | config | users | sign | token`."""
+"""The command line: `python -m app serve`, `migrate`, `config`, `users`, `sign` and `token`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on standard output, what libraries say too."""
+"""Logging: one JSON object per line on standard output, including messages from libraries."""
 
 import asyncio
 import atexit
@@ -19,17 +19,17 @@ log = structlog.get_logger()
 
 _MESSAGE_CHARACTERS = 200
 _LINE_BYTES = 4096
-"""Of a longer line every field is cut: what a client sends may be in it."""
+"""The fields of longer lines are truncated, because they may hold data that a client has sent."""
 _FIELD_CHARACTERS = 256
 _STACK_CHARACTERS = 3000
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def configure(*, level: str) -> None:
-    """Lines from `level` on; of libraries those from WARNING on."""
+    """Log lines of at least `level`, and messages from libraries of at least WARNING."""
     threshold = _LEVELS.get(level.lower(), 20)
     structlog.configure(
-        processors=[_rendered],
+        processors=[_render],
         wrapper_class=_logger(threshold),
         logger_factory=lambda *_: _Lines(sys.stdout.buffer),
         cache_logger_on_first_use=True,
@@ -38,13 +38,13 @@ def configure(*, level: str) -> None:
 
 
 def _logger(threshold: int) -> type[structlog.typing.FilteringBoundLogger]:
-    """A logger of structlog's, where all between a method's call and the processors is one step."""
+    """Return a structlog logger class whose methods call the processors directly, which is faster."""
     methods = {name: _method(name) for name, number in _LEVELS.items() if number >= threshold}
     return type("Logger", (structlog.make_filtering_bound_logger(threshold),), methods)
 
 
 def _method(level: str) -> Callable[..., None]:
-    def tell(self: Any, event: str, **fields: Any) -> None:
+    def log_event(self: Any, event: str, **fields: Any) -> None:
         line: Any = self._context | fields
         line["event"] = event
         try:
@@ -54,30 +54,30 @@ def _method(level: str) -> Callable[..., None]:
             return
         self._logger.msg(line)
 
-    return tell
+    return log_event
 
 
-def _rendered(_logger: object, level: str, line: EventDict) -> bytes:
-    """The line as it is written: with the request's id, the level, the time, and the stack where one is given."""
+def _render(_logger: object, level: str, line: EventDict) -> bytes:
+    """Return the line as JSON, with the request id, the level, the time and, if `exc_info` is set, the stack."""
     if "request_id" not in line and (request_id := REQUEST_ID.get()):
         line["request_id"] = request_id
     line["level"] = level
     line["timestamp"] = datetime.now(UTC)
     if "exc_info" in line:
         line = structlog.processors.format_exc_info(_logger, level, line)
-    raw = _dumped(line)
-    return raw if len(raw) <= _LINE_BYTES else _dumped({name: _cut(name, value) for name, value in line.items()})
+    raw = _dump(line)
+    return raw if len(raw) <= _LINE_BYTES else _dump({name: _truncate(name, value) for name, value in line.items()})
 
 
-def _dumped(line: EventDict) -> bytes:
+def _dump(line: EventDict) -> bytes:
     try:
         return dumps(line, default=str, option=LOG_LINE)
-    except TypeError:  # JSON has no half a character, and no number of any size
+    except TypeError:  # The line holds a lone surrogate or an integer of more than 64 bits.
         return dumps({name: ascii(value) for name, value in line.items()}, option=LOG_LINE)
 
 
-def _cut(name: str, value: Any) -> Any:
-    """Of a line that is too long: at most so many characters of a field, of a stack its beginning and its end."""
+def _truncate(name: str, value: Any) -> Any:
+    """Truncate a field of a line that is too long. The beginning and the end of a stack are kept."""
     if isinstance(value, int | float | datetime | None):
         return value
     text = value if isinstance(value, str) else str(value)
@@ -87,17 +87,20 @@ def _cut(name: str, value: Any) -> Any:
 
 
 class LineRate:
-    """Admits so many log lines a second, and logs as `event` how many were left out. For the event loop alone."""
+    """Limits log lines to `per_s` per second, and logs the number of suppressed ones as `event`.
+
+    May only be used in the event loop.
+    """
 
     def __init__(self, per_s: int, event: str) -> None:
         self._per_s = per_s
         self._event = event
-        self._admitted = self._left_out = 0
+        self._admitted = self._suppressed = 0
         self._counted_by: asyncio.AbstractEventLoop | None = None
-        """The loop whose timer ends the second that began with the first line; none: there was no line."""
+        """The loop that runs a timer for the current second, or `None` if no line was written in it yet."""
 
     def admits(self) -> bool:
-        """Whether a line may be written."""
+        """Return whether a line may be written, and count it."""
         loop = asyncio.get_running_loop()
         if self._counted_by is not loop:
             self._counted_by, self._admitted = loop, 0
@@ -105,23 +108,23 @@ class LineRate:
         if self._admitted < self._per_s:
             self._admitted += 1
             return True
-        self._left_out += 1
+        self._suppressed += 1
         return False
 
     def _end_second(self) -> None:
         self._counted_by = None
-        left_out, self._left_out = self._left_out, 0
-        if left_out:
-            log.warning(self._event, count=left_out)
+        suppressed, self._suppressed = self._suppressed, 0
+        if suppressed:
+            log.warning(self._event, count=suppressed)
 
 
 class _Lines:
-    """Writes lines; those of one turn of the event loop together."""
+    """Writes lines. Those of one iteration of the event loop are written together."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._unwritten: list[bytes] = []
-        atexit.register(self._write)  # where the loop ended before its next turn
+        atexit.register(self._write)  # For lines of the last iteration of the loop.
 
     def msg(self, line: bytes) -> None:
         self._unwritten.append(line)
@@ -129,7 +132,7 @@ class _Lines:
             return
         try:
             asyncio.get_running_loop().call_soon(self._write)
-        except RuntimeError:  # there is none
+        except RuntimeError:  # No event loop is running.
             self._write()
 
     critical = error = warning = info = debug = msg
@@ -138,18 +141,23 @@ class _Lines:
         lines, self._unwritten = self._unwritten, []
         if not lines:
             return
-        with suppress(OSError, ValueError):  # nobody reads them, or the disk is full: who could be told
+        with suppress(
+            OSError, ValueError
+        ):  # The pipe is closed or the disk is full; there is nowhere to report it.
             self._file.write(b"".join(lines))
             self._file.flush()
 
 
 class _OneLine(logging.Handler):
-    """A library's words as one line of ours. Stack and text of an exception stay out: they may quote a client."""
+    """Logs a message from a library as one line.
+
+    The stack and message of an exception are not logged, because they may contain data from a client.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = record.getMessage()
-        except Exception:  # noqa: BLE001 - words that do not fit their places end no request
+        except Exception:  # noqa: BLE001 - a message with wrong format arguments must not fail a request
             text = str(record.msg)
         kind = record.exc_info[0] if record.exc_info else None
         log.log(

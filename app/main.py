@@ -1,4 +1,4 @@
-"""The server process: routes on sockets, from start to stop."""
+"""The server process: opens services and sockets, serves the routes, and drains at the end."""
 
 import gc
 import resource
@@ -15,7 +15,7 @@ from app.http.endpoint import Endpoint, handler_of
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, Orders, parent_channel
-from app.process.drain import answer_the_last, serve_until_drained
+from app.process.drain import answer_last_requests, serve_until_drained
 from app.process.listeners import METRICS, PUBLIC, Listeners
 from app.process.memory import limit_free_memory, trim_free_memory
 from app.process.sockets import listening_sockets
@@ -30,7 +30,10 @@ _LAST_WRITES_S = 5
 
 
 def application(services: Services, rows: Sequence[Endpoint] | None = None) -> web.Application:
-    """`rows` of the route table, else those of the public port. A path may have a slash at its end."""
+    """Return the application for `rows` of the route table, by default those of the public port.
+
+    Every path is served with and without a trailing slash.
+    """
     app = web.Application()
     app[SERVICES] = services
     for row in public_routes(services.settings) if rows is None else rows:
@@ -45,9 +48,9 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
 
 
 async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends at once.
+    """Serve until SIGTERM or SIGINT, then drain. A second signal ends the process immediately.
 
-    `inherited`: what the parent of several processes hands down. A lone process listens on sockets of its own.
+    `inherited` holds the sockets from the parent of several processes. A single process opens its own sockets.
     """
     logs.configure(level=settings.log_level)
     _raise_descriptor_limit()
@@ -61,11 +64,11 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
         await operations.setup()
         try:
             async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:
-                await listeners.accept_from(sockets if inherited is None else inherited.own)
+                await listeners.accept_from(sockets if inherited is None else inherited.own_listeners)
                 _settle_collector()
                 log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
-                await _serve_as_told(services, runner, listeners, inherited)
-            await answer_the_last(runner)
+                await _serve_until_drained(services, runner, listeners, inherited)
+            await answer_last_requests(runner)
             await services.supervisor.leave()
         finally:
             await runner.cleanup()
@@ -80,13 +83,13 @@ def _own_sockets(settings: Settings) -> dict[str, list[socket.socket]]:
     return sockets
 
 
-async def _serve_as_told(
+async def _serve_until_drained(
     services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
 ) -> None:
-    """Serve until signals or the parent end it, and all streams have ended."""
+    """Serve until a signal or the parent requests the end, and all streams have ended."""
     orders, supervisor, timeout_s = Orders(), services.supervisor, services.settings.drain_timeout_s
     async with AsyncExitStack() as stack:
-        orders.obey_signals()
+        orders.handle_signals()
         if inherited is None:
             await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
             return
@@ -98,10 +101,10 @@ async def _serve_as_told(
 
 
 def _settle_collector() -> None:
-    """Exclude what start-up made from collections, and bound the pause of each.
+    """Exclude objects created at start-up from garbage collection, and limit the pause of each collection.
 
-    The youngest generation takes up to 1 µs per object: 5 ms for 5,000, 50 ms for 50,000. The older ones also hold
-    the streams that have ended but can still be read, so they are collected rarely.
+    A collection of the youngest generation takes up to 1 µs per object: 5 ms for 5,000, 50 ms for 50,000. The older
+    generations also hold streams that have ended but can still be read, so they are collected rarely.
     """
     gc.collect()
     gc.freeze()

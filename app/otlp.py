@@ -1,4 +1,4 @@
-"""Sends traces to an OpenTelemetry collector, by OTLP over HTTP; needs the extra `parley[otel]`."""
+"""Sends traces to an OpenTelemetry collector by OTLP over HTTP. Requires the extra `parley[otel]`."""
 
 import os
 from collections.abc import Sequence
@@ -17,39 +17,44 @@ _KINDS = {"stream": SpanKind.SERVER, "stage": SpanKind.INTERNAL, "attempt": Span
 
 
 class OtlpSender:
-    """Makes spans and sends them, in the thread that calls it.
+    """Creates OpenTelemetry spans and sends them, in the calling thread.
 
-    Headers, timeout, certificates, sampling and the service's name are what OpenTelemetry's own variables say.
+    Headers, timeout, certificates, sampling and the service name are configured by OpenTelemetry's environment
+    variables.
     """
 
     def __init__(self, url: str) -> None:
-        named = {SERVICE_NAME: "parley", "process.pid": os.getpid(), **OTELResourceDetector().detect().attributes}
-        provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
-        self._ended = _Ended()
-        provider.add_span_processor(self._ended)
+        attributes = {
+            SERVICE_NAME: "parley",
+            "process.pid": os.getpid(),
+            **OTELResourceDetector().detect().attributes,
+        }
+        provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
+        self._ended_spans = _EndedSpans()
+        provider.add_span_processor(self._ended_spans)
         self._tracer = provider.get_tracer("parley")
         self._parents = TraceContextTextMapPropagator()
         self._exporter = OTLPSpanExporter(endpoint=url)
 
     def send(self, traces: Sequence[Trace]) -> bool:
-        """Whether the collector took what is sampled of `traces`; waits for it."""
+        """Send those of `traces` that are sampled, and return whether the collector has accepted them. Blocks."""
         for trace in traces:
             self._make(trace)
-        spans = self._ended.taken()
+        spans = self._ended_spans.take()
         return not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     def stop(self) -> None:
-        """Try no more: a call under way is the last."""
+        """Stop sending. A call that is in progress is not retried."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _make(self, trace: Trace) -> None:
         parent = self._parents.extract({"traceparent": trace.parent}, context=Context())
-        under = self._span(trace.root, parent)
+        root_context = self._span(trace.root, parent)
         for child in trace.children:
-            self._span(child, under)
+            self._span(child, root_context)
 
     def _span(self, span: Span, parent: Context) -> Context:
-        made = self._tracer.start_span(
+        otel_span = self._tracer.start_span(
             span.name,
             context=parent,
             kind=_KINDS[span.kind],
@@ -57,15 +62,15 @@ class OtlpSender:
             start_time=span.begin_ns,
         )
         if span.first_output_ns is not None:
-            made.add_event("first output", timestamp=span.first_output_ns)
+            otel_span.add_event("first output", timestamp=span.first_output_ns)
         if span.failed:
-            made.set_status(StatusCode.ERROR)
-        made.end(end_time=span.end_ns)
-        return set_span_in_context(made, parent)
+            otel_span.set_status(StatusCode.ERROR)
+        otel_span.end(end_time=span.end_ns)
+        return set_span_in_context(otel_span, parent)
 
 
-class _Ended(SpanProcessor):
-    """Keeps spans from their end until they are taken."""
+class _EndedSpans(SpanProcessor):
+    """Collects sampled spans when they end."""
 
     def __init__(self) -> None:
         self._spans: list[ReadableSpan] = []
@@ -74,6 +79,7 @@ class _Ended(SpanProcessor):
         if span.context is not None and span.context.trace_flags.sampled:
             self._spans.append(span)
 
-    def taken(self) -> list[ReadableSpan]:
+    def take(self) -> list[ReadableSpan]:
+        """Return the collected spans and forget them."""
         spans, self._spans = self._spans, []
         return spans

@@ -1,4 +1,4 @@
-"""Every endpoint that this server has, one row each. Docs, authentication and 405 follow from them."""
+"""The route table: one row per endpoint. Documentation, authentication and 405 responses are derived from it."""
 
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
@@ -132,7 +132,7 @@ ROUTES: list[Endpoint] = [*INTERFACE, *DOCS_ROUTES]
 
 
 def public_routes(settings: Settings) -> list[Endpoint]:
-    """The rows of the port that clients reach. `/metrics` and the reference are there where that is configured."""
+    """Return the rows for the public port. `/metrics` and the reference are included if the settings say so."""
     hidden: list[Endpoint] = []
     if not (settings.development if settings.public_metrics is None else settings.public_metrics):
         hidden += METRICS_ROUTES

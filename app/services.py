@@ -1,4 +1,4 @@
-"""The one page of wiring: everything long-lived, by name, opened here and closed in reverse."""
+"""Wiring: opens all long-lived objects of the server, and closes them in reverse order."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,6 +40,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Services:
+    """The long-lived objects of a server process."""
+
     settings: Settings
     database: Database
     valkey: Valkey
@@ -58,10 +60,10 @@ class Services:
     flights: Flights
     traces: Traces | None
     resources: Resources
-    """What plays may use of it."""
+    """Those services that plays use."""
 
     def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What readiness asks, by name."""
+        """Return the checks of `/readyz` by name. A check raises an error if its part is not ready."""
         return {
             "postgres": self.database.ping,
             "valkey": self.valkey.ping,
@@ -74,13 +76,14 @@ SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
 
 
 def _check_config(app_id: str, kind: str, value: Model) -> None:
-    """What of a config only the vendors know."""
+    """Validate what the model of a config kind cannot, because it depends on the vendor catalog."""
     if isinstance(value, VendorAccount) and value.platform not in CATALOG:
         raise InvalidParameter(f"platform must be one of {', '.join(sorted(CATALOG))}")
 
 
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Open all services for the duration of the block."""
     async with AsyncExitStack() as stack:
         keyring = Keyring.from_hex(settings.master_key.get_secret_value())
         database = await stack.enter_async_context(open_database(settings.database_url))
@@ -112,15 +115,15 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
         )
-        writing = open_database(
+        turn_database = open_database(
             settings.database_url,
             min_size=USUAL_CONNECTIONS,
             max_size=CONNECTIONS,
             lock_timeout_s=LOCKED_S,
-            condition=database.condition,
+            health=database.health,
         )
         turns = await stack.enter_async_context(
-            open_turn_writer(await stack.enter_async_context(writing), heartbeat)
+            open_turn_writer(await stack.enter_async_context(turn_database), heartbeat)
         )
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))

@@ -1,4 +1,4 @@
-"""What the environment says, read once. No other module of the server looks there."""
+"""Settings from environment variables, which are read once. No other module of the server reads the environment."""
 
 import os
 from collections.abc import Mapping
@@ -19,15 +19,17 @@ DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
 class SettingsError(SystemExit):
-    """A fault in the environment: the process says it in one line and ends."""
+    """A missing or invalid setting. The process prints the message and ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """The settings of a server process."""
+
     database_url: str
     redis_url: str
     master_key: SecretStr
-    """Hexadecimal, 32 bytes: encrypts what configs hold in secret, and signs the links of files."""
+    """32 bytes in hexadecimal. Encrypts secrets in configs and signs links to files."""
     admin_token: SecretStr
     env: Literal["development", "production"] = "production"
     host: str = "127.0.0.1"
@@ -38,32 +40,32 @@ class Settings:
     data_dir: Path = Path(".parley")
     redis_prefix: str = "parley:"
     local_url: str | None = None
-    """Where `python -m vendors.local` listens: the base URL of local accounts that name none."""
+    """Base URL of `python -m vendors.local`, used for local vendor accounts without a URL of their own."""
     drain_timeout_s: float = 60
     log_level: str = "info"
     s3_bucket: str | None = None
     s3_endpoint_url: str | None = None
     traces_url: str | None = None
-    """Where traces of streams are posted to, by OTLP over HTTP; none: there are none."""
+    """URL to which traces of streams are posted by OTLP over HTTP. `None` disables traces."""
     trusted_proxies: tuple[str, ...] = ()
-    """Networks in CIDR form whose `X-Forwarded-For` is believed."""
+    """Networks in CIDR notation from which the header `X-Forwarded-For` is trusted."""
     connections: int | None = None
-    """How many connections of clients a process holds; None: as many as its descriptors allow."""
+    """Maximum number of client connections per process. `None`: as many as its file descriptors allow."""
     connections_per_address: int = 1_000
     keep_alive_s: float = 75
-    """How long a connection may wait for its next request."""
+    """How long an idle connection from a client is kept open."""
     public_metrics: bool | None = None
-    """Whether `/metrics` is on the public port too; None: in development only."""
+    """Whether `/metrics` is also served on the public port. `None`: in development only."""
     public_docs: bool | None = None
-    """The same for `/docs` and `/openapi.json`."""
+    """Whether `/docs` and `/openapi.json` are also served on the public port. `None`: in development only."""
     dns_servers: tuple[tuple[str, int], ...] = ()
-    """Address and port of those that know vendors' names; none: the system's."""
+    """Addresses and ports of the DNS servers for vendor hosts. If empty, those of the system are used."""
     vendor_client: Literal["http1", "aiohttp"] = "http1"
-    """What reads vendors' answers: the client of `vendors/http1`, or aiohttp's."""
+    """The HTTP client for vendors: that of `vendors/http1`, or aiohttp's."""
     vendor_idle_s: float = 60
-    """How long a connection to a vendor is kept that nobody uses."""
+    """How long an idle connection to a vendor is kept open."""
     ignored_proxies: tuple[str, ...] = ()
-    """Variables of the environment that name a proxy: vendors are reached without one."""
+    """Environment variables that name a proxy. They are ignored: vendors are called directly."""
 
     @property
     def development(self) -> bool:
@@ -71,8 +73,11 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read the environment; `SettingsError` names what is missing or wrong, never a secret."""
-        read = _Reader(os.environ if env is None else env)  # noqa: TID251 - the one reader
+        """Read the settings from the environment.
+
+        Raises `SettingsError` if a setting is missing or invalid. Its message names the setting, never a secret.
+        """
+        read = _Reader(os.environ if env is None else env)  # noqa: TID251 - the only reader of the environment
         mode = read.text("PARLEY_ENV", "production")
         if mode not in {"development", "production"}:
             raise SettingsError("parley: PARLEY_ENV must be development or production")
@@ -149,7 +154,10 @@ class _Reader:
                 raise SettingsError(f"parley: {name} must be public or private")
 
     def traces_url(self) -> str | None:
-        """As OpenTelemetry has it: a whole URL for traces alone, or what all kinds of telemetry begin with."""
+        """Return the URL for traces from OpenTelemetry's variables, or `None` if none is set.
+
+        A variable for traces has the complete URL; the variable for all signals has a base URL.
+        """
         if self.text("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
         base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
@@ -163,15 +171,18 @@ class _Reader:
         try:
             return tuple(str(ip_network(value)) for value in values)
         except ValueError:
-            raise SettingsError(f"parley: {name} must be networks such as 10.0.0.0/8, parted by commas") from None
+            raise SettingsError(f"parley: {name} must be comma-separated networks such as 10.0.0.0/8") from None
 
     def servers(self, name: str, *, port: int) -> tuple[tuple[str, int], ...]:
-        """Addresses, each with a port of its own behind a colon or with `port`; IPv6 with a port in brackets."""
+        """Parse comma-separated IP addresses with optional ports; the default is `port`.
+
+        An IPv6 address with a port must be in brackets.
+        """
         values = [part.strip() for part in self.text(name, "").split(",") if part.strip()]
         try:
             return tuple(_server(value, port) for value in values)
         except ValueError:
-            message = f"parley: {name} must be IP addresses such as 10.0.0.2 or 10.0.0.2:5353, parted by commas"
+            message = f"parley: {name} must be comma-separated IP addresses such as 10.0.0.2 or 10.0.0.2:5353"
             raise SettingsError(message) from None
 
     def vendor_client(self) -> Literal["http1", "aiohttp"]:
@@ -196,19 +207,19 @@ class _Reader:
     def master_key(self) -> str:
         value = self.required("PARLEY_MASTER_KEY")
         try:
-            right = len(bytes.fromhex(value)) == 32 and len(set(value)) > 2
+            valid = len(bytes.fromhex(value)) == 32 and len(set(value)) > 2
         except ValueError:
-            right = False
-        if not right:
+            valid = False
+        if not valid:
             raise SettingsError("parley: PARLEY_MASTER_KEY must be 32 random bytes in hexadecimal")
         return value
 
 
 def _server(value: str, port: int) -> tuple[str, int]:
-    host, colon, given = value.rpartition(":")
+    host, colon, port_text = value.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
-        host, given = value, str(port)
-    number = int(given)
+        host, port_text = value, str(port)
+    number = int(port_text)
     if not 0 < number <= _LAST_PORT:
         raise ValueError
     return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

@@ -1,4 +1,7 @@
-"""A stream that has ended as spans: what its receipt and its attempts tell, no word that was said."""
+"""Converts a stream that has ended to spans, from its latency receipt and its attempts.
+
+Spans never contain text of users or models.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +20,13 @@ _AFTER: Mapping[str, Sequence[str]] = {
     "first_sentence": ("first_text",),
     "first_audio": ("first_sentence", "input"),
 }
-"""What each stage begins with: the first of these that was reached, else the request's head."""
-_NO_FAULT_OF_OURS = frozenset({"end", "canceled", "invalid_parameter", "invalid_operation"})
+"""By stage: the stages whose end is its beginning. The first one that was reached counts, or else the request."""
+_NOT_FAILED = frozenset({"end", "canceled", "invalid_parameter", "invalid_operation"})
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Times are nanoseconds of the Unix clock."""
+    """A span. Times are in nanoseconds since the Unix epoch."""
 
     name: str
     begin_ns: int
@@ -36,7 +39,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One stream, and under it its stages and attempts; `parent` is the request's `traceparent`."""
+    """The span of a stream with child spans for stages and attempts. `parent` is the request's `traceparent`."""
 
     parent: str
     root: Span
@@ -44,7 +47,7 @@ class Trace:
 
 
 def trace_of(ctx: StreamContext, kind: str, outcome: str, *, parent: str) -> Trace:
-    """What is to be told of `ctx`; nothing in it holds the stream."""
+    """Return the trace of a stream. It holds no reference to `ctx`."""
     begin_ns = time.time_ns() - round((time.monotonic() - ctx.receipt.arrived) * 1e9)
     marks = dict(ctx.receipt.latency_ms)
     overhead_ms = marks.pop("overhead", None)
@@ -58,7 +61,7 @@ def trace_of(ctx: StreamContext, kind: str, outcome: str, *, parent: str) -> Tra
     }
     if overhead_ms is not None:
         attributes["parley.overhead_ms"] = overhead_ms
-    failed = outcome not in _NO_FAULT_OF_OURS
+    failed = outcome not in _NOT_FAILED
     root = Span(kind, begin_ns, _later(begin_ns, total), attributes, "stream", failed=failed)
     attempts = [_attempt(record, begin_ns, ctx.receipt.arrived) for record in ctx.attempts]
     return Trace(parent, root, [*_stages(marks, total, begin_ns), *attempts])

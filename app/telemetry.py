@@ -1,4 +1,4 @@
-"""Traces of streams: gathered as they end, sent by a thread of its own to where the operator collects them."""
+"""Traces of streams, which are collected when streams end and sent to a collector by a thread."""
 
 import asyncio
 import threading
@@ -17,14 +17,14 @@ from app.spans import Trace, trace_of
 log = structlog.get_logger()
 LOST = Counter("parley_traces_lost", "Streams whose trace did not reach the collector")
 
-_KEPT = 2048
-_AT_ONCE = 64
-_GATHER_S = 1.0
+_MAX_QUEUED = 2048
+_BATCH_SIZE = 64
+_INTERVAL_S = 1.0
 _FLUSH_S = 2.0
 
 
 class Sender(Protocol):
-    """Where traces go. Both may be called from any thread, `send` from one alone."""
+    """Sends traces. `stop` may be called from any thread, `send` always from the same one."""
 
     def send(self, traces: Sequence[Trace]) -> bool: ...
 
@@ -32,62 +32,65 @@ class Sender(Protocol):
 
 
 class Traces:
-    """Those of streams that have ended and are not sent yet: a bounded number, the rest is lost and counted."""
+    """A bounded queue of traces that are to be sent. Traces that do not fit are dropped and counted."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._waiting: deque[Trace] = deque()
+        self._queue: deque[Trace] = deque()
         self._closing = threading.Event()
-        self._cut = False
+        self._stopped = False
         self._loop = asyncio.get_running_loop()
         self._sent = asyncio.Event()
         threading.Thread(target=self._run, name="traces", daemon=True).start()
 
     def of_request(self, headers: Mapping[str, str]) -> OnEnd:
-        """Traces the stream of a request, under the span that its `traceparent` names."""
-        return partial(self._take, headers.get("traceparent", ""))
+        """Return a callback that traces the stream of a request, with the parent span of its `traceparent`."""
+        return partial(self._enqueue, headers.get("traceparent", ""))
 
     async def close(self) -> None:
-        """Send what is left, within two seconds."""
+        """Send the queued traces, for at most two seconds."""
         self._closing.set()
         try:
             async with asyncio.timeout(_FLUSH_S):
                 await self._sent.wait()
         except TimeoutError:
-            self._cut = True
+            self._stopped = True
             self._sender.stop()
-            LOST.inc(len(self._waiting))
-            log.warning("traces.cut", streams=len(self._waiting))
+            LOST.inc(len(self._queue))
+            log.warning("traces.dropped", streams=len(self._queue))
 
-    def _take(self, parent: str, ctx: StreamContext, kind: str, outcome: str) -> None:
-        if self._closing.is_set() or len(self._waiting) >= _KEPT:
+    def _enqueue(self, parent: str, ctx: StreamContext, kind: str, outcome: str) -> None:
+        if self._closing.is_set() or len(self._queue) >= _MAX_QUEUED:
             LOST.inc()
             return
-        self._waiting.append(trace_of(ctx, kind, outcome, parent=parent))
+        self._queue.append(trace_of(ctx, kind, outcome, parent=parent))
 
     def _run(self) -> None:
-        while not self._closing.wait(_GATHER_S):
+        while not self._closing.wait(_INTERVAL_S):
             self._send()
         self._send()
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # The loop is closed, so nothing waits for the event.
             self._loop.call_soon_threadsafe(self._sent.set)
 
     def _send(self) -> None:
-        while self._waiting and not self._cut:
-            some = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
+        while self._queue and not self._stopped:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_SIZE))]
             try:
-                taken = self._sender.send(some)
-            except Exception as error:  # noqa: BLE001 - the thread goes on: what comes next may be taken
+                accepted = self._sender.send(batch)
+            except Exception as error:  # noqa: BLE001 - the thread must survive
                 log.error("traces.failed", error=type(error).__name__)
-                taken = False
-            if not taken:
-                LOST.inc(len(some))
+                accepted = False
+            if not accepted:
+                LOST.inc(len(batch))
 
 
 @asynccontextmanager
 async def open_traces(url: str | None) -> AsyncIterator[Traces | None]:
-    """Traces to the collector at `url`; none without one, or without the package that speaks to it."""
-    sender = None if url is None else _sender(url)
+    """Open traces to the collector at `url`.
+
+    Yields `None` if `url` is `None` or the OpenTelemetry packages are not installed.
+    """
+    sender = None if url is None else _load_sender(url)
     if sender is None:
         yield None
         return
@@ -98,7 +101,7 @@ async def open_traces(url: str | None) -> AsyncIterator[Traces | None]:
         await traces.close()
 
 
-def _sender(url: str) -> Sender | None:
+def _load_sender(url: str) -> Sender | None:
     try:
         from app.otlp import OtlpSender  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:

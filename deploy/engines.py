@@ -1,4 +1,4 @@
-"""The local engines as a process of their own: started, watched, and started again on the same port."""
+"""Runs the local engines as a separate process, and restarts it on the same port when it ends."""
 
 import asyncio
 import sys
@@ -15,14 +15,14 @@ from streams.tasks import background
 from streams.wire.codec import loads
 
 _START_S = 60
-_SOUND_S = 60
-"""Engines that ran as long did not fail at their start."""
+_STABLE_S = 60
+"""After running for longer than this, the process is restarted with the shortest delay."""
 _LONGEST_DELAY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Where they listen, and by name what keeps some of them from working."""
+    """The URL of the engines, and the faults of those that do not work, by name."""
 
     url: str
     faults: dict[str, str]
@@ -30,17 +30,17 @@ class Engines:
 
 @asynccontextmanager
 async def local_engines(log: Path) -> AsyncIterator[Engines]:
-    """Run `vendors.local` during the block. What it says goes to `log`."""
+    """Run `vendors.local` during the block. Its output is appended to the file `log`."""
     announced: asyncio.Future[Engines] = asyncio.get_running_loop().create_future()
-    async with background(_keep(announced, log)) as kept:
-        either: list[asyncio.Future[Any]] = [announced, kept]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if kept.done():
-            await kept
+    async with background(_keep_running(announced, log)) as runner:
+        futures: list[asyncio.Future[Any]] = [announced, runner]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        if runner.done():
+            await runner
         yield announced.result()
 
 
-async def _keep(announced: asyncio.Future[Engines], log: Path) -> None:
+async def _keep_running(announced: asyncio.Future[Engines], log: Path) -> None:
     clock = asyncio.get_running_loop().time
     port, delay_s = 0, 0.0
     while True:
@@ -54,15 +54,15 @@ async def _keep(announced: asyncio.Future[Engines], log: Path) -> None:
                     port = urlsplit(engines.url).port or 0
                 code = await process.wait()
         if not announced.done():
-            raise Failed(f"the local engines ended at their start, see {log}")
-        delay_s = 0.5 if clock() - began > _SOUND_S else min(max(0.5, delay_s * 2), _LONGEST_DELAY_S)
-        print(f"parley: the local engines ended ({code}), see {log}; they start again in {delay_s:g} s", flush=True)
+            raise Failed(f"the local engines failed to start, see {log}")
+        delay_s = 0.5 if clock() - began > _STABLE_S else min(max(0.5, delay_s * 2), _LONGEST_DELAY_S)
+        print(f"parley: the local engines ended ({code}), see {log}; restart in {delay_s:g} s", flush=True)
         await asyncio.sleep(delay_s)
 
 
 async def _announcement(process: Process, log: Path) -> Engines | None:
-    """What it says when it listens; nothing when it ended before."""
-    assert process.stdout is not None, "a pipe was asked for"
+    """Return what the process announces when it listens, or `None` if it ends before that."""
+    assert process.stdout is not None, "the process was started with a pipe"
     try:
         async with asyncio.timeout(_START_S):
             line = await process.stdout.readline()
@@ -70,5 +70,7 @@ async def _announcement(process: Process, log: Path) -> Engines | None:
         raise Failed(f"the local engines were not ready within {_START_S} s, see {log}") from None
     if not line:
         return None
-    said = loads(line)
-    return Engines(said["listening"], {name: fault for name, fault in said["engines"].items() if fault})
+    announcement = loads(line)
+    return Engines(
+        announcement["listening"], {name: fault for name, fault in announcement["engines"].items() if fault}
+    )

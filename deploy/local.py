@@ -1,7 +1,7 @@
-"""`python -m deploy.local`, what `make run` calls: the whole of Parley on this machine, until Ctrl-C.
+"""Runs all of Parley on this machine until Ctrl-C. `make run` calls `python -m deploy.local`.
 
-Stores, local engines and server are processes below this one: they start in that order, end in the other, and
-none outlives it. Data and secrets stay in `.parley` (`PARLEY_DATA_DIR`).
+The stores, the local engines and the server are child processes. They start in this order, are stopped in reverse
+order, and end with this process at the latest. Data and secrets are kept in `.parley` (`PARLEY_DATA_DIR`).
 """
 
 import argparse
@@ -35,27 +35,27 @@ from streams.wire.errors import ServiceError
 _READY_S = 60
 _DRAIN_S = "3"
 _STOP_S = 30
-"""What a server may take beyond its drain: to keep and spill what is left, and to close."""
+"""How long the server may take to end after its drain: to store remaining records and logs, and to close."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description=__doc__)
-    parser.add_argument("--with-parent", action="store_true", help="end when the process that started this ends")
+    parser.add_argument("--with-parent", action="store_true", help="end when the parent process ends")
     if parser.parse_args().with_parent:
         end_with_parent(signal.SIGTERM)
     logs.configure(level="warning")
     try:
-        asyncio.run(_until_told(dict(os.environ)))  # noqa: TID251 - a process entry point
+        asyncio.run(_run_until_signal(dict(os.environ)))  # noqa: TID251 - a process entry point
     except (Failed, MigrationRefused, ServiceError) as error:
         print(f"parley: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _until_told(env: dict[str, str]) -> None:
-    """Run until SIGINT, SIGTERM or SIGHUP. The first ends all in order, a second at once."""
+async def _run_until_signal(env: dict[str, str]) -> None:
+    """Run until SIGINT, SIGTERM or SIGHUP. The first signal stops all processes in order, the second kills them."""
     task = asyncio.current_task()
-    assert task is not None, "a coroutine runs in a task"
+    assert task is not None, "a coroutine always runs in a task"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
@@ -89,7 +89,10 @@ async def _run(env: dict[str, str]) -> None:
 
 
 def development(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a development server: `env`, and what it leaves open; secrets are kept in files."""
+    """Return the environment of a development server: `env` with defaults for variables that it does not set.
+
+    Generated secrets are kept in files in the data folder.
+    """
     data_dir = Path(env.get("PARLEY_DATA_DIR") or ".parley").absolute()
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     filled = {
@@ -108,8 +111,8 @@ def development(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def kept_secret(path: Path) -> str:
-    """32 random bytes in hexadecimal, made once and kept in a file of the owner's."""
-    with NamedTemporaryFile("w", dir=path.parent) as new:  # nobody else may read it, from the first byte
+    """Return 32 random bytes in hexadecimal, which are generated once and then read from the file `path`."""
+    with NamedTemporaryFile("w", dir=path.parent) as new:  # Such a file is only readable by its owner.
         new.write(secrets.token_hex(32))
         new.flush()
         with suppress(FileExistsError):

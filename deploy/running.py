@@ -1,4 +1,4 @@
-"""Processes that live as long as a block of ours, and never longer than we do."""
+"""Child processes that run for the duration of a block and end with this process at the latest."""
 
 import asyncio
 import signal
@@ -14,21 +14,21 @@ from streams.tasks import background
 
 T = TypeVar("T")
 
-_ASK_AGAIN_S = 0.1
+_POLL_S = 0.1
 
 
 class Failed(Exception):
-    """This machine cannot run what is wanted; the text says why, and where to read more."""
+    """A process cannot be run. The message gives the reason, and where to find more about it."""
 
 
 @asynccontextmanager
 async def running(
     command: list[str], *, stop: signal.Signals = signal.SIGTERM, stop_s: float = 10, **options: Any
 ) -> AsyncIterator[Process]:
-    """Run `command` until the end of the block, then send it `stop`, and kill it where that does not help.
+    """Run `command` during the block. At its end send the signal `stop`, and kill the process after `stop_s`.
 
-    It is no member of our process group: Ctrl-C is ours to pass on, in our order. A second one, while we wait
-    for the end, kills it at once. `options` are those of `subprocess.Popen`.
+    The process is in a session of its own, so that Ctrl-C does not reach it and processes are stopped in order. It
+    is killed if this task is cancelled while waiting for its end. `options` are those of `subprocess.Popen`.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -46,23 +46,23 @@ async def running(
                 async with asyncio.timeout(stop_s):
                     await process.wait()
             except TimeoutError:
-                await _killed(process)
+                await _kill(process)
             except asyncio.CancelledError:
-                await _killed(process)
+                await _kill(process)
                 raise
 
 
-async def _killed(process: Process) -> None:
+async def _kill(process: Process) -> None:
     process.kill()
     await process.wait()
 
 
 async def while_running(processes: Mapping[str, Process], work: Coroutine[Any, Any, T]) -> T:
-    """Do `work`; `Failed` when one of `processes`, given by their names, ends before it is done."""
+    """Return the result of `work`. Raises `Failed` if one of `processes`, given by name, ends before that."""
     async with background(work) as done, background(_first_end(processes)) as ended:
         await asyncio.wait([done, ended], return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
-            raise Failed(f"{ended.result()} ended by itself")
+            raise Failed(f"{ended.result()} ended unexpectedly")
         return done.result()
 
 
@@ -85,4 +85,4 @@ async def until_ready(url: str) -> None:
                         return
             except (ClientError, TimeoutError):
                 pass
-            await asyncio.sleep(_ASK_AGAIN_S)
+            await asyncio.sleep(_POLL_S)

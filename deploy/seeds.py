@@ -1,4 +1,4 @@
-"""The configs of a development server: the folder `seed`, and a real language model where one is named."""
+"""The configs of a development server: those in the folder `seed`, and a language model set by the environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +16,9 @@ _FOLDER = Path(__file__).parent / "seed"
 
 
 async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
-    """Bring the seeded configs up to date. What an operator changed stays as it is.
+    """Write the seed configs. Those that an operator has changed are kept.
 
-    `env` has the secrets that the files name.
+    `env` has the secrets to which the files refer.
     """
     return [
         *await import_folder(configs, _FOLDER, author=AUTHOR, env=env, keep_edited_by_others=True),
@@ -27,12 +27,12 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
 
 
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
-    """A strategy `openai`, where the environment tells of a server that speaks that protocol."""
+    """Write a strategy `openai` if `PARLEY_OPENAI_BASE_URL` names a server with that protocol."""
     base_url, key = env.get("PARLEY_OPENAI_BASE_URL"), env.get("PARLEY_OPENAI_API_KEY")
     if not base_url:
         return []
     account: dict[str, Any] = {"platform": "vendor_b_llm", "base_url": base_url.rstrip("/")}
-    if key:  # a server of one's own may need none
+    if key:  # A self-hosted server may not need one.
         account["api_key"] = SecretStr(key)
     conversation = {
         "chat": {"account": "openai", "model": env.get("PARLEY_OPENAI_MODEL") or "gpt-4o-mini"},

@@ -1,7 +1,7 @@
-"""A real PostgreSQL and a real Valkey for one machine, from wheels: nothing to install, nothing left behind.
+"""Runs PostgreSQL and Valkey from Python packages, for development and tests on one machine.
 
-Both listen on sockets in a folder of their own, never on the network, and end with the process that started
-them, also when that is killed. The data stays in the data folder.
+Both listen on Unix sockets only, not on the network, and end with the process that has started them, even if that
+is killed. Their data is kept in the data folder.
 """
 
 import asyncio
@@ -35,27 +35,32 @@ _USER = "parley"
 _READY_S = 30
 _STOP_S = 20
 _LOCK_S = 3
-"""How long the stores of an instance that was killed may take to end."""
+"""How long to wait for the stores of a killed instance to end."""
 _ENV = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 _UNSAFE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
+    """The URLs of the stores and, if this process runs them, their processes."""
+
     database_url: str
     redis_url: str
     processes: Mapping[str, Process] = field(default_factory=dict)
-    """By name, those that we run: none where the stores are somebody else's."""
+    """By name. Empty if the stores are not run by this process."""
     restarts: Mapping[str, Callable[[], AbstractAsyncContextManager[Process]]] = field(default_factory=dict)
-    """By name: runs a store that was killed again, on the same data and socket. Entered once the store answers."""
+    """By name: restarts a killed store with the same data and socket. The context is entered once it is ready."""
 
 
 @asynccontextmanager
 async def embedded_stores(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Stores]:
-    """Run both on `data_dir` as long as the block lasts. Not `durable`: faster, for data nobody will miss."""
+    """Run both stores during the block, with their data in `data_dir`.
+
+    `durable=False` is faster, but data can be lost if the machine or a store crashes.
+    """
     async with AsyncExitStack() as stack:
-        data_dir = _made(data_dir)
-        lock = stack.enter_context(await _locked(data_dir))
+        data_dir = _create(data_dir)
+        lock = stack.enter_context(await _lock(data_dir))
         sockets = _socket_folder(data_dir)
         stack.callback(shutil.rmtree, sockets, ignore_errors=True)
         run_postgres = partial(_postgres, data_dir, sockets, lock=lock, settings=() if durable else _UNSAFE)
@@ -75,14 +80,14 @@ async def embedded_stores(data_dir: Path, *, durable: bool = True) -> AsyncItera
             redis_url=redis_url,
             processes={"PostgreSQL": postgres, "Valkey": valkey},
             restarts={
-                "PostgreSQL": partial(_restarted, run_postgres, postgres_ready),
-                "Valkey": partial(_restarted, run_valkey, valkey_ready),
+                "PostgreSQL": partial(_restart, run_postgres, postgres_ready),
+                "Valkey": partial(_restart, run_valkey, valkey_ready),
             },
         )
 
 
 @asynccontextmanager
-async def _restarted(
+async def _restart(
     run: Callable[[], AbstractAsyncContextManager[Process]], ready: Callable[[Process], Awaitable[None]]
 ) -> AsyncIterator[Process]:
     async with run() as process:
@@ -90,13 +95,16 @@ async def _restarted(
         yield process
 
 
-def _made(data_dir: Path) -> Path:
+def _create(data_dir: Path) -> Path:
     data_dir.mkdir(parents=True, exist_ok=True)
     return data_dir.resolve()
 
 
-async def _locked(data_dir: Path) -> IO[str]:
-    """The lock of a data folder. The stores inherit it: whoever gets it knows that none of them is left."""
+async def _lock(data_dir: Path) -> IO[str]:
+    """Lock a data folder and return the lock file.
+
+    The stores inherit the file, so the lock is only free when all stores of the folder have ended.
+    """
     lock = (data_dir / "lock").open("w")
     try:
         async with asyncio.timeout(_LOCK_S):
@@ -113,13 +121,13 @@ async def _locked(data_dir: Path) -> IO[str]:
 
 
 def _socket_folder(data_dir: Path) -> Path:
-    """A folder with a short name: the path of a socket holds 107 bytes at most."""
+    """Create a folder with a short name for the sockets, because the path of a socket has at most 107 bytes."""
     digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:10]
     folder = Path(tempfile.gettempdir()) / f"parley-{os.getuid()}-{digest}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) != 0o700:
-        raise Failed(f"{folder} belongs to somebody else: remove it")
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or stat.S_IMODE(status.st_mode) != 0o700:
+        raise Failed(f"{folder} has another owner, type or mode than expected: remove it")
     return folder
 
 
@@ -134,7 +142,7 @@ async def _postgres(
     command = [*_as_plain_user(folder), str(programs / "postgres"), "-D", str(folder), "-k", str(sockets)]
     for setting in ("listen_addresses=", "max_connections=200", *settings):
         command += ["-c", setting]
-    # SIGINT: open connections are cut, the data is written, then it ends.
+    # On SIGINT, PostgreSQL closes all connections, writes its data and ends.
     with log.open("ab") as output:
         options = _options(output, lock)
         async with running(command, stop=signal.SIGINT, stop_s=_STOP_S, **options) as process:
@@ -142,7 +150,7 @@ async def _postgres(
 
 
 async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]) -> None:
-    """Make the data folder under another name: one that was not finished is never taken for a good one."""
+    """Create the data folder under a temporary name, so that an incomplete one is never used."""
     unfinished = folder.with_suffix(".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)
@@ -151,7 +159,7 @@ async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]
     with log.open("ab") as output:
         async with running(command, stop=signal.SIGINT, **_options(output, lock)) as process:
             if await process.wait() != 0:
-                raise Failed(f"PostgreSQL could not make its data folder, see {log}")
+                raise Failed(f"PostgreSQL could not create its data folder, see {log}")
     unfinished.rename(folder)
 
 
@@ -194,7 +202,7 @@ async def _ready(name: str, ask: Callable[[], Awaitable[None]], log: Path, proce
                     return
     except TimeoutError:
         raise Failed(f"{name} was not ready within {_READY_S} s, see {log}") from None
-    raise Failed(f"{name} ended at its start, see {log}")
+    raise Failed(f"{name} failed to start, see {log}")
 
 
 async def _ask_postgres(url: str) -> None:
@@ -215,27 +223,27 @@ def _package(name: str) -> Path:
 
 
 def _as_plain_user(folder: Path) -> list[str]:
-    """What to put before a command that refuses to run as root, with `folder` given to that user.
+    """Return a prefix for a command that refuses to run as root, and make `folder` accessible to it.
 
-    It becomes `nobody`, who keeps the one right to walk through folders that are closed to others: no user is
-    made, and no folder opened.
+    The prefix runs the command as `nobody`, with the single capability to access folders of other users. So no user
+    has to be created and no permissions of parent folders changed. It is empty unless this process runs as root.
     """
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        raise Failed("PostgreSQL does not run as root: install setpriv (util-linux), or be another user")
+        raise Failed("PostgreSQL does not run as root: install setpriv (util-linux) or use another user")
     nobody = pwd.getpwnam("nobody")
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    right = "-all,+dac_override"
+    capabilities = "-all,+dac_override"
     return [
         setpriv,
         f"--reuid={nobody.pw_uid}",
         f"--regid={nobody.pw_gid}",
         "--clear-groups",
-        f"--inh-caps={right}",
-        f"--ambient-caps={right}",
-        f"--bounding-set={right}",
+        f"--inh-caps={capabilities}",
+        f"--ambient-caps={capabilities}",
+        f"--bounding-set={capabilities}",
         "--pdeathsig=INT",
         "--",
     ]

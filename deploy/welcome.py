@@ -1,4 +1,4 @@
-"""What `make run` prints when all is up: where it listens, and requests that work as they stand."""
+"""The text that `make run` prints when everything is ready, with requests to try."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ _DEVICE = "make-run"
 
 _TEXT = """
 Parley listens on {url}
-Open that in a browser to talk to it.
-The reference of its interface: {url}/docs
+Open it in a browser to start a conversation.
+API reference: {url}/docs
 
 export SESSION={session}
 export SERVER={server}
 
-# A conversation: text and speech, as they come (strategies: local, scripted, scripted-text)
+# A conversation with streamed text and speech (strategies: local, scripted, scripted-text)
 curl -N {url}/bp/ai/conversation -H "X-Service-Session-Token: $SESSION" \\
   --data-binary '{converse}Tell me a story about the sea.'
 
@@ -28,14 +28,14 @@ curl -N {url}/bp/ai/conversation -H "X-Service-Session-Token: $SESSION" \\
 curl -N {url}/bp/ai/audio/tts -H "X-Service-Session-Token: $SESSION" \\
   -d '{speak}'
 
-# As your own server would call, for that user (a token is good for 10 minutes; the next one:
-# .venv/bin/python -m app token make --key .parley/server-key --kid development --alg HS256)
+# A call from your own server on behalf of that user. The token is valid for 10 minutes. To make another one:
+# .venv/bin/python -m app token make --key .parley/server-key --kid development --alg HS256
 curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
 
-# As the operator
+# A call to the operator's API
 curl {url}/admin/api/configs -H "Authorization: Bearer {admin_token}"
 
-{missing}Ctrl-C ends it.
+{missing}Press Ctrl-C to stop.
 """
 
 _CONVERSE = {
@@ -48,7 +48,7 @@ _SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
 
 
 async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> str:
-    """Log a device in and write the requests of a first try with its tokens."""
+    """Log a device in and return the text, with the tokens of that device in the requests."""
     url = base_url(settings)
     uid, session = await _login(url)
     return _TEXT.format(
@@ -58,19 +58,23 @@ async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> s
         uid=uid,
         converse=dumps(_CONVERSE).decode(),
         speak=dumps(_SPEAK).decode(),
-        admin_token=_where(settings.data_dir / OPERATOR_FILE, settings.admin_token.get_secret_value()),
+        admin_token=_shell_expression(settings.data_dir / OPERATOR_FILE, settings.admin_token.get_secret_value()),
         missing="".join(f"{name} is off: {fault}\n" for name, fault in engines.faults.items()),
     )
 
 
-def _where(kept: Path, token: str) -> str:
-    """How a shell comes by the token."""
-    return f"$(cat '{kept}')" if kept.exists() and kept.read_text().strip() == token else "$PARLEY_ADMIN_TOKEN"
+def _shell_expression(token_file: Path, token: str) -> str:
+    """Return the shell expression for the operator's token: a command that reads its file, or a variable."""
+    return (
+        f"$(cat '{token_file}')"
+        if token_file.exists() and token_file.read_text().strip() == token
+        else "$PARLEY_ADMIN_TOKEN"
+    )
 
 
 def base_url(settings: Settings) -> str:
-    """Where this machine reaches the server."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - it is asked, not bound
+    """Return the URL by which this machine reaches the server."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 

@@ -1,4 +1,4 @@
-"""Places of streams: how many a user has at once, whose turn it is, and where a stream is found."""
+"""Admission of streams: slots per user, one turn per conversation, and the process that has a stream."""
 
 import asyncio
 import time
@@ -10,45 +10,45 @@ from typing import Any, NamedTuple, Self
 import structlog
 
 from storage.heartbeats import Heartbeat
-from storage.redis import FAULTS, Valkey, fault, map_errors
+from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.tasks import background, stopping
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 
 log = structlog.get_logger()
 
-_TRY_AGAIN_S = 0.5
+_RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """An `Idempotency-Key`, and the fingerprint of what was asked for under it."""
+    """The value of an `Idempotency-Key` header and the fingerprint of the request that carries it."""
 
     key: str
     fingerprint: str
 
 
 class Slot(NamedTuple):
-    """What a stream holds while it runs; `conversation_id` where it is a turn."""
+    """What a stream holds while it runs. `conversation_id` is set if the stream is a turn of a conversation."""
 
     app_id: str
     user_id: str
     stream_id: str
     conversation_id: str | None = None
-    asked: IdempotencyKey | None = None
+    idempotency_key: IdempotencyKey | None = None
 
     def keys(self, valkey: Valkey) -> list[str]:
         begin = valkey.key(f"{self.app_id}:{self.user_id}")
         keys = [f"{begin}:streams", f"{begin}:stream:{self.stream_id}"]
         if self.conversation_id is not None:
             keys.append(f"{begin}:turn:{self.conversation_id}")
-        if self.asked is not None:
-            keys.append(f"{begin}:asked:{self.asked.key}")
+        if self.idempotency_key is not None:
+            keys.append(f"{begin}:asked:{self.idempotency_key.key}")
         return keys
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLocation:
-    """A stream that runs, or that can still be read, and the process that has it."""
+    """A stream that runs or can still be read, and the process that has it."""
 
     stream_id: str
     process: str
@@ -61,34 +61,37 @@ class StreamLocation:
 
 
 class Admissions:
-    """Takes places and gives them back, also those that Valkey could not be told of at once."""
+    """Takes and releases slots. A release that fails because Valkey is unavailable is retried in the background."""
 
     def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
         self._heartbeat = heartbeat
         self._held: dict[str, tuple[Slot, float]] = {}
-        """By stream that runs: its place, and until when (monotonic) Valkey keeps its entries."""
+        """Running streams by id: the slot, and the monotonic time at which its entries in Valkey expire."""
         self._readable: dict[str, tuple[Slot, float]] = {}
-        """The same for streams that have ended, in the order of their ends."""
-        self._owed: dict[str, tuple[Slot, float]] = {}
-        self._more = asyncio.Event()
+        """The same for streams that have ended, in the order in which they ended."""
+        self._unreleased: dict[str, tuple[Slot, float]] = {}
+        """The same for slots whose release Valkey has not received yet."""
+        self._has_unreleased = asyncio.Event()
 
     def take(self, slot: Slot, *, limit: int, lifetime_s: float) -> Coroutine[Any, Any, StreamLocation | None]:
-        """Take `slot`; where the same was asked for before, the stream that answers it. It is asked for here.
+        """Take `slot`, or return the stream that an earlier request with the same idempotency key started.
 
-        `InvalidOperation` for a turn under way, or for something else asked for under the same key;
-        `RateLimited` over `limit`; `StoreError` while Valkey is away: then the place may be held or not. What
-        processes hold that are dead is void.
+        The command is sent by this call, before its result is awaited. Slots held by dead processes are ignored.
+
+        Raises `InvalidOperation` if a turn of the conversation is running or the idempotency key was used for
+        another request, `RateLimited` if the user already has `limit` streams, and `StoreError` if Valkey is
+        unavailable; the slot may or may not be held then.
         """
-        asked = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
-        return self._taken(asked, slot, limit=limit, lifetime_s=lifetime_s)
+        reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
+        return self._finish_take(reply, slot, limit=limit, lifetime_s=lifetime_s)
 
-    async def _taken(
-        self, asked: Awaitable[list[bytes]], slot: Slot, *, limit: int, lifetime_s: float
+    async def _finish_take(
+        self, reply: Awaitable[list[bytes]], slot: Slot, *, limit: int, lifetime_s: float
     ) -> StreamLocation | None:
         until = time.monotonic() + lifetime_s
         try:
-            answer = await asked
+            answer = await reply
             if answer[0] == b"ok":
                 self._held[slot.stream_id] = slot, until
                 return None
@@ -98,10 +101,11 @@ class Admissions:
             ]
             if dead := await self._heartbeat.dead([holder.process for holder in holders]):
                 answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
-        except (*FAULTS, StoreError) as error:
-            self._held[slot.stream_id] = slot, until  # the caller goes on without Valkey, or gives it back
+        except (*VALKEY_ERRORS, StoreError) as error:
+            # The caller either continues without Valkey or gives the slot back.
+            self._held[slot.stream_id] = slot, until
             self._heartbeat.keys_missing.set()
-            raise (error if isinstance(error, StoreError) else fault(error)) from error
+            raise (error if isinstance(error, StoreError) else store_error(error)) from error
         match answer[0]:
             case b"again":
                 return StreamLocation.of(answer[1].decode(), answer[2])
@@ -115,7 +119,7 @@ class Admissions:
         return None
 
     async def give_back(self, slot: Slot, *, readable_s: float) -> None:
-        """Free `slot`; the stream can be found for `readable_s` yet. Without effect when it is void already."""
+        """Release `slot`; does nothing if it has expired. `find` returns the stream for another `readable_s`."""
         until = time.monotonic() + readable_s
         self._readable.pop(slot.stream_id, None)
         if self._held.pop(slot.stream_id, None) is not None and readable_s > 0:
@@ -123,9 +127,9 @@ class Admissions:
         self._drop_unreadable()
         try:
             await self._release(slot, readable_s)
-        except FAULTS:
-            self._owed[slot.stream_id] = slot, until
-            self._more.set()
+        except VALKEY_ERRORS:
+            self._unreleased[slot.stream_id] = slot, until
+            self._has_unreleased.set()
 
     def _drop_unreadable(self) -> None:
         now = time.monotonic()
@@ -136,19 +140,20 @@ class Admissions:
             del self._readable[stream_id]
 
     async def keep_giving_back(self) -> None:
+        """Retry failed releases until cancelled."""
         while not stopping():
-            await self._more.wait()
+            await self._has_unreleased.wait()
             try:
-                while self._owed:
-                    stream_id, (slot, until) = next(iter(self._owed.items()))
+                while self._unreleased:
+                    stream_id, (slot, until) = next(iter(self._unreleased.items()))
                     await self._release(slot, until - time.monotonic())
-                    self._owed.pop(stream_id, None)
-                self._more.clear()
-            except FAULTS:
-                await asyncio.sleep(_TRY_AGAIN_S)
+                    self._unreleased.pop(stream_id, None)
+                self._has_unreleased.clear()
+            except VALKEY_ERRORS:
+                await asyncio.sleep(_RETRY_S)
 
     async def keep_restoring(self) -> None:
-        """Set the keys of all streams that run or can be read again whenever Valkey may lack them."""
+        """Restore the keys of all running and readable streams whenever Valkey may have lost them."""
         missing = self._heartbeat.keys_missing
         while not stopping():
             await missing.wait()
@@ -156,19 +161,19 @@ class Admissions:
             try:
                 for stream_id in [*self._held, *self._readable]:
                     await self._restore(stream_id)
-            except FAULTS:
+            except VALKEY_ERRORS:
                 missing.set()
-                await asyncio.sleep(_TRY_AGAIN_S)
+                await asyncio.sleep(_RETRY_S)
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> StreamLocation | None:
-        """A stream of this user."""
+        """Return where a stream of this user is, or `None` if it neither runs nor can be read."""
         key = Slot(app_id, user_id, stream_id).keys(self._valkey)[1]
         with map_errors():
             value = await self._valkey.call("GET", key)
         return StreamLocation.of(stream_id, bytes(value)) if isinstance(value, bytes) else None
 
     async def turn_is_taken(self, app_id: str, user_id: str, conversation_id: str) -> bool:
-        """Whether a turn of the conversation is under way."""
+        """Return whether a turn of the conversation is running."""
         key = Slot(app_id, user_id, "", conversation_id).keys(self._valkey)[2]
         with map_errors():
             return bool(await self._valkey.client.exists(key))
@@ -186,7 +191,7 @@ class Admissions:
                 slot.conversation_id or "",
                 limit,
                 round(lifetime_s * 1000),
-                slot.asked.fingerprint if slot.asked else "",
+                slot.idempotency_key.fingerprint if slot.idempotency_key else "",
                 int(slot.conversation_id is not None),
                 keys[1].removesuffix(slot.stream_id),
                 *dead,
@@ -210,29 +215,30 @@ class Admissions:
                 self._heartbeat.process,
                 slot.conversation_id or "",
                 lifetime_ms,
-                slot.asked.fingerprint if slot.asked else "",
+                slot.idempotency_key.fingerprint if slot.idempotency_key else "",
                 int(slot.conversation_id is not None),
                 int(running),
             ],
         )
         if (after := self._entry(stream_id)) is not entry:
-            # It ended meanwhile, and its release may have reached Valkey before this did.
+            # The stream has ended in the meantime, and its release may have reached Valkey before the restore.
             await self._release(slot, after[1] - time.monotonic() if after else 0)
 
     def _entry(self, stream_id: str) -> tuple[Slot, float] | None:
         return self._held.get(stream_id) or self._readable.get(stream_id)
 
     def _release(self, slot: Slot, readable_s: float) -> Coroutine[Any, Any, int]:
-        turn, asked = int(slot.conversation_id is not None), int(slot.asked is not None)
+        is_turn, has_key = int(slot.conversation_id is not None), int(slot.idempotency_key is not None)
         return self._valkey.run(
             "release",
             keys=slot.keys(self._valkey),
-            args=[slot.stream_id, max(0, round(readable_s * 1000)), turn, asked],
+            args=[slot.stream_id, max(0, round(readable_s * 1000)), is_turn, has_key],
         )
 
 
 @asynccontextmanager
 async def open_admissions(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Admissions]:
+    """Yield `Admissions` whose background tasks run for the duration of the block."""
     admissions = Admissions(valkey, heartbeat)
     async with background(admissions.keep_giving_back()), background(admissions.keep_restoring()):
         yield admissions

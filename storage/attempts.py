@@ -1,4 +1,4 @@
-"""What was asked of vendors, one row per attempt: what became of it, what it used and cost."""
+"""Rows of vendor attempts: the outcome, usage and price of each."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -8,9 +8,9 @@ from streams.wire.codec import dumps
 
 
 class AttemptRow(TypedDict):
-    """As JSON has it.
+    """A row as it is encoded in JSON.
 
-    Units are those of the stage: tokens, code points, seconds. `price` is in the app's currency.
+    The units depend on the stage: tokens, code points or seconds. `price` is in the app's currency.
     """
 
     number: int
@@ -37,19 +37,19 @@ _RECORD = (
 )
 
 
-def adding(app_id: str, stream_id: str, uid: str, rows: str) -> str:
-    """The statement that adds rows, with the placeholders of its four values."""
+def insert_statement(app_id: str, stream_id: str, uid: str, rows: str) -> str:
+    """Return the statement that inserts rows. The arguments are the placeholders of its four values."""
     return (
-        f"insert into attempts (app_id, stream_id, uid, {_COLUMNS})"  # noqa: S608 - names of ours
+        f"insert into attempts (app_id, stream_id, uid, {_COLUMNS})"  # noqa: S608 - the inserted text is constant
         f" select {app_id}, {stream_id}, {uid}, {_COLUMNS}"
         f" from jsonb_to_recordset({rows}::jsonb) as attempt ({_RECORD})"
         " on conflict do nothing"
     )
 
 
-_ADD = adding("$1", "$2", "$3", "$4")
+_INSERT = insert_statement("$1", "$2", "$3", "$4")
 
 
 async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
-    """Store the attempts of a stream; once, so that it may be called again."""
-    await conn.execute(_ADD, app_id, stream_id, uid, dumps(rows).decode())
+    """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
+    await conn.execute(_INSERT, app_id, stream_id, uid, dumps(rows).decode())

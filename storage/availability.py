@@ -1,4 +1,4 @@
-"""Whether a store can be used: remembered from the calls that are made anyway, and logged when it changes."""
+"""Tracks whether a store is available, based on the results of regular calls, and logs every change."""
 
 import time
 from collections.abc import Callable
@@ -8,33 +8,39 @@ import structlog
 log = structlog.get_logger()
 
 _STEADY_S = 1.0
-"""A store that fails now and then is back only after so long without a failure, so that it cannot fill the log."""
+"""How long no call may fail before the store counts as available again. Without it, a store that fails now and then
+would fill the log."""
 _STEADY_PARTLY_S = 15.0
-"""The same where other calls succeed meanwhile. Longer than the time between two writes of an idle process."""
+"""The same for failures with `partly=True`. Longer than the time between two writes of an idle process."""
 _NEXT_CAUSE_S = 10.0
+"""Minimum time between two log lines for different causes of one outage."""
 
 
 class Availability:
-    """One store, as this process sees it. `cause`: why it cannot be used, else empty."""
+    """The availability of one store, as this process sees it."""
 
     def __init__(self, store: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.cause = ""
+        """Why the store is unavailable; empty if it is available."""
         self._store = store
         self._clock = clock
-        self._steady_at = self._since = self._told_at = 0.0
+        self._steady_at = self._since = self._logged_at = 0.0
 
     def failed(self, cause: str, detail: object = "", *, partly: bool = False) -> None:
-        """A call failed because of the store. `detail` is for the log alone. `partly`: other calls succeed."""
+        """Record that a call failed because of the store.
+
+        `detail` is only logged. `partly` means that other calls may still succeed.
+        """
         now = self._clock()
         self._steady_at = now + (_STEADY_PARTLY_S if partly else _STEADY_S)
-        if cause == self.cause or (self.cause and now < self._told_at + _NEXT_CAUSE_S):
+        if cause == self.cause or (self.cause and now < self._logged_at + _NEXT_CAUSE_S):
             return
         self._since = self._since if self.cause else now
-        self.cause, self._told_at = cause, now
+        self.cause, self._logged_at = cause, now
         log.warning("store.unavailable", store=self._store, cause=cause, detail=str(detail))
 
     def worked(self) -> None:
-        """A call went well."""
+        """Record that a call succeeded."""
         if not self.cause:
             return
         now = self._clock()

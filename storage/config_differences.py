@@ -1,4 +1,4 @@
-"""Where two values of a config differ."""
+"""Differences between two values of a config."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ABSENT = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`path` is written as in messages, `sign_keys[1].id`. A side that has nothing there is `ABSENT`."""
+    """One difference. `path` has the form `sign_keys[1].id`; a missing value is `ABSENT`."""
 
     path: str
     before: Any
@@ -24,7 +24,7 @@ class Difference:
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Every innermost place where the two are not equal, in the order of their fields."""
+    """Yield a difference for each leaf value that is not equal, in field order."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before | after:
             inner = f"{path}.{key}" if path else key

@@ -1,4 +1,4 @@
-"""Changing named configs: what a value must be before it is written, and the transaction that writes it."""
+"""Validation of configs and the transaction that changes them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from storage import config_rows as rows
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, kept, opened, sealed
+from storage.config_secrets import MARK, open_secrets, restore_secrets, seal_secrets
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind
 from storage.postgres import Connection
@@ -22,7 +22,7 @@ DEFAULT = "default"
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
 
 Check = Callable[[str, str, Model], None]
-"""Told the app, the kind and a value that fits its model; raises `InvalidParameter("<path> <what>")`."""
+"""Takes an app id, a kind and a model. Raises `InvalidParameter("<path> <message>")` to refuse the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a config that was to have a value; `fields` are the paths that differed.
+    """The result of `Edit.converge`. `fields` are the paths whose values changed.
 
-    `kept`: someone else wrote the active value, and it stays.
+    `kept` means that the active value was written by another author and was not changed.
     """
 
     key: ConfigKey
-    what: Literal["added", "changed", "unchanged", "kept"]
+    outcome: Literal["added", "changed", "unchanged", "kept"]
     fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What values are held against: the kinds, the check of what only a vendor knows, the keys of secrets."""
+    """What a value is validated with: the config kinds, an optional further check, and the keyring for secrets."""
 
     kinds: Mapping[str, ConfigKind[Any]]
     keyring: Keyring
@@ -60,26 +60,26 @@ class Rules:
     def judge(
         self, key: ConfigKey, value: Any, *, unknown: Literal["forbid", "ignore"] = "forbid"
     ) -> tuple[Any, list[Fault]]:
-        """The value as it is kept (defaults left out, secrets opened) and what is wrong with it."""
+        """Return the value to store, without defaults and with opened secrets, or `None` and its faults."""
         try:
             typed = self.kind(key).model.model_validate(value, extra=unknown)
         except ValidationError as error:
             marked = _marked(value)
             return None, [
-                Fault(path, "has no stored secret to keep" if path in marked else what)
-                for path, what in faults(error)
+                Fault(path, "has no stored secret to keep" if path in marked else message)
+                for path, message in faults(error)
             ]
         try:
             if self.check is not None:
                 self.check(key.app_id, key.kind, typed)
         except InvalidParameter as error:
-            path, _, what = error.what.partition(" ")
-            return None, [Fault(path, what)]
+            path, _, message = error.what.partition(" ")
+            return None, [Fault(path, message)]
         return typed.model_dump(exclude_unset=True, by_alias=True), []
 
 
 class Edit:
-    """Changes of configs in one transaction, written by one author."""
+    """Changes to configs in one transaction, by one author."""
 
     def __init__(self, conn: Connection, rules: Rules, *, author: str) -> None:
         self._conn = conn
@@ -88,18 +88,18 @@ class Edit:
         self.written: list[tuple[ConfigKey, int]] = []
 
     async def put(self, key: ConfigKey, value: Any, *, comment: str = "", if_match: int | None = None) -> int:
-        """Make `value` the active one and return its revision; where it marks a secret, that one stays."""
+        """Make `value` active and return its revision. A secret is kept where `value` holds `MARK`."""
         newest = await self._newest(key, if_match)
         accepted = await self._accepted(key, value, newest)
         return await self._write(key, newest, accepted, comment=comment)
 
     async def converge(self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False) -> Change:
-        """Write `value` only where the active one differs; secrets that it leaves out stay."""
+        """Write `value` if it differs from the active value. Secrets missing from `value` are kept."""
         newest = await self._newest(key)
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._opened(newest)
-        accepted = await self._accepted(key, kept(value, before, absent=True), newest)
+        accepted = await self._accepted(key, restore_secrets(value, before, add_missing=True), newest)
         if before is None:
             await self._write(key, newest, accepted)
             return Change(key, "added")
@@ -112,20 +112,20 @@ class Edit:
     async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
         newest = await self._newest(key, if_match)
         if newest is None or newest.deleted:
-            raise absent(key)
+            raise does_not_exist(key)
         return await self._append(key, newest, value=None, secrets={}, comment=comment)
 
     async def rollback(
         self, key: ConfigKey, revision: int, *, comment: str = "", if_match: int | None = None
     ) -> int:
-        """Make the value of an old revision the active one, as a new revision."""
+        """Make the value of an old revision active again, as a new revision, and return its number."""
         newest = await self._newest(key, if_match)
         old = await rows.revision_at(self._conn, key, revision)
         if old is None:
             raise ItemNotFound(f"{key.kind} {key.name} has no revision {revision}")
         if old.deleted:
             raise InvalidParameter(f"revision {revision} is a deletion")
-        # Fields that the kind has lost since are no reason to refuse what was right once.
+        # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
         accepted = await self._accepted(key, self._opened(old), old, unknown="ignore")
         return await self._write(key, newest, accepted, comment=comment or f"rollback to revision {revision}")
 
@@ -150,9 +150,9 @@ class Edit:
         unknown: Literal["forbid", "ignore"] = "forbid",
     ) -> Any:
         await self._require_app(key)
-        accepted, wrong = self._rules.judge(key, kept(value, self._opened(stored)), unknown=unknown)
-        if wrong:
-            raise InvalidParameter(f"{wrong[0].path or 'value'} {wrong[0].message}")
+        accepted, problems = self._rules.judge(key, restore_secrets(value, self._opened(stored)), unknown=unknown)
+        if problems:
+            raise InvalidParameter(f"{problems[0].path or 'value'} {problems[0].message}")
         return accepted
 
     async def _require_app(self, key: ConfigKey) -> None:
@@ -163,11 +163,11 @@ class Edit:
             raise ServiceError(f"app {key.app_id} does not exist", error_type="app_not_found")
 
     def _opened(self, revision: Revision | None) -> Any:
-        return None if revision is None else opened(self._rules.keyring, revision)[0]
+        return None if revision is None else open_secrets(self._rules.keyring, revision)[0]
 
     async def _write(self, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = "") -> int:
-        shown, boxes = sealed(self._rules.keyring, key, value)
-        return await self._append(key, newest, value=shown, secrets=boxes, comment=comment)
+        masked_value, boxes = seal_secrets(self._rules.keyring, key, value)
+        return await self._append(key, newest, value=masked_value, secrets=boxes, comment=comment)
 
     async def _append(
         self, key: ConfigKey, newest: Revision | None, *, value: Any, secrets: dict[str, str], comment: str
@@ -186,12 +186,12 @@ class Edit:
         return revision
 
 
-def absent(key: ConfigKey) -> ItemNotFound:
+def does_not_exist(key: ConfigKey) -> ItemNotFound:
     return ItemNotFound(f"{key.kind} {key.name} does not exist")
 
 
 def _marked(value: Any, path: str = "") -> set[str]:
-    """Where `value` still holds the mark of a secret."""
+    """Return the paths at which `value` still holds `MARK`."""
     if value == MARK:
         return {path}
     if isinstance(value, dict):

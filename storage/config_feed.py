@@ -1,4 +1,4 @@
-"""How a process learns that configs changed elsewhere: told through Valkey, and asking PostgreSQL anyway."""
+"""Notices config changes made by other processes, through Valkey notifications and by polling PostgreSQL."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,20 +13,20 @@ from streams.wire.errors import StoreError
 log = structlog.get_logger()
 
 _POLL_S = 0.6
-"""A subscription that died looks like a quiet one, so PostgreSQL is asked whether or not it seems alive:
-one indexed query, and a change is known everywhere within a second."""
+"""PostgreSQL is always polled, because a dead subscription looks like a quiet one. A poll is one indexed query, and
+every process knows a change within a second."""
 _SUBSCRIBE_AGAIN_S = 1
 _CHANNEL = "configs"
 
 
 async def announce(valkey: Valkey) -> None:
-    """Tell all processes that something changed. Where Valkey is away they find out by asking."""
+    """Notify all processes of a change. If Valkey is unavailable, they notice the change at their next poll."""
     with suppress(StoreError), map_errors():
         await valkey.client.publish(valkey.channel(_CHANNEL), b"")
 
 
 async def listen(valkey: Valkey, woken: asyncio.Event) -> None:
-    """Set `woken` at each announcement, until it is cancelled."""
+    """Set `woken` at each notification, until cancelled."""
     reachable = True
     while not stopping():
         try:
@@ -40,13 +40,13 @@ async def listen(valkey: Valkey, woken: asyncio.Event) -> None:
                         woken.set()
         except StoreError as error:
             if reachable:
-                log.warning("configs.unsubscribed", what=error.what)
+                log.warning("configs.unsubscribed", error=error.what)
             reachable = False
         await asyncio.sleep(_SUBSCRIBE_AGAIN_S)
 
 
 async def follow(refresh: Callable[[], Awaitable[None]], woken: asyncio.Event) -> None:
-    """Refresh until cancelled: at once when woken, else at every poll."""
+    """Call `refresh` whenever `woken` is set and at least once per poll interval, until cancelled."""
     reachable = True
     while not stopping():
         with suppress(TimeoutError):
@@ -58,7 +58,7 @@ async def follow(refresh: Callable[[], Awaitable[None]], woken: asyncio.Event) -
             reachable = True
         except StoreError as error:
             if reachable:
-                log.warning("configs.unreachable", what=error.what)
+                log.warning("configs.unreachable", error=error.what)
             reachable = False
-        except Exception:  # a bug met once must not leave this process with old configs for ever
+        except Exception:  # Continue, or a single bug would leave this process with outdated configs for good.
             log.exception("configs.refresh_failed")

@@ -1,4 +1,4 @@
-"""The rows of named configs: every revision ever written, and which one is newest."""
+"""Rows of named configs: all revisions ever written, and the newest revision of each config."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ class ConfigKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """`value` shows secrets as `{"secret": true}`; `secrets` holds them sealed, by JSON Pointer."""
+    """A stored revision. `value` has `{"secret": true}` for each secret; `secrets` maps JSON Pointers to boxes."""
 
     key: ConfigKey
     revision: int
@@ -53,17 +53,17 @@ on conflict (app_id, kind, name) do update set revision = excluded.revision, cha
 
 
 async def lock_changes(conn: Connection) -> None:
-    """Let no other transaction change configs until this one ends."""
+    """Prevent other transactions from changing configs until this one ends."""
     await conn.execute("select from config_changes for update")
 
 
 async def changed_since(conn: Connection, change: int) -> list[tuple[int, Revision]]:
-    """The newest revision of every config that changed after `change`, with the number of its change."""
+    """Return the newest revision of every config that changed after `change`, each with its change number."""
     return [(row["change"], _revision(row)) for row in await conn.fetch(_CHANGED, change)]
 
 
 async def newest(conn: Connection, key: ConfigKey) -> Revision | None:
-    """The last revision, also where it deletes the config."""
+    """Return the newest revision, even if it deletes the config."""
     row = await conn.fetchrow(_NEWEST, *key)
     return None if row is None else _revision(row)
 
@@ -74,7 +74,7 @@ async def revision_at(conn: Connection, key: ConfigKey, revision: int) -> Revisi
 
 
 async def history(conn: Connection, key: ConfigKey, *, before: int | None, limit: int) -> list[Revision]:
-    """Revisions from the newest down, those under `before` where it is given."""
+    """Return revisions, newest first. If `before` is given, only those with a lower number."""
     return [_revision(row) for row in await conn.fetch(_HISTORY, *key, before, limit)]
 
 
@@ -92,7 +92,7 @@ async def append(
     author: str,
     comment: str,
 ) -> None:
-    """Write a revision and make it the newest. `value` None deletes the config."""
+    """Insert a revision and make it the newest. A `value` of `None` deletes the config."""
     stored = None if value is None else dumps(value).decode()
     await conn.execute(_INSERT, *key, revision, stored, dumps(secrets).decode(), author, comment)
     await conn.execute(_POINT, *key, revision)

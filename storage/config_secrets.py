@@ -1,6 +1,6 @@
-"""Secrets inside the value of a config: sealed where it is stored, marked where it is shown.
+"""Secrets in config values: encrypted in the database, masked in API responses.
 
-Opened, a value holds `SecretStr` at the places of its secrets; the rest of it is plain JSON.
+An opened value is plain JSON with a `SecretStr` for each secret.
 """
 
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from storage.config_rows import ConfigKey, Revision
 from storage.secrets import BoxRefused, Keyring
 
 MARK = {"secret": True}
-"""What stands for a secret that is not shown. Writing it back keeps the secret."""
+"""Stands for a secret in a masked value. A secret is kept when a value with this mark in its place is written."""
 
 _Path = tuple[str | int, ...]
 _LEFT_OUT = object()
 _IDENTITIES = ("id", "kid", "name")
-"""Fields that tell which item of a list is which, wherever it moves."""
+"""Fields that identify an item of a list, independent of its position."""
 
 
-def masked(value: Any) -> Any:
-    """`value` with the mark in the place of each secret."""
-    return _replaced(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
+def mask_secrets(value: Any) -> Any:
+    """Return `value` with each secret replaced by `MARK`."""
+    return _replace(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
 
 
-def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
-    """What is stored of `value`: itself, masked, and the boxes of its secrets by JSON Pointer.
+def seal_secrets(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
+    """Return the masked value and a dictionary from JSON Pointer to encrypted secret (box).
 
-    A box opens only in the config and at the pointer that it was sealed for.
+    A box can only be opened for the config and the pointer that it was sealed for.
     """
     boxes: dict[str, str] = {}
 
@@ -39,11 +39,11 @@ def sealed(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str,
         boxes[pointer] = keyring.seal(item.get_secret_value(), aad=_aad(key, pointer))
         return MARK
 
-    return _replaced(value, seal), boxes
+    return _replace(value, seal), boxes
 
 
-def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
-    """The value of a revision with its secrets, and the paths of those that no key opens: they keep the mark."""
+def open_secrets(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
+    """Return the value with its secrets, and the paths of secrets that no key opens; those remain masked."""
     refused: list[str] = []
 
     def unseal(path: _Path, item: Any) -> Any:
@@ -53,40 +53,49 @@ def opened(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
         try:
             plain = keyring.open(stored.secrets[pointer], aad=_aad(stored.key, pointer))
         except BoxRefused:
-            refused.append(_shown(path))
+            refused.append(_dotted(path))
             return item
         return SecretStr(plain)
 
-    return _replaced(stored.value, unseal), refused
+    return _replace(stored.value, unseal), refused
 
 
-def left_out(stored: Revision) -> tuple[Any, list[str]]:
-    """The value without its secrets, and their paths. A list keeps the mark, so that its items stay in place."""
+def remove_secrets(stored: Revision) -> tuple[Any, list[str]]:
+    """Return the value without its secrets, and their paths.
+
+    A secret that is an item of a list is masked instead of removed, so that other items keep their positions.
+    """
     paths: list[str] = []
 
     def leave_out(path: _Path, item: Any) -> Any:
         if _pointer(path) in stored.secrets:
-            paths.append(_shown(path))
+            paths.append(_dotted(path))
             return item if isinstance(path[-1], int) else _LEFT_OUT
         return item
 
-    return _replaced(stored.value, leave_out), paths
+    return _replace(stored.value, leave_out), paths
 
 
-def kept(value: Any, stored: Any, *, absent: bool = False) -> Any:
-    """`value` with the secrets of `stored` (opened) where it holds the mark of one.
+def restore_secrets(value: Any, stored: Any, *, add_missing: bool = False) -> Any:
+    """Return `value` with each `MARK` replaced by the secret from `stored`, an opened value.
 
-    With `absent`, also where it leaves them out. Items of a list are matched by identity, else by position.
+    With `add_missing`, secrets missing from `value` are added too. Items of a list are matched by an identifying
+    field if they have one, otherwise by position.
     """
     if value == MARK and isinstance(stored, SecretStr):
         return stored
     if isinstance(value, dict) and isinstance(stored, dict):
-        given = {key: kept(item, stored.get(key), absent=absent) for key, item in value.items()}
-        if absent:
-            given = {key: item for key, item in stored.items() if _is_secret(item)} | given
-        return given
+        result = {
+            key: restore_secrets(item, stored.get(key), add_missing=add_missing) for key, item in value.items()
+        }
+        if add_missing:
+            result = {key: item for key, item in stored.items() if _is_secret(item)} | result
+        return result
     if isinstance(value, list) and isinstance(stored, list):
-        return [kept(item, _twin(index, item, stored), absent=absent) for index, item in enumerate(value)]
+        return [
+            restore_secrets(item, _counterpart(index, item, stored), add_missing=add_missing)
+            for index, item in enumerate(value)
+        ]
     return value
 
 
@@ -94,12 +103,12 @@ def _is_secret(item: Any) -> bool:
     return isinstance(item, SecretStr) or item == MARK
 
 
-def _twin(index: int, item: Any, stored: list[Any]) -> Any:
+def _counterpart(index: int, item: Any, stored: list[Any]) -> Any:
     if isinstance(item, dict):
         for field in _IDENTITIES:
             if field in item:
-                same = (other for other in stored if isinstance(other, dict) and other.get(field) == item[field])
-                return next(same, None)
+                matches = (other for other in stored if isinstance(other, dict) and other.get(field) == item[field])
+                return next(matches, None)
     return stored[index] if index < len(stored) else None
 
 
@@ -107,16 +116,16 @@ def _aad(key: ConfigKey, pointer: str) -> str:
     return "/".join(key) + pointer
 
 
-def _replaced(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
-    """`value` with `replace(path, item)` at each place. What it replaces is not entered."""
+def _replace(value: Any, replace: Callable[[_Path, Any], Any], path: _Path = ()) -> Any:
+    """Return `value` with each item replaced by `replace(path, item)`. Replaced items are not descended into."""
     replacement = replace(path, value)
     if replacement is not value:
         return replacement
     if isinstance(value, dict):
-        inner = {key: _replaced(item, replace, (*path, key)) for key, item in value.items()}
+        inner = {key: _replace(item, replace, (*path, key)) for key, item in value.items()}
         return {key: item for key, item in inner.items() if item is not _LEFT_OUT}
     if isinstance(value, list):
-        return [_replaced(item, replace, (*path, index)) for index, item in enumerate(value)]
+        return [_replace(item, replace, (*path, index)) for index, item in enumerate(value)]
     return value
 
 
@@ -124,6 +133,6 @@ def _pointer(path: _Path) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
-def _shown(path: _Path) -> str:
+def _dotted(path: _Path) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")

@@ -1,4 +1,4 @@
-"""Named configs: typed and in memory for who reads, versioned in PostgreSQL, the same in every process."""
+"""Named configs: typed and in memory for readers, versioned in PostgreSQL, synchronised between processes."""
 
 import asyncio
 import time
@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from storage import config_rows as rows
 from storage.config_differences import Difference, differences
-from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, absent
+from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, does_not_exist
 from storage.config_feed import announce, follow, listen
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import kept, masked, opened
+from storage.config_secrets import mask_secrets, open_secrets, restore_secrets
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind, ConfigModel
@@ -33,7 +33,7 @@ _STALE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class Active(Generic[ConfigModel]):
-    """An active config. It never changes: a later revision is another one."""
+    """An active config. Immutable: a later revision is a new object."""
 
     value: ConfigModel
     revision: int
@@ -41,11 +41,13 @@ class Active(Generic[ConfigModel]):
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    what: str
+    """An active config that cannot be used."""
+
+    message: str
 
 
 class ConfigStore:
-    """Every active config of every app. Reading waits for nothing."""
+    """All active configs of all apps. `get`, `singleton` and the other synchronous methods read from memory."""
 
     def __init__(self, database: Database, valkey: Valkey, rules: Rules, *, clock: Callable[[], float]) -> None:
         self._database = database
@@ -57,31 +59,34 @@ class ConfigStore:
         self._clock = clock
         self._fresh_at = clock()
         self.version = 0
-        """Grows with every change that this process has applied."""
+        """Number of the last change that this process has applied."""
 
     def exists(self, kind: ConfigKind[Any], app_id: str, name: str = DEFAULT) -> bool:
         return (app_id, kind.name, name) in self._entries
 
     def apps(self) -> list[str]:
-        """Ids of the apps that this deployment serves."""
+        """Return the ids of all apps of this deployment, sorted."""
         return sorted(key.app_id for key in self._entries if key.kind == APPS.name)
 
     def names(self, kind: ConfigKind[Any], app_id: str) -> list[str]:
-        """Names of the app's configs of a kind, broken ones too."""
+        """Return the sorted names of an app's configs of one kind, including invalid ones."""
         return sorted(key.name for key in self._entries if key.app_id == app_id and key.kind == kind.name)
 
     def get(self, kind: ConfigKind[ConfigModel], app_id: str, name: str) -> Active[ConfigModel]:
-        """The active config; `ItemNotFound`, or `ConfigInvalid` where its value does not fit the kind."""
+        """Return the active config.
+
+        Raises `ItemNotFound` if it does not exist and `ConfigInvalid` if its value does not fit the kind.
+        """
         key = ConfigKey(app_id, kind.name, name)
         entry = self._entries.get(key)
         if entry is None:
-            raise absent(key)
+            raise does_not_exist(key)
         if isinstance(entry, _Broken):
             _refuse(key, entry)
         return entry
 
     def singleton(self, kind: ConfigKind[ConfigModel], app_id: str) -> ConfigModel:
-        """The config `default` of a kind, or the kind's defaults where the app has none."""
+        """Return the config named `default`, or the defaults of the kind if the app has no such config."""
         key = ConfigKey(app_id, kind.name, DEFAULT)
         entry: Active[ConfigModel] | _Broken = self._entries.get(key) or self._defaults[kind.name]
         if isinstance(entry, _Broken):
@@ -89,15 +94,15 @@ class ConfigStore:
         return entry.value
 
     def fault(self, key: ConfigKey) -> str | None:
-        """What is wrong with an active config that cannot be used."""
+        """Return why an active config cannot be used, or `None` if it can."""
         entry = self._entries.get(key)
-        return entry.what if isinstance(entry, _Broken) else None
+        return entry.message if isinstance(entry, _Broken) else None
 
     @asynccontextmanager
     async def editing(self, *, author: str, dry_run: bool = False) -> AsyncIterator[Edit]:
-        """One transaction of changes, alone among all processes; seen by this one when the block ends.
+        """Run one transaction of changes. Only one runs at a time among all processes.
 
-        A `dry_run` does everything and then undoes it.
+        This process reads the new values as soon as the block has ended. `dry_run` rolls the changes back.
         """
         with suppress(_Undone):
             async with self._database.transaction() as conn:
@@ -119,7 +124,7 @@ class ConfigStore:
         comment: str = "",
         if_match: int | None = None,
     ) -> int:
-        """Make `value` the active one and return its revision; `InvalidParameter` names a wrong field."""
+        """Make `value` active and return its revision. Raises `InvalidParameter`, which names the invalid field."""
         async with self.editing(author=author) as edit:
             return await edit.put(ConfigKey(app_id, kind, name), value, comment=comment, if_match=if_match)
 
@@ -134,55 +139,55 @@ class ConfigStore:
             return await edit.rollback(key, revision, comment=comment, if_match=if_match)
 
     async def read(self, key: ConfigKey, *, revision: int | None = None) -> Revision:
-        """The active revision or an old one, with its secrets masked."""
+        """Return the active revision, or revision number `revision`, with secrets masked."""
         self._rules.kind(key)
         async with self._database.connection() as conn:
             if revision is None:
-                found = await rows.newest(conn, key)
+                row = await rows.newest(conn, key)
             else:
-                found = await rows.revision_at(conn, key, revision)
-        if found is None or found.deleted:
-            raise absent(key) if revision is None else _no_revision(key, revision)
-        return found
+                row = await rows.revision_at(conn, key, revision)
+        if row is None or row.deleted:
+            raise does_not_exist(key) if revision is None else _no_revision(key, revision)
+        return row
 
     async def overview(self, *, app_id: str | None = None, kind: str | None = None) -> list[Revision]:
-        """Active revisions, of one app or kind where it is given."""
+        """Return the active revisions, optionally of one app or one kind only."""
         async with self._database.connection() as conn:
             return await rows.active(conn, app_id=app_id, kind=kind)
 
     async def history(self, key: ConfigKey, *, before: int | None = None, limit: int = 100) -> list[Revision]:
-        """Revisions from the newest down, deletions too."""
+        """Return revisions, newest first, including deletions."""
         self._rules.kind(key)
         async with self._database.connection() as conn:
-            found = await rows.history(conn, key, before=before, limit=limit)
-            if not found and await rows.newest(conn, key) is None:
-                raise absent(key)
-        return found
+            revisions = await rows.history(conn, key, before=before, limit=limit)
+            if not revisions and await rows.newest(conn, key) is None:
+                raise does_not_exist(key)
+        return revisions
 
     async def diff(self, key: ConfigKey, *, before: int, after: int) -> list[Difference]:
-        """Where two revisions differ. Secrets are compared, and shown masked."""
+        """Return the differences between two revisions. Secrets are compared in plain text and returned masked."""
         sides = []
         async with self._database.connection() as conn:
             for revision in (before, after):
-                found = await rows.revision_at(conn, key, revision)
-                if found is None:
+                row = await rows.revision_at(conn, key, revision)
+                if row is None:
                     raise _no_revision(key, revision)
-                sides.append({} if found.deleted else opened(self._rules.keyring, found)[0])
+                sides.append({} if row.deleted else open_secrets(self._rules.keyring, row)[0])
         return [
-            Difference(found.path, masked(found.before), masked(found.after))
-            for found in differences(sides[0], sides[1])
+            Difference(difference.path, mask_secrets(difference.before), mask_secrets(difference.after))
+            for difference in differences(sides[0], sides[1])
         ]
 
     async def faults(self, key: ConfigKey, value: Any) -> list[Fault]:
-        """Everything that `put` would find wrong with `value`."""
+        """Return all faults for which `put` would refuse `value`."""
         self._rules.kind(key)
         async with self._database.connection() as conn:
             newest = await rows.newest(conn, key)
-        stored = None if newest is None else opened(self._rules.keyring, newest)[0]
-        return self._rules.judge(key, kept(value, stored))[1]
+        stored = None if newest is None else open_secrets(self._rules.keyring, newest)[0]
+        return self._rules.judge(key, restore_secrets(value, stored))[1]
 
     async def refresh(self) -> None:
-        """Apply what changed since the last time. A config is replaced whole or not at all."""
+        """Apply all changes since the last refresh."""
         async with self._refreshing, self._database.connection() as conn:
             for change, revision in await rows.changed_since(conn, self.version):
                 self._apply(revision)
@@ -190,29 +195,29 @@ class ConfigStore:
             self._fresh_at = self._clock()
 
     async def ping(self) -> None:
-        """Raise where this process has not heard of changes for so long that it may serve old configs."""
+        """Raise `StoreError` if configs were not refreshed recently, so that this process may use outdated ones."""
         age_s = self._clock() - self._fresh_at
         if age_s > _STALE_S:
             raise StoreError(f"configs were last read {age_s:.0f} s ago", status_hint=503, retry_after_s=1)
 
     def _apply(self, revision: Revision) -> None:
         key, kind = revision.key, self._rules.kinds.get(revision.key.kind)
-        if kind is None:  # written by newer code
+        if kind is None:  # A newer version of this server wrote it.
             return
         if revision.deleted:
             self._entries.pop(key, None)
             return
-        value, refused = opened(self._rules.keyring, revision)
+        value, refused = open_secrets(self._rules.keyring, revision)
         if refused:
             entry: Active[Any] | _Broken = _Broken(f"{refused[0]} cannot be opened with this master key")
         else:
             entry = _typed(kind, value, revision=revision.revision)
         if isinstance(entry, _Broken):
-            log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, what=entry.what)
+            log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)
         self._entries[key] = entry
 
     async def _announce(self, edit: Edit, *, author: str) -> None:
-        """Tell this process and the others. Both find out by themselves where it fails."""
+        """Refresh this process and notify the others. On failure, they notice the change at their next poll."""
         if not edit.written:
             return
         for key, revision in edit.written:
@@ -232,7 +237,10 @@ async def open_configs(
     check: Check | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[ConfigStore]:
-    """All configs, kept up to date as long as the block lasts. `check` judges what is written."""
+    """Yield the store of all configs and keep it up to date during the block.
+
+    `check` validates values in addition to the models of `kinds`.
+    """
     store = ConfigStore(database, valkey, Rules(kinds, keyring, check), clock=clock)
     await store.refresh()
     woken = asyncio.Event()
@@ -241,19 +249,19 @@ async def open_configs(
 
 
 class _Undone(Exception):
-    """Ends the transaction of a dry run."""
+    """Rolls back the transaction of a dry run."""
 
 
 def _typed(kind: ConfigKind[ConfigModel], value: Any, *, revision: int) -> Active[ConfigModel] | _Broken:
     try:
         return Active(kind.model.model_validate(value), revision)
     except ValidationError as error:
-        path, what = next(faults(error))
-        return _Broken(f"{path or 'value'} {what}")
+        path, message = next(faults(error))
+        return _Broken(f"{path or 'value'} {message}")
 
 
 def _refuse(key: ConfigKey, entry: _Broken) -> NoReturn:
-    raise ConfigInvalid(f"{key.kind} {key.name}: {entry.what}")
+    raise ConfigInvalid(f"{key.kind} {key.name}: {entry.message}")
 
 
 def _no_revision(key: ConfigKey, revision: int) -> ItemNotFound:

@@ -1,4 +1,4 @@
-"""Conversations and their records (§2.12). Rows keep object keys, never links."""
+"""Conversations and their records (§2.12). Rows store object keys instead of links, because links expire."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import asyncpg
 
-from storage.attempts import AttemptRow, adding
+from storage.attempts import AttemptRow, insert_statement
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection, Database
 from streams.wire.codec import dumps, loads
@@ -30,7 +30,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """`content` is a list of messages as §2.12 has them, but with `key` in place of each `url`."""
+    """A turn of a conversation. `content` is the list of messages of §2.12, with `key` instead of `url`."""
 
     record_id: int
     status: RecordStatus
@@ -42,7 +42,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """How a turn ended."""
+    """The outcome of a turn: its status, and the assistant's message unless there is none."""
 
     status: RecordStatus
     strategy: str
@@ -53,21 +53,22 @@ class Answered:
 
 
 class NewTurn(NamedTuple):
-    """The beginning of a turn: the values of the statement that writes it, in their order."""
+    """A turn to be opened. The fields are the parameters of the SQL statement, in their order."""
 
     app_id: str
     conversation_id: str
     uid: str
     content: str
-    """The messages, in JSON."""
+    """The messages, as JSON text."""
     stream_id: str
     longest_s: float
+    """Maximum duration of a stream. A record that has been `running` for longer is taken over."""
     process: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedTurn:
-    """The end of a turn, ready to be written: now, or later from where it is parked."""
+    """A turn to be closed: everything that is written at its end, either immediately or from the retry queue."""
 
     app_id: str
     uid: str
@@ -79,7 +80,7 @@ class ClosedTurn:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """From its `asdict`."""
+        """Return the instance for which `asdict` returned `value`."""
         return cls(**{**value, "answered": Answered(**value["answered"])})
 
 
@@ -90,7 +91,7 @@ from conversations where app_id = $1 and conversation_id = $2 and uid = $3
 
 
 async def is_running(conn: Connection, app_id: str, uid: str, conversation_id: str) -> bool | None:
-    """Whether a turn of the conversation is under way; none if it is no conversation of this user."""
+    """Return whether a turn of the conversation is running; `None` if the user has no such conversation."""
     running: bool | None = await conn.fetchval(_STATE, app_id, conversation_id, uid)
     return running
 
@@ -125,7 +126,7 @@ order by c.updated_at desc, c.conversation_id desc offset $3 limit $4
 async def overview(
     conn: Connection, app_id: str, uid: str, *, skip: int, size: int
 ) -> list[tuple[Conversation, str]]:
-    """The user's conversations with their first words, the one that was talked in last first."""
+    """Return the user's conversations, each with its first words, most recently updated first."""
     rows = [dict(row) for row in await conn.fetch(_OVERVIEW, app_id, uid, skip, size)]
     return [
         (Conversation(**row), first_words) for row in rows if (first_words := row.pop("first_words")) is not None
@@ -145,7 +146,7 @@ select array(
 
 
 async def delete(conn: Connection, app_id: str, uid: str, conversation_id: str) -> list[str] | None:
-    """Delete a conversation with its records; the keys of its objects, or nothing where there is none."""
+    """Delete a conversation with its records. Return the keys of its objects, or `None` if it does not exist."""
     keys: list[str] | None = await conn.fetchval(_DELETE, app_id, conversation_id, uid)
     return keys
 
@@ -157,7 +158,7 @@ where app_id = $1 and conversation_id = $2 and record_id <= $3 order by record_i
 
 
 async def page(conn: Connection, app_id: str, conversation_id: str, *, newest: int, size: int) -> list[Record]:
-    """At most `size` records, newest first, none newer than `newest`."""
+    """Return at most `size` records, newest first, starting at record id `newest`."""
     rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size)
     return [Record(**{**row, "content": loads(row["content"])}) for row in rows]
 
@@ -184,18 +185,22 @@ returning stream_id, record_id
 
 
 async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, int]:
-    """Store each user's message as the next record, `running`, and make new conversations: all of it, or nothing.
+    """Store the user's message of each turn as the next record, with status `running`, in one transaction.
 
-    The ids of the records by stream; none where the conversation is another user's. A record that has been
-    `running` for longer than any stream can is a dead one's and becomes `incomplete`; a younger one keeps its turn
-    (`UniqueViolationError`). Rows are locked in the order of conversations: groups wait for one another in one
-    direction only.
+    Creates conversations that do not exist. Returns the record ids by stream id, without those turns whose
+    conversation belongs to another user. A record that has been `running` for longer than a stream can last
+    becomes `incomplete`; a younger one raises `UniqueViolationError`. Rows are locked in the order of
+    conversations, so that concurrent calls cannot deadlock.
     """
     return dict(await conn.fetchmany(_OPEN, sorted(turns)))
 
 
 async def open_turn(conn: Connection, turn: NewTurn) -> int:
-    """Open one."""
+    """Open one turn and return its record id.
+
+    Raises `InvalidOperation` if another turn of the conversation is running and `ItemNotFound` if the conversation
+    belongs to another user.
+    """
     try:
         opened = await open_turns(conn, [turn])
     except asyncpg.UniqueViolationError:
@@ -223,9 +228,9 @@ where app_id = $1 and conversation_id = $2 and status = 'running' and process = 
 
 
 async def end_dead_turn(database: Database, heartbeat: Heartbeat, app_id: str, conversation_id: str) -> bool:
-    """Make a turn that runs in a dead process `incomplete`; whether there was one.
+    """Mark the running turn as `incomplete` if its process is dead, and return whether it is dead.
 
-    No connection is held while `heartbeat` asks the stores.
+    No database connection is held while `heartbeat` queries the stores.
     """
     async with database.connection() as conn:
         process = await conn.fetchval(_PROCESS, app_id, conversation_id)
@@ -246,7 +251,7 @@ where app_id = $1 and conversation_id = $2 and stream_id = $3 and status = 'runn
 
 
 async def end_turns(conn: Connection, turns: Sequence[NewTurn]) -> None:
-    """Make those that run `incomplete`."""
+    """Mark those of `turns` that are still running as `incomplete`."""
     await conn.executemany(_END, sorted((turn.app_id, turn.conversation_id, turn.stream_id) for turn in turns))
 
 
@@ -257,13 +262,13 @@ select exists (select from conversation_records where app_id = $1 and conversati
 
 
 async def turn_runs(conn: Connection, app_id: str, conversation_id: str, *, longest_s: float) -> bool:
-    """Whether a turn is under way, by its row."""
+    """Return whether the conversation has a `running` record that is younger than `longest_s`."""
     runs: bool = await conn.fetchval(_RUNS, app_id, conversation_id, longest_s)
     return runs
 
 
 _CLOSE = f"""
-with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
+with asked as ({insert_statement("$1", "$4", "$11", "$12")}), closed as (
     update conversation_records
     set status = case status when 'running' then $5 else status end, strategy = $6, content = content || $7::jsonb,
         input_token = $8, output_token = $9, tokens_estimated = $10, updated_at = now()
@@ -273,16 +278,16 @@ with asked as ({adding("$1", "$4", "$11", "$12")}), closed as (
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = now()
 from closed where app_id = $1 and conversation_id = $2 returning $4, closed.status
-"""  # noqa: S608 - a statement of ours
+"""  # noqa: S608 - the inserted text is constant
 
 
 async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str, RecordStatus]:
-    """Add the answers to the records that were opened, and what vendors were asked: all of it, or nothing.
+    """Store the outcomes of `turns` in their records, and their vendor attempts, in one transaction.
 
-    Returns by stream the status that its record has from now on: the one asked for, or `incomplete` if somebody
-    else has ended the turn meanwhile (who called this process dead): the answer is kept even so, as nobody else
-    writes into the record of a stream. A stream is missing if its record holds its end already, or is deleted.
-    Rows are locked in the order of conversations.
+    Returns the new status of each record by stream id. That is the requested status, or `incomplete` if another
+    process has ended the turn because it considered this process dead; the answer is stored in that case too,
+    because only one stream writes to a record. Streams whose record is already closed or was deleted are missing
+    from the result. Rows are locked in the order of conversations.
     """
     values = [
         (
@@ -306,7 +311,7 @@ async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str
 
 
 async def close_turn(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
-    """Close one; the status that its record has from now on, or none as with `close_turns`."""
+    """Close one turn. Return the new status of its record, or `None` if `close_turns` would omit it."""
     return (await close_turns(conn, [turn])).get(turn.stream_id)
 
 
@@ -317,7 +322,7 @@ where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 
 
 async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
-    """The status of the turn's record; none if it was deleted."""
+    """Return the status of the turn's record, or `None` if it was deleted."""
     status: RecordStatus | None = await conn.fetchval(
         _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id
     )
@@ -331,7 +336,11 @@ where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 
 
 async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
-    """Close a turn whose reader was told before how it ended: the record says the same, whoever ended it since."""
+    """Close a turn from the retry queue.
+
+    Its reader has already received the outcome, so the record gets that status even if another process has marked
+    the turn as `incomplete` since.
+    """
     written = await close_turn(conn, turn)
     status = turn.answered.status
     if status not in (written, "incomplete"):
@@ -355,6 +364,6 @@ async def interrupt(
     stream_id: str,
     message: dict[str, Any] | None,
 ) -> None:
-    """Put `message` in the place of a finished record's answer: as much of it as was heard."""
+    """Replace the answer of a complete record by `message`, the part that was played, and mark it `interrupted`."""
     messages = dumps([message] if message else []).decode()
     await conn.execute(_INTERRUPT, app_id, conversation_id, record_id, stream_id, messages)

@@ -1,4 +1,4 @@
-"""Events of a stream in Valkey, for readers on other nodes: a Redis Stream, bounded, that expires."""
+"""Event logs in Valkey for readers on other nodes. Each is a Redis Stream that is bounded and expires."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from storage.redis import Valkey, map_errors
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Frames with the ids `first` to `last`, joined; `closing`: nothing follows."""
+    """The frames with ids `first` to `last`, concatenated. `closing` marks the last batch of a stream."""
 
     first: int
     last: int
@@ -22,18 +22,18 @@ class Batch:
 
 
 class Piece(NamedTuple):
-    """An entry of the log, or a part of its frames; `size_bytes` is that of all its frames."""
+    """An entry of the log, possibly with only a part of its frames. `size_bytes` is the size of all its frames."""
 
     batch: Batch
     size_bytes: int
 
 
 class Emptied(Exception):
-    """Valkey has lost what was in the log."""
+    """Raised when Valkey has lost the entries of the log."""
 
 
 class DetachedLog:
-    """One stream's. An entry's id is that of its last frame, so a position is an id too."""
+    """The log of one stream. The id of an entry is that of its last frame, so event ids can be used to read it."""
 
     def __init__(
         self,
@@ -49,14 +49,16 @@ class DetachedLog:
         self._key = valkey.key(f"{app_id}:{user_id}", "log", stream_id)
         self._keep_bytes = keep_bytes
         self._keep_s = keep_s
-        """How long the log is kept from now on. Each batch asks for it, because the stream's end shortens it."""
+        """Returns the time to live of the log. Called for each batch, because the time is shorter once the stream
+        has ended."""
         self._entries: deque[tuple[int, int]] = deque()
+        """Id and size in bytes of each entry."""
         self._bytes = 0
 
     async def append(self, batch: Batch) -> None:
-        """Add `batch`, once even when it is added again; the oldest are dropped for it.
+        """Append `batch` unless it was appended before, and drop the oldest entries if the log is too large.
 
-        Raises `Emptied` where Valkey has lost the batches before it; the next batch then begins a new log.
+        Raises `Emptied` if Valkey has lost the earlier batches. The next batch then begins a new log.
         """
         entry = {"first": batch.first, "frames": batch.frames, "closing": int(batch.closing)}
         with map_errors():
@@ -68,7 +70,7 @@ class DetachedLog:
                     nomkstream=bool(self._entries),
                 )
                 if added is None:
-                    self._begin_anew()
+                    self._reset()
                     raise Emptied
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
@@ -77,24 +79,27 @@ class DetachedLog:
         self._entries.append((batch.last, len(batch.frames)))
         self._bytes += len(batch.frames)
         if self._bytes > self._keep_bytes and len(self._entries) > 1:
-            await self._drop()
+            await self._drop_oldest()
 
     async def is_emptied(self) -> bool:
-        """Whether Valkey has lost what was added here. The next batch then begins a new log."""
+        """Return whether Valkey has lost the entries. If it has, the next batch begins a new log."""
         if not self._entries:
             return False
         with map_errors():
             if await self._valkey.client.exists(self._key):
                 return False
-        self._begin_anew()
+        self._reset()
         return True
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._entries.clear()
         self._bytes = 0
 
     async def span(self) -> tuple[int, int, bool] | None:
-        """The first and the last id that are kept, and whether the last is the stream's."""
+        """Return the first and last event id in the log and whether the last one ends the stream.
+
+        Returns `None` if the log is empty.
+        """
         with map_errors():
             oldest = await self._valkey.client.xrange(self._key, count=1)
             newest = await self._valkey.client.xrevrange(self._key, count=1)
@@ -104,25 +109,28 @@ class DetachedLog:
         return first.first, last.last, last.closing
 
     async def read(self, after: int, *, offset_bytes: int, most_bytes: int, wait_s: float) -> list[Piece]:
-        """The next entries after id `after`, without the first `offset_bytes` of their frames.
+        """Return the entries after event id `after`, waiting up to `wait_s` for the first one.
 
-        At most `most_bytes`, of one larger entry a part; nothing once `wait_s` are over. An entry with frames up to
-        id `after` is never cut.
+        The first `offset_bytes` of the frames are skipped. At most `most_bytes` are returned; an entry that is
+        larger is returned in part, unless it also holds frames up to id `after`.
         """
         args: list[Word] = [after, offset_bytes, most_bytes]
         with map_errors():
-            found = await self._valkey.run("read_log", keys=[self._key], args=args)
-            if not found and wait_s > 0:
-                found = await self._next(after, wait_s=wait_s, most_bytes=most_bytes)
-                if found is None:
-                    found = await self._valkey.run("read_log", keys=[self._key], args=args)
+            entries = await self._valkey.run("read_log", keys=[self._key], args=args)
+            if not entries and wait_s > 0:
+                entries = await self._next(after, wait_s=wait_s, most_bytes=most_bytes)
+                if entries is None:
+                    entries = await self._valkey.run("read_log", keys=[self._key], args=args)
         return [
             Piece(_batch((id_, {b"first": first, b"frames": frames, b"closing": closing})), size_bytes)
-            for id_, first, closing, size_bytes, frames in found
+            for id_, first, closing, size_bytes, frames in entries
         ]
 
     async def _next(self, after: int, *, wait_s: float, most_bytes: int) -> list[Any] | None:
-        """Wait for the next entry: as the script returns it, or nothing where it is too large to be taken whole."""
+        """Wait for the next entry and return it in the form of the script's result.
+
+        Returns `None` if the entry is larger than `most_bytes`, and an empty list if none arrives in time.
+        """
         read = await self._valkey.blocking.xread(
             {self._key: f"{after}-0"}, count=1, block=max(1, round(wait_s * 1000))
         )
@@ -134,15 +142,15 @@ class DetachedLog:
             return None
         return [(id_, entry[b"first"], entry[b"closing"], size_bytes, entry[b"frames"])]
 
-    async def _drop(self) -> None:
+    async def _drop_oldest(self) -> None:
         while self._bytes > self._keep_bytes and len(self._entries) > 1:
             self._bytes -= self._entries.popleft()[1]
         with map_errors():
             await self._valkey.client.xtrim(self._key, minid=f"{self._entries[0][0]}-0", approximate=False)
 
 
-def _batch(found: Any) -> Batch:
-    id_, entry = found
+def _batch(entry_with_id: Any) -> Batch:
+    id_, entry = entry_with_id
     return Batch(
         int(entry[b"first"]), int(id_.partition(b"-")[0]), entry[b"frames"], closing=entry[b"closing"] == b"1"
     )

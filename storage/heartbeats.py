@@ -1,4 +1,4 @@
-"""Which processes live: each reports itself every ten seconds, to Valkey and to PostgreSQL."""
+"""Heartbeats of server processes. Each process reports itself to Valkey and PostgreSQL every ten seconds."""
 
 import asyncio
 import time
@@ -22,19 +22,19 @@ log = structlog.get_logger()
 EVERY_S = 10
 VOID_AFTER_S = 30
 _LATE_S = 2 * EVERY_S
-_AGAIN_S = 1
+_RETRY_S = 1
 _FORGOTTEN_AFTER_S = 3600
 _WRITE_S = 5
-_GOODBYE_S = 1
+_STOP_S = 1
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Also counts the time for which the machine was suspended, where the system offers that."""
+"""A clock that also counts the time for which the machine was suspended, where the system has one."""
 
 
 class Heartbeat:
-    """This process's sign of life, and what it knows of the others'.
+    """The heartbeat of this process, and what this process knows about the others.
 
-    Two stores hold it, so that neither a flushed Valkey nor an unreachable PostgreSQL makes a living process look
-    dead. Valkey also holds the number of streams of each process, by app.
+    Heartbeats are written to two stores, so that neither a flushed Valkey nor an unreachable PostgreSQL makes a
+    running process look dead. Valkey also holds the number of streams of each process, by app.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Heartbeat:
     ) -> None:
         self.process = process
         self.elsewhere: Counter[str] = Counter()
-        """Streams by app in all other processes, as of the last beat."""
+        """Number of streams in all other processes by app, as of the last beat."""
         self.keys_missing = asyncio.Event()
-        """Set when keys of this process may be missing in Valkey: it was away, or did not know this process."""
+        """Set when keys of this process may be missing in Valkey: it was unavailable, or has lost its data."""
         self._valkey = valkey
         self._database = database
         self._streams = streams
@@ -60,35 +60,35 @@ class Heartbeat:
         self._unsure_at = float("-inf")
         """When a beat last failed, or came so late that this process itself must have been suspended."""
         self._valkey_failed_at = float("-inf")
-        """When Valkey was last away, or had lost the entry of this process."""
+        """When Valkey was last unavailable or had lost the entry of this process."""
         self._known_to_valkey = False
-        """Whether a beat has reached Valkey, so that only a loss of its data can remove the entry."""
+        """Whether an earlier beat has reached Valkey, so that a missing entry means that Valkey has lost data."""
 
     async def beat(self) -> None:
-        """Report to both stores. `StoreError` if one of them is away; the other one has the report then."""
+        """Report to both stores. Raises `StoreError` if one is unavailable; the other has the report even then."""
         now = _now()
         if now - self._beat_at > _LATE_S:
             self._unsure_at = now
         self._beat_at = now
         try:
             try:
-                await self._tell_valkey()
+                await self._report_to_valkey()
             finally:
-                await self._tell_database()
+                await self._report_to_database()
         except StoreError:
             self._unsure_at = _now()
             raise
 
-    async def _tell_valkey(self) -> None:
-        own = Counter(self._streams())
+    async def _report_to_valkey(self) -> None:
+        counts = Counter(self._streams())
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
-        args: list[str | bytes | int] = [self.process, dumps(dict(own)), void_ms, forgotten_ms]
+        args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
         if was_away := self._valkey.lost.is_set():
             self._valkey.lost.clear()
             self._valkey_failed_at = _now()
         try:
             with redis.map_errors():
-                added, told = await self._valkey.run("beat", keys=self._keys, args=args)
+                added, reports = await self._valkey.run("beat", keys=self._keys, args=args)
         except StoreError:
             self._valkey.lost.set()
             self._valkey_failed_at = _now()
@@ -98,15 +98,15 @@ class Heartbeat:
         if added or was_away:
             self.keys_missing.set()
         self._known_to_valkey = True
-        self.elsewhere = sum((Counter(loads(one)) for one in told if one), Counter()) - own
+        self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
 
-    async def _tell_database(self) -> None:
+    async def _report_to_database(self) -> None:
         with map_database_errors():
             async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
-                await rows.seen(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
+                await rows.report(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
 
     async def run(self) -> None:
-        """Beat until cancelled: every ten seconds, and soon after the connection to Valkey was lost."""
+        """Beat until cancelled: every ten seconds, and shortly after the connection to Valkey was lost."""
         failing = False
         while not stopping():
             if not failing:
@@ -114,12 +114,12 @@ class Heartbeat:
                     async with asyncio.timeout(EVERY_S):
                         await self._valkey.lost.wait()
             # A connection that is lost again and again must not cause more than one beat a second.
-            await asyncio.sleep(_AGAIN_S if failing else max(0.0, self._beat_at + _AGAIN_S - _now()))
+            await asyncio.sleep(_RETRY_S if failing else max(0.0, self._beat_at + _RETRY_S - _now()))
             if not stopping():
                 failing = not await self.try_beat(quiet=failing)
 
     async def try_beat(self, *, quiet: bool = False) -> bool:
-        """Beat; whether both stores have the report. A failure is logged, with `quiet` at the level debug."""
+        """Beat, and return whether both stores have the report. A failure is logged, at level debug if `quiet`."""
         try:
             await self.beat()
         except StoreError as error:
@@ -128,11 +128,11 @@ class Heartbeat:
         return True
 
     async def dead(self, processes: Collection[str]) -> frozenset[str]:
-        """Those of `processes` of which neither store has heard for 30 s. `StoreError` if Valkey is away.
+        """Return those of `processes` that have reported to neither store for 30 s.
 
-        Nobody is called dead while the silence may be due to a store or to this process: for 30 s after a restart
-        of Valkey, after a failed beat of our own, or after a time in which this process was suspended; nor while
-        PostgreSQL is away.
+        Returns an empty set while missing reports may be due to a store or to this process: for 30 s after a
+        restart of Valkey, after a failed beat of this process, or after this process was suspended, and while
+        PostgreSQL is unavailable. Raises `StoreError` if Valkey is unavailable.
         """
         others = sorted(set(processes) - {self.process, ""})
         now = _now()
@@ -145,14 +145,15 @@ class Heartbeat:
             async with self._database.connection() as conn:
                 return silent - await rows.alive(conn, silent, void_after_s=self._void_after_s)
         except StoreError as error:
-            log.debug("heartbeat.unknown", error=str(error))
+            log.debug("heartbeat.check_failed", error=str(error))
             return frozenset()
 
     async def may_lack_streams(self) -> bool:
-        """Whether Valkey may lack entries of streams that run.
+        """Return whether entries of running streams may be missing in Valkey.
 
-        True for 30 s after Valkey was away or had lost its data, as seen by this process, and while it lacks a
-        process that PostgreSQL knows to be alive. Each process restores its entries with its first beat after that.
+        That is so for 30 s after this process has seen Valkey unavailable or without its data, and while Valkey
+        lacks a process that is alive according to PostgreSQL. Each process restores its entries after its first
+        beat that reaches Valkey again.
         """
         if self._valkey.lost.is_set() or _now() - self._valkey_failed_at < self._void_after_s:
             return True
@@ -160,10 +161,10 @@ class Heartbeat:
             async with self._database.connection() as conn:
                 alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
             with redis.map_errors():
-                seen = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
+                scores = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
         except StoreError:
             return True
-        return None in seen
+        return None in scores
 
     async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
         with redis.map_errors():
@@ -171,19 +172,21 @@ class Heartbeat:
                 pipe.time()
                 pipe.zmscore(self._keys[0], others)
                 pipe.info("server")
-                (seconds, microseconds), seen, server = await pipe.execute()
+                (seconds, microseconds), scores, server = await pipe.execute()
         if server["uptime_in_seconds"] < self._void_after_s:
             return frozenset()
-        void = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
-        return frozenset(other for other, at in zip(others, seen, strict=True) if at is None or at <= void)
+        dead_before_ms = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
+        return frozenset(
+            other for other, score in zip(others, scores, strict=True) if score is None or score <= dead_before_ms
+        )
 
     async def stop(self) -> None:
-        """Say goodbye: what this process still holds is void at once."""
+        """Remove this process from both stores, so that everything it still holds is free at once."""
         with suppress(StoreError), map_database_errors():
-            async with asyncio.timeout(_GOODBYE_S), self._database.connection() as conn:
-                await rows.gone(conn, self.process)
+            async with asyncio.timeout(_STOP_S), self._database.connection() as conn:
+                await rows.remove(conn, self.process)
         with suppress(StoreError, TimeoutError), redis.map_errors():
-            async with asyncio.timeout(_GOODBYE_S):
+            async with asyncio.timeout(_STOP_S):
                 await self._valkey.client.zrem(self._keys[0], self.process)
 
 
@@ -191,7 +194,7 @@ class Heartbeat:
 async def open_heartbeat(
     valkey: Valkey, database: Database, process: str, streams: Callable[[], Mapping[str, int]]
 ) -> AsyncIterator[Heartbeat]:
-    """Beat while the block lasts; the stores know the process before it begins, where they are there."""
+    """Beat for the duration of the block. The first beat is sent before the block begins; it may fail."""
     heartbeat = Heartbeat(valkey, database, process, streams)
     await heartbeat.try_beat()
     async with background(heartbeat.run()):

@@ -1,4 +1,4 @@
-"""Rows of identities: who a user is at a platform, unique in an app (§2.2)."""
+"""Rows of identities: accounts of users at sign-in platforms, unique within an app (§2.2)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,8 +21,8 @@ async def user_of(conn: Connection, identity: Identity) -> str | None:
     return uid
 
 
-# One statement: either both rows are made or none, and of two first logins at once the later waits
-# for the earlier and makes nothing.
+# A single statement inserts both rows or none. Of two concurrent first logins, the second waits for the first and
+# inserts nothing.
 _ADD_USER = """
 with made as (
     insert into identities (app_id, platform, social_id, uid, create_time) values ($1, $2, $3, $4, $5)
@@ -33,6 +33,6 @@ insert into users (app_id, uid, create_time, last_login) select $1, uid, $5, $5 
 
 
 async def add_user(conn: Connection, identity: Identity, *, uid: str, now: datetime) -> bool:
-    """Make a user with its first identity; false when the identity is somebody's already."""
-    made = await conn.fetchval(_ADD_USER, identity.app_id, identity.platform, identity.social_id, uid, now)
-    return made is not None
+    """Insert a user with its first identity. Return false if the identity already belongs to a user."""
+    added = await conn.fetchval(_ADD_USER, identity.app_id, identity.platform, identity.social_id, uid, now)
+    return added is not None

@@ -1,4 +1,4 @@
-"""Rate limits: counted in Valkey for all processes, and more strictly in this one while Valkey is away."""
+"""Rate limits: counted in Valkey for all processes together, or per process while Valkey is unavailable."""
 
 import time
 from collections import OrderedDict
@@ -22,7 +22,7 @@ class RateLimiter:
         self._away = False
 
     async def check(self, rate: Rate, *, app_id: str, name: str, who: str) -> None:
-        """Count one call of `who`, or raise `RateLimited` with the time to wait."""
+        """Count one call by `who`. Raises `RateLimited` with the time to wait if that exceeds `rate`."""
         wait_s = await self._wait_s(rate, app_id=app_id, name=name, who=who)
         if wait_s > 0:
             raise RateLimited(f"more than {rate.count} calls in {rate.per_s:g} s", retry_after_s=wait_s)
@@ -35,37 +35,37 @@ class RateLimiter:
                     "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count]
                 )
         except StoreError as error:
-            self._note(away=True, error=error)
+            self._log_change(away=True, error=error)
             return self._local.wait_s(rate, key)
-        self._note(away=False)
+        self._log_change(away=False)
         return float(wait_ms) / 1000
 
-    def _note(self, *, away: bool, error: StoreError | None = None) -> None:
+    def _log_change(self, *, away: bool, error: StoreError | None = None) -> None:
         if away != self._away:
             self._away = away
-            log.warning("limits.counted_locally" if away else "limits.counted_again", error=str(error or ""))
+            log.warning("limits.counted_locally" if away else "limits.counted_in_valkey", error=str(error or ""))
 
 
 class LocalLimiter:
-    """The same count at half the rate, for processes cannot see each other's.
+    """Rate limits counted in this process, at half the rate because processes do not see each other's counts.
 
-    Bounded: the counter that was not asked for longest gives way.
+    At most `counters` keys are kept; the least recently used one is dropped first.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, counters: int = _LOCAL_COUNTERS) -> None:
         self._clock = clock
         self._counters = counters
         self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
-        """By key: calls in the bucket, the time of that count, the seconds in which one call leaks."""
+        """By key: the calls in the bucket, the time of that count, and the seconds in which one call leaks."""
 
     def wait_s(self, rate: Rate, key: str) -> float:
-        """As `lua/limit.lua`."""
+        """Count one call and return 0, or return how long to wait. The algorithm is that of `lua/limit.lua`."""
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
         burst = max(1, rate.count // 2)
-        used, at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
-        left = max(0.0, used - (now - at) / min(interval_s, leak_s))
-        used = min(left, burst - 1 if interval_s < leak_s else burst)
+        used, counted_at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
+        remaining = max(0.0, used - (now - counted_at) / min(interval_s, leak_s))
+        used = min(remaining, burst - 1 if interval_s < leak_s else burst)
         wait_s = (used + 1 - burst) * interval_s
         if wait_s <= 1e-5:
             wait_s, used = 0, used + 1

@@ -1,4 +1,4 @@
-"""Brings a database up to date: every numbered file of `migrations/`, in order, each exactly once."""
+"""Database migrations: applies each numbered file of `migrations/` exactly once, in order."""
 
 import asyncio
 import re
@@ -12,13 +12,13 @@ from streams.wire.ids import sha256_hex
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 ALONE = "-- no-transaction"
-"""First line of a file that PostgreSQL refuses inside a transaction (`create index concurrently`).
+"""First line of a file that PostgreSQL refuses to run in a transaction (`create index concurrently`).
 
-Such a file holds one statement: several in one text are a transaction again.
+Such a file may hold only one statement, because PostgreSQL runs several statements in one text as a transaction.
 """
 
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
-_LOCK = 0x7061726C6579  # any number that nobody else takes in this database
+_LOCK = 0x7061726C6579  # Any number that no other user of advisory locks in this database takes.
 _TABLE = """
 create table if not exists schema_migrations (
     version integer primary key,
@@ -30,7 +30,7 @@ create table if not exists schema_migrations (
 
 
 class MigrationRefused(Exception):
-    """The files and the database do not go together; the text says which and why."""
+    """The migrations cannot be applied. The message names the file and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,13 @@ class Migration:
 
 
 async def migrate(dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300) -> list[str]:
-    """Apply what is missing and return the names of the files applied.
+    """Apply the missing migrations and return the names of their files.
 
-    Any number of processes may call it at once: one works, the others wait up to `wait_s` and find nothing
-    left to do. `MigrationRefused`: a file changed after it was applied, the database is newer than this
-    code, or a file failed (then nothing of it stands).
+    Several processes may call this at the same time: one applies the migrations, the others wait up to `wait_s`
+    for it to finish.
+
+    Raises `MigrationRefused` if a file was changed after it was applied, if the database is newer than this code,
+    or if a file fails. A file that fails is rolled back, unless it runs outside a transaction.
     """
     files = read_migrations(folder)
     with map_errors():
@@ -60,29 +62,32 @@ async def migrate(dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300) -
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """The files of `folder` by number; `MigrationRefused` for a name without one, or a number twice."""
-    found: dict[int, Migration] = {}
+    """Return the migrations in `folder`, ordered by number.
+
+    Raises `MigrationRefused` if a file name has no number or a number occurs twice.
+    """
+    migrations: dict[int, Migration] = {}
     for path in sorted(folder.glob("*.sql")):
         match = _FILE.fullmatch(path.name)
         if match is None:
             raise MigrationRefused(f"{path.name} is not named like 0001_accounts.sql")
         version = int(match[1])
-        if version in found:
-            raise MigrationRefused(f"{path.name} and {found[version].name} have the same number")
+        if version in migrations:
+            raise MigrationRefused(f"{path.name} and {migrations[version].name} have the same number")
         raw = path.read_bytes()
-        found[version] = Migration(version, path.name, raw.decode(), sha256_hex(raw))
-    return list(found.values())
+        migrations[version] = Migration(version, path.name, raw.decode(), sha256_hex(raw))
+    return list(migrations.values())
 
 
 async def _lock(conn: Connection, *, wait_s: float) -> None:
-    """Take the lock that lets one process migrate; it goes with the connection.
+    """Take the lock that allows one process at a time to migrate. It is released when the connection closes.
 
-    IdempotencyKey for again and again: a session that blocks on it would hold a snapshot, and
-    `create index concurrently` waits for every older snapshot to end.
+    The lock is polled, because a session that blocks on it would hold a snapshot, and `create index concurrently`
+    waits for all older snapshots to end.
     """
     try:
         async with asyncio.timeout(wait_s):
-            while not await conn.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110 - no event of ours
+            while not await conn.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise MigrationRefused(f"another process has been migrating for {wait_s:g} s") from None
@@ -90,9 +95,9 @@ async def _lock(conn: Connection, *, wait_s: float) -> None:
 
 async def _missing(conn: Connection, files: list[Migration]) -> list[Migration]:
     rows = await conn.fetch("select version, name, checksum from schema_migrations order by version")
-    ours = {file.version: file for file in files}
+    by_version = {file.version: file for file in files}
     for row in rows:
-        file = ours.get(row["version"])
+        file = by_version.get(row["version"])
         if file is None:
             raise MigrationRefused(f"the database is newer than this code: it holds {row['name']}")
         if file.checksum != row["checksum"]:
@@ -108,7 +113,7 @@ async def _apply(conn: Connection, file: Migration) -> str:
             await _record(conn, file)
         else:
             async with conn.transaction():
-                # A table that is in use fails the migration instead of queueing all traffic behind it.
+                # If a table is locked for long, fail the migration instead of queueing all traffic behind it.
                 await conn.execute("set local lock_timeout = '30s'")
                 await conn.execute(file.sql)
                 await _record(conn, file)

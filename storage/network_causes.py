@@ -1,4 +1,4 @@
-"""Why a connection to a store failed, in a few words that name no host."""
+"""Short descriptions of network errors, without host names, for messages to clients."""
 
 import errno
 import socket
@@ -19,19 +19,19 @@ _BY_ERRNO = {
 
 
 def network_cause(error: BaseException) -> str | None:
-    """The cause where `error`, or what it was raised from, is one of the network or of TLS."""
-    seen: BaseException | None = error
-    while seen is not None:
-        match seen:
+    """Return a description if `error`, or an exception in its chain, is a network or TLS error."""
+    current: BaseException | None = error
+    while current is not None:
+        match current:
             case socket.gaierror():
                 return "its host name was not resolved"
             case ssl.SSLCertVerificationError():
-                return f"its TLS certificate is not accepted: {seen.verify_message}"
+                return f"its TLS certificate is not accepted: {current.verify_message}"
             case ssl.SSLError():
                 return "the TLS handshake failed"
-            case OSError() if seen.errno in _BY_ERRNO:
-                return _BY_ERRNO[seen.errno]
+            case OSError() if current.errno in _BY_ERRNO:
+                return _BY_ERRNO[current.errno]
             case TimeoutError():
                 return "no answer in time"
-        seen = seen.__cause__ or seen.__context__
+        current = current.__cause__ or current.__context__
     return None

@@ -1,7 +1,7 @@
-"""Many callers' commands over one connection to Valkey: written as they come, answered in their order.
+"""Command pipelining: sends the commands of all callers over one connection to Valkey.
 
-redis-py opens the connection (address, TLS, password, database); what goes over it is packed and read here, by
-hiredis: a command of a stream costs no connection taken, no task and no timer.
+redis-py opens the connection (address, TLS, password, database). This module encodes commands and parses replies
+itself, with hiredis, so that a command needs no connection from a pool, no task and no timer of its own.
 """
 
 import asyncio
@@ -18,23 +18,24 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from storage.availability import Availability
 from storage.valkey_causes import outage
 
-_MOST_UNDER_WAY = 16_384
-_NOTHING = object()
+_MAX_PENDING = 16_384
+_INCOMPLETE = object()
 _REFUSALS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError}
-"""Those that are told apart, by their first word."""
+"""Exception classes of error replies, by the first word of the reply. All others are `ResponseError`."""
 
 Word = str | bytes | int | float
 
 
 class CommandPipeline:
-    """Connects when it is first used, and again after the connection was lost; what was under way has failed then.
+    """One connection to Valkey for all commands. Connects at the first command, and again after a disconnect.
 
-    A command that is not answered within `answer_s` fails with the connection.
+    Pending commands fail when the connection is lost. The connection is closed if the reply to a command does not
+    arrive within `answer_s`.
     """
 
     def __init__(self, connection: AbstractConnection, *, answer_s: float, availability: Availability) -> None:
         self.lost = asyncio.Event()
-        """Set when the connection was lost or could not be opened. This class never clears it."""
+        """Set when the connection is lost or cannot be opened. This class never clears it."""
         self._connection = connection
         self._availability = availability
         self._answer_s = answer_s
@@ -42,30 +43,34 @@ class CommandPipeline:
         self._connecting = asyncio.Lock()
         self._attempts = 0
         self._failure: Exception | None = None
-        """Of the last attempt to connect, unless it went well."""
+        """The error of the last attempt to connect, or `None` if that succeeded."""
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """The answer, to be awaited at once. `RedisError` of redis-py's kinds, `OSError`."""
+        """Send a command and return an awaitable for its reply, which must be awaited at once.
+
+        Awaiting it raises the subclasses of `RedisError` that redis-py raises, or `OSError`.
+        """
         wire = self._wire
         if wire is None or wire.lost:
-            return self._call_anew(command)
+            return self._connect_and_call(command)
         return wire.send(command)
 
     async def close(self) -> None:
         if self._wire is not None:
-            self._wire.cut()
+            self._wire.abort()
         await self._connection.disconnect(nowait=True)
 
-    async def _call_anew(self, command: tuple[Word, ...]) -> Any:
+    async def _connect_and_call(self, command: tuple[Word, ...]) -> Any:
         return await (await self._connected()).send(command)
 
     async def _connected(self) -> "_Wire":
-        seen = self._attempts
+        attempts_before = self._attempts
         async with self._connecting:
             if self._wire is not None and not self._wire.lost:
                 return self._wire
-            if self._failure is not None and self._attempts > seen:
-                raise self._failure.with_traceback(None)  # of the attempt that this caller has waited for
+            if self._failure is not None and self._attempts > attempts_before:
+                # This caller has waited for an attempt of another caller, which failed.
+                raise self._failure.with_traceback(None)
             try:
                 self._wire = await self._connect()
             except Exception as error:
@@ -82,8 +87,8 @@ class CommandPipeline:
     async def _connect(self) -> "_Wire":
         await self._connection.disconnect(nowait=True)
         await self._connection.connect()  # type: ignore[no-untyped-call]
-        writer = self._connection._writer  # noqa: SLF001 - the one way to its transport
-        assert writer is not None, "it is connected"
+        writer = self._connection._writer  # noqa: SLF001 - there is no public access to the transport
+        assert writer is not None, "connect() has just succeeded"
         transport = cast("asyncio.Transport", writer.transport)
         wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set)
         transport.set_protocol(wire)
@@ -91,7 +96,7 @@ class CommandPipeline:
 
 
 class _Wire(asyncio.Protocol):
-    """One connection, until it is lost."""
+    """The protocol of one connection."""
 
     def __init__(
         self,
@@ -107,17 +112,20 @@ class _Wire(asyncio.Protocol):
         self._transport = transport
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
-        self._reader = hiredis.Reader(replyError=hiredis.ReplyError, notEnoughData=_NOTHING)
-        self._under_way: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._reader = hiredis.Reader(replyError=hiredis.ReplyError, notEnoughData=_INCOMPLETE)
+        self._pending: deque[tuple[float, asyncio.Future[Any]]] = deque()
         self._unsent: list[bytes] | None = None
-        """What waits for the end of this turn of the loop; none where nothing was sent in it."""
+        """Commands to be written at the end of this iteration of the loop; `None` if none was sent in it yet."""
         self._timer: asyncio.TimerHandle | None = None
 
     def send(self, command: tuple[Word, ...]) -> asyncio.Future[Any]:
-        """Its answer. The first command of a turn of the loop is written at once, the others of it in one write."""
+        """Send a command and return a future for its reply.
+
+        The first command of an iteration of the event loop is written at once, the others together at its end.
+        """
         answer: asyncio.Future[Any] = self._loop.create_future()
-        if len(self._under_way) >= _MOST_UNDER_WAY:
-            answer.set_exception(RedisConnectionError("too many commands are under way"))
+        if len(self._pending) >= _MAX_PENDING:
+            answer.set_exception(RedisConnectionError("too many commands are pending"))
             return answer
         packed = hiredis.pack_command(cast("Any", command))
         if self._unsent is None:
@@ -126,12 +134,12 @@ class _Wire(asyncio.Protocol):
             self._transport.write(packed)
         else:
             self._unsent.append(packed)
-        self._under_way.append((self._loop.time() + self._answer_s, answer))
+        self._pending.append((self._loop.time() + self._answer_s, answer))
         if self._timer is None:
             self._timer = self._loop.call_later(self._answer_s, self._check)
         return answer
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         self._fail(RedisConnectionError("the connection was closed"))
         self._transport.abort()
 
@@ -140,29 +148,29 @@ class _Wire(asyncio.Protocol):
             self._availability.worked()
         self._reader.feed(data)
         try:
-            while (answer := self._reader.gets()) is not _NOTHING:
+            while (answer := self._reader.gets()) is not _INCOMPLETE:
                 if isinstance(answer, hiredis.PushNotification):
                     continue
-                _, waiting = self._under_way.popleft()
-                if waiting.done():  # its caller was cancelled
+                _, future = self._pending.popleft()
+                if future.done():  # The caller was cancelled.
                     continue
                 if isinstance(answer, hiredis.ReplyError):
                     refusal = _refusal(answer)
                     note(self._availability, refusal)
-                    waiting.set_exception(refusal)
+                    future.set_exception(refusal)
                 else:
-                    waiting.set_result(answer)
+                    future.set_result(answer)
         except (hiredis.ProtocolError, IndexError):
-            self.cut()
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.lost:
             return
-        lost = RedisConnectionError(f"the connection was lost: {exc or 'closed'}")
-        lost.__cause__ = exc
-        if self._under_way:  # an idle connection may be closed without an outage
-            note(self._availability, lost)
-        self._fail(lost)
+        error = RedisConnectionError(f"the connection was lost: {exc or 'closed'}")
+        error.__cause__ = exc
+        if self._pending:  # The server may also close an idle connection without an outage.
+            note(self._availability, error)
+        self._fail(error)
 
     def _flush(self) -> None:
         unsent, self._unsent = self._unsent, None
@@ -170,17 +178,17 @@ class _Wire(asyncio.Protocol):
             self._transport.write(b"".join(unsent))
 
     def _check(self) -> None:
-        """One timer for all that is under way, which looks at the oldest."""
+        """Check the deadline of the oldest pending command. One timer serves all pending commands."""
         self._timer = None
-        if not self._under_way:
+        if not self._pending:
             return
-        due = self._under_way[0][0]
+        due = self._pending[0][0]
         if due > self._loop.time():
             self._timer = self._loop.call_at(due, self._check)
             return
-        silent = RedisTimeoutError("no answer in time")
-        note(self._availability, silent)
-        self._fail(silent)
+        timeout = RedisTimeoutError("no answer in time")
+        note(self._availability, timeout)
+        self._fail(timeout)
         self._transport.abort()
 
     def _fail(self, error: Exception) -> None:
@@ -189,18 +197,18 @@ class _Wire(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        under_way, self._under_way = self._under_way, deque()
-        for _, waiting in under_way:
-            if not waiting.done():
-                waiting.set_exception(error)
+        pending, self._pending = self._pending, deque()
+        for _, future in pending:
+            if not future.done():
+                future.set_exception(error)
 
 
 def note(availability: Availability, error: Exception) -> None:
-    """Remember what `error` says about Valkey."""
+    """Record in `availability` if `error` means that Valkey is unavailable."""
     if (cause := outage(error)) is not None:
         availability.failed(f"the cache {cause}", error, partly=isinstance(error, ResponseError))
 
 
 def _refusal(error: hiredis.ReplyError) -> RedisError:
-    told = str(error)
-    return _REFUSALS.get(told.partition(" ")[0], ResponseError)(told)
+    message = str(error)
+    return _REFUSALS.get(message.partition(" ")[0], ResponseError)(message)

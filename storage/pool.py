@@ -1,6 +1,7 @@
-"""Connections to PostgreSQL from hand to hand: one that was used well goes to its next user as it is.
+"""A pool of PostgreSQL connections that passes a connection directly from one user to the next.
 
-asyncpg's pool makes and ends them; to take one from it and give it back costs more than a small statement.
+asyncpg's pool opens and closes the connections. Acquiring a connection from it and releasing it costs more than
+executing a small statement, so a connection only goes back to it when it can no longer be used.
 """
 
 import asyncio
@@ -12,15 +13,15 @@ import asyncpg
 Connection = Any
 
 _END_S = 1.0
-"""So long what a connection is in the middle of may take to be cancelled; then the connection is cut."""
+"""How long the cancellation of a running statement may take before the connection is closed."""
 
 
 class AllInUse(TimeoutError):
-    """No connection became free in time."""
+    """No connection became available in time."""
 
 
 class ConnectionPool:
-    """At most `most` connections are taken from `pool`; who finds none waits `wait_s` (`AllInUse`)."""
+    """Takes at most `most` connections from `pool`. A caller waits up to `wait_s` for a free connection."""
 
     def __init__(self, pool: Any, *, most: int, wait_s: float) -> None:
         self._pool = pool
@@ -28,31 +29,31 @@ class ConnectionPool:
         self._wait_s = wait_s
         self._taken = 0
         self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
 
     async def acquire(self) -> Connection:
-        """A connection, to be returned by `release`. Raises `AllInUse`."""
+        """Return a connection, to be given back with `release`. Raises `AllInUse` if none becomes available."""
         while True:
             while self._idle:
                 conn = self._idle.pop()
                 if _usable(conn):
                     return conn
-                await self._give_up(conn)
+                await self._discard(conn)
             if self._taken < self._most:
                 return await self._new()
             if (conn := await self._wait()) is not None:
                 return conn
 
     async def release(self, conn: Connection, *, discard: bool) -> None:
-        """Return a connection. `discard`: it may be in the middle of a statement, so it is closed."""
+        """Give a connection back. `discard` closes it, because it may be in the middle of a statement."""
         if not discard and _usable(conn):
             self._pass_on(conn)
         else:
-            await self._give_up(conn)
+            await self._discard(conn)
 
     async def close(self) -> None:
         while self._idle:
-            await self._give_up(self._idle.pop())
+            await self._discard(self._idle.pop())
 
     async def _new(self) -> Connection:
         self._taken += 1
@@ -63,7 +64,7 @@ class ConnectionPool:
             self._pass_on(None)
             raise
 
-    async def _give_up(self, conn: Connection) -> None:
+    async def _discard(self, conn: Connection) -> None:
         try:
             await self._pool.release(conn, timeout=_END_S)
         finally:
@@ -71,25 +72,25 @@ class ConnectionPool:
             self._pass_on(None)
 
     async def _wait(self) -> Connection | None:
-        """What somebody gives back; nothing where a new one may be made."""
-        waiting: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
+        """Wait for a released connection. Return `None` if a new one may be opened instead."""
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         try:
             async with asyncio.timeout(self._wait_s):
-                return await waiting
+                return await waiter
         except BaseException as error:
-            if waiting.done() and not waiting.cancelled():
-                self._pass_on(waiting.result())
-            waiting.cancel()
+            if waiter.done() and not waiter.cancelled():
+                self._pass_on(waiter.result())
+            waiter.cancel()
             if isinstance(error, TimeoutError):
                 raise AllInUse from None
             raise
 
     def _pass_on(self, conn: Connection | None) -> None:
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(conn)
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(conn)
                 return
         if conn is not None:
             self._idle.append(conn)
@@ -98,5 +99,5 @@ class ConnectionPool:
 def _usable(conn: Connection) -> bool:
     try:
         return not conn.is_closed()
-    except asyncpg.InterfaceError:  # it was lost, and the pool has taken it back
+    except asyncpg.InterfaceError:  # The connection was lost, and asyncpg's pool has taken it back.
         return False

@@ -1,4 +1,4 @@
-"""PostgreSQL: the pool, transactions, and the one place where its faults become ours."""
+"""PostgreSQL: connections, transactions, and the conversion of its errors to `StoreError`."""
 
 import asyncio
 import time
@@ -15,47 +15,47 @@ from streams.wire.errors import StoreAway
 
 __all__ = ["Connection", "Database", "Locked", "map_errors", "open_database"]
 
-Connection = Any  # asyncpg's pool hands out a proxy of its Connection
+Connection = Any  # asyncpg's pool returns a proxy of its Connection.
 
 _CLOSE_S = 5
 _PROBE_S = 10.0
 _HOLD_S = 5.0
-"""So long a failed write says that the next would fail too, even if a probe succeeds."""
+"""How long the database counts as not writable after a failed write, even if a probe succeeds."""
 _PROBE = """
 create temp table write_probe on commit drop as select md5(i::text) from generate_series(1, 2000) i
 """
-"""Extends a file, which a small write into an existing one may not have to."""
+"""Writes enough to extend a file, because a small write may fit into an existing file on a full disk."""
 
 
-class map_errors:  # noqa: N801 - used as a function is
-    """Turn a fault of PostgreSQL into `database`: 503 when it cannot be used, 500 when it refused."""
+class map_errors:  # noqa: N801 - used like a function
+    """Convert errors of PostgreSQL to `StoreError`, as `store_error` does."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, Exception):
-            _raise_ours(error)
+            _raise_converted(error)
 
 
-def _raise_ours(error: Exception) -> None:
-    if (ours := store_error(error)) is not None:
-        raise ours from error
+def _raise_converted(error: Exception) -> None:
+    if (converted := store_error(error)) is not None:
+        raise converted from error
 
 
-class _Lent:
-    """A connection for a block."""
+class _AcquiredConnection:
+    """Acquires a connection for the duration of a block."""
 
-    __slots__ = ("_condition", "_conn", "_pool")
+    __slots__ = ("_conn", "_health", "_pool")
 
-    def __init__(self, connections: ConnectionPool, condition: "Condition") -> None:
-        self._pool = connections
-        self._condition = condition
+    def __init__(self, pool: ConnectionPool, health: "DatabaseHealth") -> None:
+        self._pool = pool
+        self._health = health
 
     async def __aenter__(self) -> Connection:
         try:
             self._conn = await self._pool.acquire()
         except Exception as error:
-            self._condition.failed(error)
+            self._health.failed(error)
             raise
         return self._conn
 
@@ -63,68 +63,68 @@ class _Lent:
         with map_errors():
             await self._pool.release(self._conn, discard=raised[0] is not None)
         if isinstance(error := raised[1], Exception):
-            self._condition.failed(error)
+            self._health.failed(error)
         elif error is None:
-            self._condition.availability.worked()
+            self._health.availability.worked()
 
 
-class Condition:
-    """What this process knows of the database from all its pools."""
+class DatabaseHealth:
+    """What this process knows about the state of the database, from the calls of all its pools."""
 
     def __init__(self) -> None:
         self.availability = Availability("postgres")
         self.unwritable: tuple[str, float] | None = None
-        """Why the database refused a write, and when it last did."""
+        """Why the database last refused a write, and when; `None` if writes succeed."""
 
     def failed(self, error: Exception) -> None:
-        """Remember what `error` says about the database, and raise it as ours if it is PostgreSQL's."""
-        if (ours := store_error(error)) is None:
+        """Record what `error` means for the database. Raise it as `StoreError` if it comes from PostgreSQL."""
+        if (converted := store_error(error)) is None:
             return
         if is_outage(error):
-            self.availability.failed(ours.what, error, partly=forbids_writing(error))
+            self.availability.failed(converted.what, error, partly=forbids_writing(error))
         if forbids_writing(error):
-            self.unwritable = ours.what, time.monotonic()
-        raise ours from error
+            self.unwritable = converted.what, time.monotonic()
+        raise converted from error
 
 
 class Database:
-    """A pool of connections. Functions of `storage` take a connection first."""
+    """A pool of connections. Functions in `storage` that execute SQL take a connection as first argument."""
 
-    def __init__(self, connections: ConnectionPool, condition: Condition) -> None:
-        self.condition = condition
+    def __init__(self, connections: ConnectionPool, health: DatabaseHealth) -> None:
+        self.health = health
         self._pool = connections
         self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """A connection for single statements, each its own transaction."""
-        return _Lent(self._pool, self.condition)
+        """Acquire a connection for single statements, each in a transaction of its own."""
+        return _AcquiredConnection(self._pool, self.health)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection inside a transaction: committed at the end of the block, rolled back by an exception."""
+        """Acquire a connection in a transaction, committed at the end of the block and rolled back on an error."""
         async with self.connection() as conn, conn.transaction():
             yield conn
 
     async def ping(self) -> None:
-        """Raise `StoreError` where the database does not answer or could not be written to in the last seconds.
+        """Raise `StoreError` if the database does not answer, or if a write has failed in the last seconds.
 
-        It is tried whether it takes a write: every ten seconds, and at each call after it has refused one.
+        Every ten seconds, and at each call after a failed write, a test write is executed and rolled back.
         """
-        condition = self.condition
+        health = self.health
         async with self.connection() as conn:
             await conn.fetchval("select 1")
-            if condition.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
+            if health.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
                 await _probe(conn)
                 self._probed_at = time.monotonic()
-        if condition.unwritable is not None:
-            cause, at = condition.unwritable
-            if time.monotonic() < at + _HOLD_S:
+        if health.unwritable is not None:
+            cause, refused_at = health.unwritable
+            if time.monotonic() < refused_at + _HOLD_S:
                 raise StoreAway(cause, error_type="database", retry_after_s=1)
-            condition.unwritable = None
+            health.unwritable = None
 
 
 async def _probe(conn: Connection) -> None:
-    """Write something, and undo it."""
+    """Execute a test write and roll it back."""
     transaction = conn.transaction()
     await transaction.start()
     try:
@@ -133,8 +133,8 @@ async def _probe(conn: Connection) -> None:
         await transaction.rollback()
 
 
-async def _as_it_is(_conn: Connection) -> None:
-    """No statement where a connection goes back: none of ours changes its session or listens."""
+async def _no_reset(_conn: Connection) -> None:
+    """Reset nothing when a connection goes back to the pool: no code changes session state or listens."""
 
 
 @asynccontextmanager
@@ -146,12 +146,12 @@ async def open_database(
     acquire_timeout_s: float = 10,
     command_timeout_s: float = 15,
     lock_timeout_s: float | None = None,
-    condition: Condition | None = None,
+    health: DatabaseHealth | None = None,
 ) -> AsyncIterator[Database]:
-    """Connect to `dsn` (`postgresql://…`) and close every connection at the end.
+    """Connect to `dsn` (`postgresql://…`) and close all connections at the end of the block.
 
-    `lock_timeout_s`: for a row that another holds a statement waits so long (`Locked`), else as for anything.
-    `condition`: that of another pool of the same database.
+    `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
+    only `command_timeout_s` applies. `health` is shared by the pools of one database.
     """
     with map_errors():
         pool = await asyncpg.create_pool(
@@ -160,12 +160,12 @@ async def open_database(
             max_size=max_size,
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,
-            reset=_as_it_is,
+            reset=_no_reset,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
     connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(connections, condition or Condition())
+        yield Database(connections, health or DatabaseHealth())
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):

@@ -1,4 +1,4 @@
-"""What an error of PostgreSQL means: the true cause in words that a client may read, and whether it may pass."""
+"""Converts errors of PostgreSQL: a cause that clients may read, and whether the database is unavailable."""
 
 import asyncpg
 
@@ -10,25 +10,25 @@ AWAY = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # of a connection whose server has just ended it
+    asyncpg.InternalClientError,  # Raised if the server has just closed the connection.
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.PostgresSystemError,
-    asyncpg.ReadOnlySQLTransactionError,  # of a server that another is taking over from
+    asyncpg.ReadOnlySQLTransactionError,  # Raised by a primary that is being demoted.
     asyncpg.TransactionRollbackError,
 )
-"""The statement may be well, and succeed later."""
+"""Errors that are not due to the statement, which may succeed later."""
 
 _CAUSES = {
     "25006": "the database is read-only",
     "28000": "the database refuses this server's user",
     "28P01": "the database refuses this server's password",
     "3D000": "the database does not exist",
-    "40001": "the database undid a transaction because of another",
-    "40P01": "the database undid a transaction because of another",
+    "40001": "the database rolled back a transaction because of a conflict with another",
+    "40P01": "the database rolled back a transaction because of a conflict with another",
     "53100": "the database's disk is full",
     "53200": "the database is out of memory",
     "53300": "the database accepts no more connections",
@@ -41,40 +41,45 @@ _CAUSES = {
     "58030": "the database cannot read or write its disk",
 }
 """By SQLSTATE."""
-_OF_WRITING = frozenset({"25006", "53100", "58030"})
-_PASSING = frozenset({"40001", "40P01", "57014"})
+_WRITE_FAILURES = frozenset({"25006", "53100", "58030"})
+_SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
+"""SQLSTATEs of errors in `AWAY` that concern a single statement or transaction."""
 
 
 class Locked(StoreError):
-    """Another holds a row, for longer than this connection waits for one."""
+    """Another transaction holds the lock of a row for longer than the `lock_timeout` of the connection."""
 
 
 def store_error(error: Exception) -> StoreError | None:
-    """`error` as `database`: 503 when PostgreSQL cannot be used for now, 500 when it refused. Else none."""
+    """Convert an error of PostgreSQL to a `StoreError` of type `database`; return `None` for all other errors.
+
+    The status is 503 if PostgreSQL is unavailable and 500 if it refused the statement. `UniqueViolationError` is
+    not converted either, because callers handle it.
+    """
     if isinstance(error, asyncpg.UniqueViolationError):
         return None
     if isinstance(error, AWAY):
         return StoreAway(_cause(error), error_type="database", retry_after_s=1)
     if isinstance(error, asyncpg.LockNotAvailableError):
-        return Locked("another holds the row", error_type="database")
+        return Locked("another transaction holds the lock of a row", error_type="database")
     if not isinstance(error, asyncpg.PostgresError):
         return None
-    what = "the database refused a statement"
+    message = "the database refused a statement"
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
-        what = "the database is not up to date: run `python -m app migrate`"
+        message = "the database is not up to date: run `python -m app migrate`"
     elif isinstance(error, asyncpg.InsufficientPrivilegeError):
-        what = "the database user lacks a permission"
-    return StoreError(what, error_type="database")
+        message = "the database user lacks a permission"
+    return StoreError(message, error_type="database")
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether `error` says something about the database, not about one statement."""
-    return isinstance(error, AWAY) and getattr(error, "sqlstate", None) not in _PASSING
+    """Return whether `error` concerns the database as a whole and not a single statement."""
+    return isinstance(error, AWAY) and getattr(error, "sqlstate", None) not in _SINGLE_STATEMENT
 
 
 def forbids_writing(error: Exception) -> bool:
-    """Whether the database can be read, and not written."""
-    return getattr(error, "sqlstate", None) in _OF_WRITING
+    """Return whether `error` means that the database can be read but not written."""
+    return getattr(error, "sqlstate", None) in _WRITE_FAILURES
 
 
 def _cause(error: Exception) -> str:

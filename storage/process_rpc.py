@@ -1,4 +1,8 @@
-"""How one process asks another: a channel of each, a question with an id, an answer on the asker's channel."""
+"""Requests between server processes over Valkey channels.
+
+Each process subscribes to a channel of its own. A request carries an id and the name of its sender; the response is
+published on the sender's channel.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,54 +19,54 @@ from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
-_AT_ONCE = 32
-_WAITING = 1024
+_CONCURRENCY = 32
+_MAX_QUEUED = 1024
 _SUBSCRIBE_AGAIN_S = 0.5
 
 Message = dict[str, Any]
-Answerer = Callable[[Message], Awaitable[Message | None]]
+Handler = Callable[[Message], Awaitable[Message | None]]
 
 
 class ProcessRpc:
-    """This process's side of it. Nothing here is kept: a question that nobody hears has no answer."""
+    """Sends and receives messages. Nothing is stored: a message to a process that is not subscribed is lost."""
 
     def __init__(self, valkey: Valkey, process: str) -> None:
         self.process = process
         self._valkey = valkey
-        self._questions: asyncio.Queue[Message] = asyncio.Queue(_WAITING)
-        self._awaited: dict[str, asyncio.Future[Message]] = {}
+        self._requests: asyncio.Queue[Message] = asyncio.Queue(_MAX_QUEUED)
+        self._responses: dict[str, asyncio.Future[Message]] = {}
         self._subscribed = asyncio.Event()
 
     async def ask(self, process: str, message: Message, *, within_s: float) -> Message | None:
-        """The answer of `process`; none where it is gone or does not answer in time."""
-        question_id = new_id()
-        answer = self._awaited[question_id] = asyncio.get_running_loop().create_future()
+        """Send a request and return the response, or `None` if `process` has ended or does not respond in time."""
+        request_id = new_id()
+        answer = self._responses[request_id] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(within_s):
-                await self._subscribed.wait()  # or the answer would be missed
-                if not await self._send(process, {**message, "id": question_id, "from": self.process}):
+                await self._subscribed.wait()  # Otherwise the response would be lost.
+                if not await self._send(process, {**message, "id": request_id, "from": self.process}):
                     return None
-                told: Message = await answer
-                return told
+                response: Message = await answer
+                return response
         except TimeoutError:
             return None
         finally:
-            del self._awaited[question_id]
+            del self._responses[request_id]
 
     async def tell(self, process: str, message: Message) -> None:
-        """Say something that needs no answer."""
+        """Send a message that has no response."""
         await self._send(process, message)
 
     async def _send(self, process: str, message: Message) -> int:
         with map_errors():
-            heard: int = await self._valkey.client.publish(self._channel(process), dumps(message))
-        return heard
+            receivers: int = await self._valkey.client.publish(self._channel(process), dumps(message))
+        return receivers
 
     def _channel(self, process: str) -> str:
         return self._valkey.channel(f"process:{process}")
 
     async def listen(self) -> None:
-        """Take what others say, until cancelled."""
+        """Receive messages until cancelled."""
         while not stopping():
             try:
                 with map_errors():
@@ -71,42 +75,42 @@ class ProcessRpc:
                         self._subscribed.set()
                         if stopping():
                             return
-                        async for heard in pubsub.listen():
-                            self._take(loads(heard["data"]))
+                        async for message in pubsub.listen():
+                            self._receive(loads(message["data"]))
             except StoreError as error:
                 log.debug("process_rpc.unsubscribed", error=str(error))
             finally:
                 self._subscribed.clear()
             await asyncio.sleep(_SUBSCRIBE_AGAIN_S)
 
-    async def answer(self, answerer: Answerer) -> None:
-        """Answer one question after the other, until cancelled; several of these run side by side."""
+    async def answer(self, handler: Handler) -> None:
+        """Handle one request after another until cancelled. Several of these run concurrently."""
         while not stopping():
-            question = await self._questions.get()
+            request = await self._requests.get()
             try:
-                told = await answerer(question)
-                if told is not None and "from" in question:
-                    await self.tell(question["from"], {**told, "answers": question["id"]})
+                response = await handler(request)
+                if response is not None and "from" in request:
+                    await self.tell(request["from"], {**response, "answers": request["id"]})
             except StoreError as error:
-                log.warning("process_rpc.unanswered", op=question.get("op"), error=str(error))
+                log.warning("process_rpc.unanswered", op=request.get("op"), error=str(error))
             except Exception:
-                log.exception("process_rpc.crashed", op=question.get("op"))
+                log.exception("process_rpc.crashed", op=request.get("op"))
 
-    def _take(self, message: Message) -> None:
-        if (question_id := message.get("answers")) is None:
+    def _receive(self, message: Message) -> None:
+        if (request_id := message.get("answers")) is None:
             try:
-                self._questions.put_nowait(message)
+                self._requests.put_nowait(message)
             except asyncio.QueueFull:
-                log.warning("process_rpc.full", op=message.get("op"))
-        elif (awaited := self._awaited.get(question_id)) is not None and not awaited.done():
-            awaited.set_result(message)
+                log.warning("process_rpc.queue_full", op=message.get("op"))
+        elif (response := self._responses.get(request_id)) is not None and not response.done():
+            response.set_result(message)
 
 
 @asynccontextmanager
-async def listening(rpc: ProcessRpc, answerer: Answerer) -> AsyncIterator[None]:
-    """Hear and answer while the block lasts."""
+async def listening(rpc: ProcessRpc, handler: Handler) -> AsyncIterator[None]:
+    """Receive messages and answer requests during the block."""
     async with AsyncExitStack() as stack:
-        for _ in range(_AT_ONCE):
-            await stack.enter_async_context(background(rpc.answer(answerer)))
+        for _ in range(_CONCURRENCY):
+            await stack.enter_async_context(background(rpc.answer(handler)))
         await stack.enter_async_context(background(rpc.listen()))
         yield

@@ -1,4 +1,4 @@
-"""Ends of turns that PostgreSQL did not take: kept in Valkey, and written when it is back."""
+"""A queue in Valkey for ends of turns that could not be written because PostgreSQL was unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,17 +16,20 @@ from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
 
-_LOOK_EVERY_S = 5
+_INTERVAL_S = 5
 
 
 async def enqueue(valkey: Valkey, turn: ClosedTurn) -> None:
-    """Keep `turn` until it can be written; `StoreError` where Valkey is away too."""
+    """Queue `turn` until it can be written. Raises `StoreError` if Valkey is unavailable too."""
     with map_errors():
         await valkey.client.rpush(_key(valkey), dumps(asdict(turn)))
 
 
 async def write_queued(database: Database, valkey: Valkey) -> int:
-    """Write what is parked, oldest first. A turn stays parked until it is written, so it may be written twice."""
+    """Write the queued turns, oldest first, and return how many were written.
+
+    A turn is removed from the queue only after it was written, so it may be written twice. That has no effect.
+    """
     count = 0
     while True:
         with map_errors():
@@ -34,16 +37,16 @@ async def write_queued(database: Database, valkey: Valkey) -> int:
         if raw is None:
             return count
         async with database.connection() as conn:
-            written = await close_queued(conn, ClosedTurn.of(loads(raw)))
+            status = await close_queued(conn, ClosedTurn.of(loads(raw)))
         with map_errors():
-            await valkey.client.lrem(_key(valkey), 1, raw)  # type: ignore[arg-type]  # bytes are what it stores
-        log.info("turn.written_later", written=written)
+            await valkey.client.lrem(_key(valkey), 1, raw)  # type: ignore[arg-type]  # The values are bytes.
+        log.info("retry_queue.turn_written", status=status)
         count += 1
 
 
 @asynccontextmanager
 async def open_retry_queue(database: Database, valkey: Valkey) -> AsyncIterator[None]:
-    """Look for what is parked again and again as long as the block lasts."""
+    """Write queued turns periodically during the block."""
     async with background(_keep_writing(database, valkey)):
         yield
 
@@ -55,7 +58,7 @@ async def _keep_writing(database: Database, valkey: Valkey) -> None:
         except StoreError as error:
             log.debug("retry_queue.waiting", error=str(error))
         if not stopping():
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_INTERVAL_S)
 
 
 def _key(valkey: Valkey) -> str:

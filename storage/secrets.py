@@ -1,4 +1,7 @@
-"""The master key at work: boxes for what must not be read from the database, and keys for other purposes."""
+"""Encryption with the master key, and keys derived from it for other purposes.
+
+An encrypted text is called a box.
+"""
 
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -18,14 +21,14 @@ _KEY_BYTES = 32
 
 
 class BoxRefused(ValueError):
-    """A box that no key here opens: another master key, another place, or it was altered."""
+    """A box cannot be opened: it belongs to another master key or other `aad`, or it was altered."""
 
 
 class Keyring:
-    """The deployment's keys. The first seals and derives; all of them open.
+    """The master keys of a deployment. The first one seals boxes and derives keys; all of them open boxes.
 
-    A box is URL-safe base64 of version (1 byte), key id (4), nonce (12), AES-256-GCM ciphertext and tag.
-    To replace a master key, put the new one first and keep the old one until nothing is sealed with it.
+    A box is the URL-safe base64 of version (1 byte), key id (4), nonce (12), AES-256-GCM ciphertext and tag.
+    To replace a master key, put the new one first and keep the old one until no box is sealed with it.
     """
 
     def __init__(self, masters: Sequence[bytes]) -> None:
@@ -36,11 +39,11 @@ class Keyring:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """Keys of 32 bytes in hexadecimal, separated by commas, the one that seals first."""
+        """Parse a comma-separated list of keys, each 32 bytes in hexadecimal."""
         return cls([bytes.fromhex(part) for part in text.split(",")])
 
     def seal(self, plain: str, *, aad: str) -> str:
-        """A box of `plain` that opens only together with the same `aad`, its place."""
+        """Encrypt `plain`. The box can only be opened with the same `aad`, which names where it is stored."""
         head = _VERSION + _key_id(self._master)
         nonce = os.urandom(_NONCE_BYTES)
         cipher = self._ciphers[head[len(_VERSION) :]]
@@ -48,24 +51,24 @@ class Keyring:
         return urlsafe_b64encode(head + nonce + sealed).decode()
 
     def open(self, box: str, *, aad: str) -> str:
-        """What was sealed in `box`, or `BoxRefused`."""
+        """Decrypt `box`. Raises `BoxRefused` if no key opens it."""
         try:
             raw = urlsafe_b64decode(box.encode())
         except ValueError:
-            raise BoxRefused("this is no box") from None
+            raise BoxRefused("the box is not valid base64") from None
         head, nonce = raw[:_HEAD_BYTES], raw[_HEAD_BYTES : _HEAD_BYTES + _NONCE_BYTES]
         cipher = self._ciphers.get(head[len(_VERSION) :])
         if not head.startswith(_VERSION) or cipher is None or len(nonce) < _NONCE_BYTES:
-            raise BoxRefused("no key here belongs to this box")
+            raise BoxRefused("the box is sealed with an unknown key")
         try:
             return cipher.decrypt(nonce, raw[_HEAD_BYTES + _NONCE_BYTES :], head + aad.encode()).decode()
         except InvalidTag:
-            raise BoxRefused("this box was altered or belongs elsewhere") from None
+            raise BoxRefused("the box was altered or sealed for another place") from None
 
     def derive(self, purpose: str) -> bytes:
-        """32 bytes of the first key for one purpose: file links, the pepper of codes.
+        """Derive 32 bytes from the first key for one purpose, such as signing file links.
 
-        What was signed or peppered with them ends when another key comes first.
+        The result changes when another key becomes the first one.
         """
         return _derived(self._master, f"for {purpose}")
 

@@ -1,6 +1,6 @@
-"""The text of a session token: `st_`, 32 random bytes in base62, and 6 characters of CRC32 over both.
+"""Session tokens: `st_`, 32 random bytes in base62, and a CRC32 checksum in 6 characters.
 
-The checksum lets a typo or garbage be refused without a query, and lets secret scanners know a token.
+With the checksum, invalid tokens are refused without a query, and secret scanners can recognise tokens.
 """
 
 import hashlib
@@ -22,25 +22,25 @@ def new_token() -> str:
 
 
 def encode(random: bytes) -> str:
-    """The token of 32 bytes."""
+    """Return the token for 32 random bytes."""
     text = PREFIX + _base62(int.from_bytes(random), _RANDOM_CHARS)
     return text + _checksum(text)
 
 
 def is_token(text: str) -> bool:
-    """Whether `text` has the form of a token and its checksum is right."""
+    """Return whether `text` has the form of a token and a correct checksum."""
     if len(text) != LENGTH or not text.startswith(PREFIX) or not text.isascii():
         return False
     return text[-_CHECK_CHARS:] == _checksum(text[:-_CHECK_CHARS])
 
 
 def digest(token: str) -> str:
-    """What is stored in a token's place."""
+    """Return the SHA-256 digest of a token, which is stored instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _checksum(text: str) -> str:
-    """Six digits, two at a time: every request of a user pays for it."""
+    """Return the CRC32 of `text` in base62. Two digits are computed at a time, because every request does this."""
     rest, low = divmod(zlib.crc32(text.encode()), len(_PAIRS))
     high, middle = divmod(rest, len(_PAIRS))
     return _PAIRS[high] + _PAIRS[middle] + _PAIRS[low]

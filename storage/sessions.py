@@ -1,7 +1,7 @@
-"""Sessions of signed-in users: rows are the truth, Valkey a short copy in front of them.
+"""Sessions of signed-in users: rows in PostgreSQL, cached in Valkey for a short time.
 
-Nothing is kept in the process. A copy in Valkey costs one round trip to read and is gone for every node
-the moment that it is barred; a copy in each process would have to be hunted down within a second.
+Sessions are not cached in the processes. An entry in Valkey costs one round trip to read, and a single command
+invalidates it for all nodes, whereas caches in the processes would have to be invalidated one by one.
 """
 
 from collections.abc import Iterable
@@ -10,27 +10,28 @@ from typing import NamedTuple
 
 from storage.identities import Identity
 from storage.postgres import Connection, Database
-from storage.redis import FAULTS, Valkey, fault, map_errors
+from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
 
 COPY_S = 30.0
+"""Maximum age of a cached session."""
 TOMBSTONE_S = 60
-"""Longer than any read of a row can take that began before the bar."""
+"""Lifetime of a tombstone. Longer than any read of a row can take that began before the tombstone was set."""
 _TOUCH_S = 3600.0
-_OWED = 10_000
+_MAX_UNSENT = 10_000
 
 
 class Session(NamedTuple):
-    """Times are seconds of the Unix clock."""
+    """A session that is not revoked. Times are in seconds since the Unix epoch."""
 
     app_id: str
     digest: str
     uid: str
     frozen: bool
-    """Whether the user waits for its deactivation."""
+    """Whether the user is about to be deactivated."""
     last_seen_s: float
-    """Renewed at most hourly: the sliding lifetime counts from here."""
+    """Start of the sliding lifetime. Updated at most once an hour."""
     expire_s: float
     """End of the absolute lifetime."""
 
@@ -47,7 +48,7 @@ values ($1, $2, $3, $4, $5, $6, $6, $7)
 async def add(
     conn: Connection, digest: str, *, identity: Identity, uid: str, now: datetime, absolute_s: float
 ) -> None:
-    """Begin a session of `uid`, made with `identity`."""
+    """Insert a session of user `uid`, who has signed in with `identity`."""
     expire_time = now + timedelta(seconds=absolute_s)
     await conn.execute(_OPEN, identity.app_id, digest, uid, identity.platform, identity.social_id, now, expire_time)
 
@@ -63,7 +64,10 @@ returning digest
 
 
 async def revoke_surplus(conn: Connection, uid: str, *, app_id: str, now: datetime, keep: int) -> list[str]:
-    """Revoke all but the `keep` newest sessions of a user; their digests, to be barred before the commit."""
+    """Revoke all but the `keep` newest sessions of a user.
+
+    Returns the digests of the revoked sessions, which must get tombstones before the transaction commits.
+    """
     rows = await conn.fetch(_REVOKE_SURPLUS, app_id, uid, now, keep)
     return [row["digest"] for row in rows]
 
@@ -75,7 +79,11 @@ returning digest
 
 
 async def revoke(conn: Connection, digest: str, *, app_id: str, now: datetime) -> list[str]:
-    """Revoke one session; its digest, to be barred before the commit, unless it was revoked before."""
+    """Revoke one session.
+
+    Returns its digest, which must get a tombstone before the transaction commits, or an empty list if it was
+    already revoked.
+    """
     rows = await conn.fetch(_REVOKE, app_id, digest, now)
     return [row["digest"] for row in rows]
 
@@ -86,7 +94,7 @@ delete from sessions where app_id = $1 and uid = $2 and (expire_time < $3 or rev
 
 
 async def delete_dead(conn: Connection, uid: str, *, app_id: str, before: datetime) -> None:
-    """Drop the sessions of a user that ended before that time."""
+    """Delete the sessions of a user that expired or were revoked before the given time."""
     await conn.execute(_DELETE_DEAD, app_id, uid, before)
 
 
@@ -99,7 +107,7 @@ where s.app_id = $1 and s.digest = $2 and s.revoke_time is null and u.status <> 
 
 
 async def find(conn: Connection, digest: str, *, app_id: str) -> Session | None:
-    """The session, unless it is revoked; whether it is still alive is the caller's question."""
+    """Return the session, or `None` if it is revoked. The caller checks whether it has expired."""
     row = await conn.fetchrow(_FIND, app_id, digest)
     return None if row is None else Session(*row)
 
@@ -112,29 +120,30 @@ async def touch(conn: Connection, digest: str, *, app_id: str, now: datetime) ->
 
 
 class SessionCache:
-    """Copies of sessions in Valkey, and bars that keep stale ones out.
+    """Cached sessions in Valkey, and tombstones that prevent outdated sessions from being cached.
 
-    A reader may hold a row that is being revoked and copy it after the revocation. Therefore a revoked
-    session is not deleted but barred: while the bar stands nothing can be copied and everyone reads the
-    row. Bars that Valkey could not take are owed, and sent before the next read.
+    A reader may have read a row just before it is revoked and cache it afterwards. Therefore a revoked session is
+    not deleted from the cache but replaced by a tombstone: as long as that exists, the session cannot be cached and
+    is read from its row. Tombstones that could not be written because Valkey was unavailable are written before
+    the next read.
     """
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self._owed: dict[str, None] = {}
+        self._unsent: dict[str, None] = {}
 
     async def get(self, app_id: str, digest: str) -> Session | None:
-        """The copy, if there is one; `StoreError` without Valkey."""
-        if self._owed:
-            await self._send(list(self._owed))
+        """Return the cached session, or `None`. Raises `StoreError` if Valkey is unavailable."""
+        if self._unsent:
+            await self._send(list(self._unsent))
         try:
             raw = await self._valkey.call("GET", self._key(app_id, digest))
-        except FAULTS as error:
-            raise fault(error) from error
+        except VALKEY_ERRORS as error:
+            raise store_error(error) from error
         return Session(app_id, digest, *loads(raw)) if raw else None
 
     async def put(self, session: Session, *, for_s: float) -> None:
-        """Copy a row just read, unless a copy or a bar is there."""
+        """Cache a session that was just read from its row, unless there is an entry or a tombstone."""
         value = [session.uid, session.frozen, session.last_seen_s, session.expire_s]
         with map_errors():
             await self._valkey.client.set(
@@ -145,16 +154,16 @@ class SessionCache:
             )
 
     async def tombstone(self, app_id: str, digests: Iterable[str]) -> None:
-        """Send all readers of these sessions to the rows. Call it before the change is committed."""
+        """Replace cached sessions by tombstones. Must be called before the change is committed."""
         keys = [self._key(app_id, digest) for digest in digests]
         if not keys:
             return
-        self._owed.update(dict.fromkeys(keys))
+        self._unsent.update(dict.fromkeys(keys))
         try:
             await self._send(keys)
         except StoreError:
-            while len(self._owed) > _OWED:
-                del self._owed[next(iter(self._owed))]
+            while len(self._unsent) > _MAX_UNSENT:
+                del self._unsent[next(iter(self._unsent))]
 
     async def _send(self, keys: list[str]) -> None:
         with map_errors():
@@ -163,22 +172,25 @@ class SessionCache:
                     pipeline.set(key, b"", ex=TOMBSTONE_S)
                 await pipeline.execute()
         for key in keys:
-            self._owed.pop(key, None)
+            self._unsent.pop(key, None)
 
     def _key(self, app_id: str, digest: str) -> str:
         return self._valkey.key(f"{app_id}:{digest}", "session")
 
 
 async def current(
-    database: Database, copies: SessionCache, *, app_id: str, digest: str, now: datetime, sliding_s: float
+    database: Database, cache: SessionCache, *, app_id: str, digest: str, now: datetime, sliding_s: float
 ) -> Session | None:
-    """The session while it lives: its copy, else its row, which is touched when that is due."""
+    """Return the session from the cache or from its row, or `None` if it is revoked or has expired.
+
+    Updates `last_seen` in the row if that is due.
+    """
     now_s = now.timestamp()
     try:
-        session = await copies.get(app_id, digest)
-        valkey_is_there = True
+        session = await cache.get(app_id, digest)
+        valkey_is_available = True
     except StoreError:
-        session, valkey_is_there = None, False
+        session, valkey_is_available = None, False
     if session is not None:
         return session if session.alive(now_s, sliding_s=sliding_s) else None
     touch_s = min(_TOUCH_S, sliding_s / 4)
@@ -190,13 +202,13 @@ async def current(
         if until_touch_s <= 0:
             await touch(conn, digest, app_id=app_id, now=now)
             return session
-    if valkey_is_there:
-        await _copy(copies, session, for_s=min(COPY_S, until_touch_s))
+    if valkey_is_available:
+        await _copy(cache, session, for_s=min(COPY_S, until_touch_s))
     return session
 
 
-async def _copy(copies: SessionCache, session: Session, *, for_s: float) -> None:
+async def _copy(cache: SessionCache, session: Session, *, for_s: float) -> None:
     try:
-        await copies.put(session, for_s=for_s)
+        await cache.put(session, for_s=for_s)
     except StoreError:
-        return  # the next reader finds the row again
+        return  # The next reader reads the row again.

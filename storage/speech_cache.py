@@ -1,38 +1,42 @@
-"""Speech that is kept to be said again: where its audio lies, and who is making it right now."""
+"""Cache of synthesised speech: where its audio is stored, and which stream is synthesising it right now.
+
+Several streams that need the same speech at the same time share one synthesis, a flight: one stream leads it and
+the others wait for its result.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from storage.objects import extension_of
 from storage.redis import Valkey, map_errors
-from storage.speech_sweep import removed_later
+from storage.speech_sweep import schedule_removal
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id, sha256_hex
 
 _LEASE_S = 10.0
-_TOLD_S = 10.0
+_RESULT_S = 10.0
 _DAY_S = 24 * 60 * 60
 
 Score = Sequence[int | Sequence[tuple[int, int]]]
-"""A synthesis in the order in which it came: bytes of audio, or mouth shapes as (offset_ms, viseme_id)."""
+"""The items of a synthesis in their order: a size of audio in bytes, or visemes as (offset_ms, viseme_id)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechKey:
-    """One text of an app in one voice; `voice` is a digest of all that shapes the sound."""
+    """Identifies speech: an app, a text and a voice. `voice` is a digest of all settings that affect the sound."""
 
     app_id: str
     text_sha256: str
     voice: str
 
     def new_name(self) -> str:
-        """For the objects of one synthesis. No two share a name: objects do not change once they are linked to."""
+        """Return a new unique name for the objects of one synthesis. Existing objects are never overwritten."""
         return f"speech-cache/{self.app_id}/{sha256_hex((self.text_sha256 + self.voice).encode())}-{new_id()}"
 
 
 @dataclass(frozen=True, slots=True)
 class CachedSpeech:
-    """A synthesis that can be said again. `name` is that of its objects, without the extension."""
+    """A stored synthesis. `name` is the key of its objects without the extension."""
 
     name: str
     mime_type: str
@@ -50,14 +54,15 @@ class CachedSpeech:
 
 
 def viseme_key_of(name: str) -> str:
-    """Where the mouth shapes of `name` lie."""
+    """Return the key of the object that holds the visemes of `name`."""
     return f"{name}.json"
 
 
 class SpeechCache:
-    """All of one text lies in one slot of a cluster. Every method raises `StoreError` while Valkey is away.
+    """Stored speech and flights in Valkey. All methods raise `StoreError` if Valkey is unavailable.
 
-    A leader that is not heard of for `lease_s` is dead.
+    A leader that does not renew its lease for `lease_s` is considered dead. All keys of one text are in the same
+    slot of a cluster.
     """
 
     def __init__(self, valkey: Valkey, *, lease_s: float = _LEASE_S) -> None:
@@ -65,56 +70,59 @@ class SpeechCache:
         self._valkey = valkey
 
     async def find(self, keys: Sequence[SpeechKey]) -> dict[SpeechKey, CachedSpeech]:
-        """What is kept of `keys`, which are of one text."""
+        """Return the stored speech for those of `keys` that have any. All keys must be of the same text."""
         with map_errors():
-            found = await self._valkey.client.mget([self._key(key, "speech", key.voice) for key in keys])
-        spoken = ((key, _decoded(raw)) for key, raw in zip(keys, found, strict=True) if raw is not None)
-        return {key: speech for key, speech in spoken if speech is not None}
+            values = await self._valkey.client.mget([self._key(key, "speech", key.voice) for key in keys])
+        decoded = ((key, _decoded(raw)) for key, raw in zip(keys, values, strict=True) if raw is not None)
+        return {key: speech for key, speech in decoded if speech is not None}
 
     async def announce(self, name: str, mime_type: str, *, days: float) -> None:
-        """Before the objects `name` are stored: they are removed in time, whatever happens to who stores them."""
+        """Schedule the removal of the objects `name`. Called before they are stored, in case the process dies."""
         keys = [f"{name}.{extension_of(mime_type)}", viseme_key_of(name)]
-        await removed_later(self._valkey, keys, expire_s=_seconds(days))
+        await schedule_removal(self._valkey, keys, expire_s=_seconds(days))
 
     async def put(self, key: SpeechKey, speech: CachedSpeech, *, days: float) -> None:
-        """Its objects are removed a day after it has expired, when no link to them opens any more."""
-        await removed_later(self._valkey, speech.object_keys, expire_s=_seconds(days))
+        """Store `speech` for `days`. Its objects are removed when all links to them have expired."""
+        await schedule_removal(self._valkey, speech.object_keys, expire_s=_seconds(days))
         with map_errors():
             await self._valkey.client.set(
                 self._key(key, "speech", key.voice), dumps(asdict(speech)), ex=_seconds(days)
             )
 
     async def touch(self, key: SpeechKey, speech: CachedSpeech, *, days: float) -> None:
-        """It was used: its days are counted from now."""
-        await removed_later(self._valkey, speech.object_keys, expire_s=_seconds(days))
+        """Extend the lifetime of `speech` to `days` from now, because it was used."""
+        await schedule_removal(self._valkey, speech.object_keys, expire_s=_seconds(days))
         with map_errors():
             await self._valkey.client.expire(self._key(key, "speech", key.voice), _seconds(days))
 
     async def take(self, key: SpeechKey, token: str) -> str | None:
-        """Lead the flight of `key` for `lease_s`; the token of who leads it already, where there is one."""
+        """Become the leader of the flight of `key` for `lease_s`.
+
+        Returns the token of the current leader if there is one already, otherwise `None`.
+        """
         with map_errors():
             leader = await self._valkey.run("flight_take", keys=[self._flight(key)], args=[token, self._lease_ms])
         return None if leader is None else leader.decode()
 
     async def hold(self, key: SpeechKey, token: str) -> None:
-        """Lead for another `lease_s`."""
+        """Renew the lease of the leader for another `lease_s`."""
         with map_errors():
             await self._valkey.run("flight_hold", keys=[self._flight(key)], args=[token, self._lease_ms])
 
-    async def land(self, key: SpeechKey, token: str, told: str) -> None:
-        """Lead no more, and leave word for those who wait; without words it is as if the leader had died."""
+    async def land(self, key: SpeechKey, token: str, result: str) -> None:
+        """End the flight and publish `result` for those who wait. If it is empty, the leader looks dead to them."""
         with map_errors():
             await self._valkey.run(
                 "flight_land",
                 keys=[self._flight(key), self._key(key, "told", token)],
-                args=[token, told, round(_TOLD_S * 1000)],
+                args=[token, result, round(_RESULT_S * 1000)],
             )
 
     async def look(self, key: SpeechKey, token: str) -> tuple[bool, str | None]:
-        """Whether `token` still leads, and what it has told."""
+        """Return whether `token` still leads the flight, and the result that it has published, if any."""
         with map_errors():
-            leader, told = await self._valkey.client.mget([self._flight(key), self._key(key, "told", token)])
-        return leader == token.encode(), told.decode() if isinstance(told, bytes) else None
+            leader, result = await self._valkey.client.mget([self._flight(key), self._key(key, "told", token)])
+        return leader == token.encode(), result.decode() if isinstance(result, bytes) else None
 
     @property
     def _lease_ms(self) -> int:
@@ -132,7 +140,7 @@ def _seconds(days: float) -> int:
 
 
 def _decoded(raw: bytes | str) -> CachedSpeech | None:
-    """None where other code wrote it, in another form."""
+    """Return `None` if another version of this server wrote the value in another format."""
     try:
         return CachedSpeech(**loads(raw))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Turns that many streams open and close at the same time are written together: one round trip, one commit."""
+"""Write batching: turns that are opened or closed at the same time share one round trip and one commit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,64 +15,70 @@ from streams.tasks import background, stopping
 from streams.wire.errors import InvalidOperation, StoreAway, StoreError
 
 MOST_TOGETHER = 128
+"""Maximum number of turns in a batch."""
 MOST_BATCHES = 256
-_BATCHES_AT_ONCE = 2
-_ALONE_AT_ONCE = 4
-_LOST = 10_000
-USUAL_CONNECTIONS = 2 * _BATCHES_AT_ONCE
-CONNECTIONS = USUAL_CONNECTIONS + 2 * _ALONE_AT_ONCE
+"""Maximum number of batches in a queue."""
+_CONCURRENT_BATCHES = 2
+_CONCURRENT_SINGLES = 4
+_MAX_UNCONFIRMED = 10_000
+USUAL_CONNECTIONS = 2 * _CONCURRENT_BATCHES
+CONNECTIONS = USUAL_CONNECTIONS + 2 * _CONCURRENT_SINGLES
 LOCKED_S = 0.1
-"""So long a batch waits for a row that somebody else holds: it holds up all that comes behind it."""
+"""How long a batch waits for a locked row. Short, because the batches behind it wait too."""
 
 T = TypeVar("T", bound=NewTurn | ClosedTurn)
-_Asked = list[tuple[T, asyncio.Future[Any]]]
+_Requests = list[tuple[T, asyncio.Future[Any]]]
 
 
 class TurnWriter:
-    """Opens and closes turns, those of one moment together; nobody waits for others to come.
+    """Opens and closes turns. Turns that arrive while a write is in progress are written together as a batch.
 
-    A batch is one transaction. One that fails by a turn in it is void, and each of its turns is tried alone; one
-    whose row is `Locked` again and again, behind all others.
+    A batch is one transaction. If a turn makes it fail, each of its turns is retried alone. A turn whose row is
+    `Locked` is retried behind all others.
     """
 
     def __init__(self, database: Database, heartbeat: Heartbeat, *, within_s: float) -> None:
         self._database = database
         self._heartbeat = heartbeat
         self._loop = asyncio.get_running_loop()
-        self._lost: dict[str, NewTurn] = {}
-        """By stream: those that may have been opened, though who asked was told that they were not."""
-        self._opened = BatchQueue(self._open, within_s, most=MOST_TOGETHER, at_once=_BATCHES_AT_ONCE)
-        self._closed = BatchQueue(self._close, within_s, most=MOST_TOGETHER, at_once=_BATCHES_AT_ONCE)
-        self._opened_alone = BatchQueue(self._open_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
-        self._closed_alone = BatchQueue(self._close_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
+        self._unconfirmed: dict[str, NewTurn] = {}
+        """By stream id: turns that may have been opened although the caller has received an error."""
+        self._opened = BatchQueue(self._open, within_s, most=MOST_TOGETHER, at_once=_CONCURRENT_BATCHES)
+        self._closed = BatchQueue(self._close, within_s, most=MOST_TOGETHER, at_once=_CONCURRENT_BATCHES)
+        self._opened_singly = BatchQueue(self._open_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
+        self._closed_singly = BatchQueue(self._close_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
 
     @property
     def queues(self) -> Sequence["BatchQueue[Any]"]:
-        """A turn goes only to a later one."""
-        return self._opened, self._closed, self._opened_alone, self._closed_alone
+        """All queues, ordered so that turns are only passed on to later ones."""
+        return self._opened, self._closed, self._opened_singly, self._closed_singly
 
     def open(self, turn: NewTurn) -> asyncio.Future[int]:
-        """Store the user's message; the id of its record. A turn that a dead process left is over.
+        """Store the user's message and return a future for the id of its record.
 
-        Who cancels it before it was sent has written nothing.
+        A turn that is still running in a dead process is ended first. Nothing is written if the future is cancelled
+        before its batch is sent.
         """
         opened: asyncio.Future[int] = self._loop.create_future()
         self._opened.put(turn, opened)
         return opened
 
     def close(self, turn: ClosedTurn) -> asyncio.Future[RecordStatus | None]:
-        """Store how a turn ended, even for one who no longer waits; the result is that of `close_turns`."""
+        """Store the outcome of a turn and return a future for the new status of its record, as `close_turns` does.
+
+        The outcome is written even if the future is cancelled.
+        """
         closed: asyncio.Future[RecordStatus | None] = self._loop.create_future()
         self._closed.put(turn, closed)
         return closed
 
     async def status_of(self, turn: ClosedTurn) -> RecordStatus | None:
-        """The status of the turn's record; none if it was deleted."""
+        """Return the status of the turn's record, or `None` if it was deleted."""
         async with self._database.connection() as conn:
             return await conversations.status_of(conn, turn)
 
     async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
-        """`InvalidOperation` while the conversation has the row of a running turn, unless its process is dead."""
+        """Raise `InvalidOperation` if a turn of the conversation is running. A turn of a dead process is ended."""
         async with self._database.connection() as conn:
             runs = await conversations.turn_runs(conn, app_id, conversation_id, longest_s=longest_s)
         if runs and not await self._end_dead(app_id, conversation_id):
@@ -82,19 +88,19 @@ class TurnWriter:
         return await conversations.end_dead_turn(self._database, self._heartbeat, app_id, conversation_id)
 
     async def _open(self, batch: "Batch[NewTurn]") -> None:
-        if not (wanted := batch.wanted()):
+        if not (requests := batch.pending()):
             return
         try:
             async with self._database.connection() as conn:
-                record_ids = await conversations.open_turns(conn, [turn for turn, _ in wanted])
+                record_ids = await conversations.open_turns(conn, [turn for turn, _ in requests])
         except (StoreAway, asyncio.CancelledError):
-            self._lose(wanted)
+            self._add_unconfirmed(requests)
             raise
         except (StoreError, asyncpg.UniqueViolationError):
-            for turn, opened in wanted:
-                self._opened_alone.put(turn, opened)
+            for turn, opened in requests:
+                self._opened_singly.put(turn, opened)
             return
-        for turn, opened in wanted:
+        for turn, opened in requests:
             if opened.done():
                 continue
             if (record_id := record_ids.get(turn.stream_id)) is None:
@@ -102,13 +108,13 @@ class TurnWriter:
             else:
                 opened.set_result(record_id)
 
-        if self._lost:
-            await self._end_lost()
+        if self._unconfirmed:
+            await self._end_unconfirmed()
 
-    async def _open_alone(self, batch: "Batch[NewTurn]") -> None:
-        if self._lost:
-            await self._end_lost()
-        for turn, opened in batch.wanted():
+    async def _open_singly(self, batch: "Batch[NewTurn]") -> None:
+        if self._unconfirmed:
+            await self._end_unconfirmed()
+        for turn, opened in batch.pending():
             try:
                 try:
                     record_id = await self._open_one(turn)
@@ -117,7 +123,7 @@ class TurnWriter:
                         raise
                     record_id = await self._open_one(turn)
             except (StoreAway, asyncio.CancelledError):
-                self._lose([(turn, opened)])
+                self._add_unconfirmed([(turn, opened)])
                 raise
             if not opened.done():
                 opened.set_result(record_id)
@@ -126,38 +132,38 @@ class TurnWriter:
         async with self._database.connection() as conn:
             return await conversations.open_turn(conn, turn)
 
-    def _lose(self, wanted: "_Asked[NewTurn]") -> None:
-        self._lost.update((turn.stream_id, turn) for turn, _ in wanted)
-        while len(self._lost) > _LOST:
-            del self._lost[next(iter(self._lost))]
+    def _add_unconfirmed(self, requests: "_Requests[NewTurn]") -> None:
+        self._unconfirmed.update((turn.stream_id, turn) for turn, _ in requests)
+        while len(self._unconfirmed) > _MAX_UNCONFIRMED:
+            del self._unconfirmed[next(iter(self._unconfirmed))]
 
-    async def _end_lost(self) -> None:
-        """Let go of turns that were opened all the same: their streams have ended."""
-        lost, self._lost = self._lost, {}
+    async def _end_unconfirmed(self) -> None:
+        """End unconfirmed turns that were opened after all. Their streams have ended."""
+        unconfirmed, self._unconfirmed = self._unconfirmed, {}
         try:
             async with self._database.connection() as conn:
-                await conversations.end_turns(conn, list(lost.values()))
+                await conversations.end_turns(conn, list(unconfirmed.values()))
         except (StoreError, asyncio.CancelledError) as error:
-            self._lost = lost | self._lost
+            self._unconfirmed = unconfirmed | self._unconfirmed
             if not isinstance(error, StoreError):
                 raise
 
     async def _close(self, batch: "Batch[ClosedTurn]") -> None:
-        asked = list(batch.turns.values())
+        requests = list(batch.turns.values())
         try:
             async with self._database.connection() as conn:
-                statuses = await conversations.close_turns(conn, [turn for turn, _ in asked])
+                statuses = await conversations.close_turns(conn, [turn for turn, _ in requests])
         except StoreAway:
             raise
         except StoreError:
-            for turn, closed in asked:
-                self._closed_alone.put(turn, closed)
+            for turn, closed in requests:
+                self._closed_singly.put(turn, closed)
             return
-        for turn, closed in asked:
+        for turn, closed in requests:
             if not closed.done():
                 closed.set_result(statuses.get(turn.stream_id))
 
-    async def _close_alone(self, batch: "Batch[ClosedTurn]") -> None:
+    async def _close_singly(self, batch: "Batch[ClosedTurn]") -> None:
         for turn, closed in batch.turns.values():
             async with self._database.connection() as conn:
                 status = await conversations.close_turn(conn, turn)
@@ -169,9 +175,9 @@ class TurnWriter:
 async def open_turn_writer(
     database: Database, heartbeat: Heartbeat, *, within_s: float = 15, leave_s: float = 5
 ) -> AsyncIterator[TurnWriter]:
-    """Write turns as long as the block lasts, then for `leave_s` what was asked for by its end.
+    """Write turns during the block. At its end, wait up to `leave_s` until all queued turns are written.
 
-    A batch that is not written `within_s` after its first turn came fails: the database is away.
+    A batch fails if it is not written within `within_s` after its first turn was queued.
     """
     turns = TurnWriter(database, heartbeat, within_s=within_s)
     async with AsyncExitStack() as stack:
@@ -189,7 +195,7 @@ async def open_turn_writer(
 
 
 class Batch(Generic[T]):
-    """Turns that are written together, by their conversations: one of each."""
+    """Turns that are written together, at most one per conversation."""
 
     __slots__ = ("turns", "until")
 
@@ -197,19 +203,19 @@ class Batch(Generic[T]):
         self.turns: dict[tuple[str, str], tuple[T, asyncio.Future[Any]]] = {}
         self.until = until
 
-    def wanted(self) -> "_Asked[T]":
-        """Those that somebody still waits for."""
-        return [asked for asked in self.turns.values() if not asked[1].done()]
+    def pending(self) -> "_Requests[T]":
+        """Return the turns whose future is not done, so that a caller still waits for them."""
+        return [request for request in self.turns.values() if not request[1].done()]
 
     def fail(self, error: Exception) -> None:
-        for _, waiting in self.wanted():
-            waiting.set_exception(_own(error))
+        for _, future in self.pending():
+            future.set_exception(_for_one_caller(error))
 
 
 class BatchQueue(Generic[T]):
-    """Turns that wait to be written, in batches of at most `most`: those that arrive during a write go together.
+    """A queue of turns that are written in batches of at most `most`.
 
-    With `at_once` tasks that `run`, as many batches are under way at once.
+    `at_once` is the number of tasks that are expected to call `run`, and so of batches that are written at once.
     """
 
     def __init__(
@@ -222,55 +228,55 @@ class BatchQueue(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._batches: asyncio.Queue[Batch[T]] = asyncio.Queue(MOST_BATCHES)
         self._newest: Batch[T] | None = None
-        """The one that still grows."""
+        """The batch that turns are added to."""
         self._shut = False
 
-    def put(self, turn: T, waiting: asyncio.Future[Any]) -> None:
-        """Have `turn` written; `waiting` is told how that went."""
+    def put(self, turn: T, future: asyncio.Future[Any]) -> None:
+        """Queue `turn`. Once it is written or has failed, `future` is set."""
         batch, conversation = self._newest, (turn.app_id, turn.conversation_id)
         if batch is None or len(batch.turns) >= self._most or conversation in batch.turns:
             if self._shut or self._batches.full():
-                if not waiting.done():
-                    waiting.set_exception(_away())
+                if not future.done():
+                    future.set_exception(_away())
                 return
             batch = self._newest = Batch(self._loop.time() + self._within_s)
             self._batches.put_nowait(batch)
-        batch.turns[conversation] = (turn, waiting)
+        batch.turns[conversation] = (turn, future)
 
     async def run(self) -> None:
-        """Write batch after batch, until cancelled."""
+        """Write batches until cancelled."""
         while not stopping():
             batch = await self._batches.get()
             if batch is self._newest:
                 self._newest = None
             try:
-                await self._written(batch)
+                await self._write_in_time(batch)
             except Locked as error:
                 if self._shut or self._batches.full():
                     batch.fail(error)
                 else:
                     self._batches.put_nowait(batch)
-            except Exception as error:  # noqa: BLE001 - it is told to those who wait
+            except Exception as error:  # noqa: BLE001 - passed on to the callers
                 batch.fail(error)
             except BaseException:
                 batch.fail(_away())
                 raise
             finally:
                 self._batches.task_done()
-            del batch  # it holds whole answers, and the next batch may be long in coming
+            del batch  # It holds whole answers, and the next batch may arrive much later.
 
     async def idle(self) -> None:
-        """Wait until all that was put is written."""
+        """Wait until all queued turns are written or have failed."""
         await self._batches.join()
 
     def shut(self) -> None:
-        """Take no more; who still waits is told."""
+        """Accept no more turns. All queued turns fail."""
         self._shut = True
         self._newest = None
         while not self._batches.empty():
             self._batches.get_nowait().fail(_away())
 
-    async def _written(self, batch: Batch[T]) -> None:
+    async def _write_in_time(self, batch: Batch[T]) -> None:
         with map_errors():
             if self._loop.time() > batch.until:
                 raise TimeoutError
@@ -278,14 +284,14 @@ class BatchQueue(Generic[T]):
                 await self._write(batch)
 
 
-def _own(error: Exception) -> Exception:
-    """For one of those who wait: each adds to its own what it tells its client."""
+def _for_one_caller(error: Exception) -> Exception:
+    """Return a copy of `StoreAway` errors, because each caller adds information for its client to the error."""
     if not isinstance(error, StoreAway):
         return error
-    own = StoreAway(error.what, error_type=error.error_type, retry_after_s=error.retry_after_s)
-    own.__cause__ = error
-    return own
+    copy = StoreAway(error.what, error_type=error.error_type, retry_after_s=error.retry_after_s)
+    copy.__cause__ = error
+    return copy
 
 
 def _away() -> StoreAway:
-    return StoreAway("the database takes no more turns", error_type="database", retry_after_s=1)
+    return StoreAway("the database accepts no more turns", error_type="database", retry_after_s=1)

@@ -11,7 +11,7 @@ Status = Literal["active", "frozen", "deactivated"]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A frozen user waits from `freeze_time` to `close_time` for its deactivation; others have neither."""
+    """A user. Only frozen users have a `freeze_time` and a `close_time`, at which they are deactivated."""
 
     uid: str
     status: Status
@@ -28,7 +28,7 @@ _FIND = f"select {_COLUMNS} from users where app_id = $1 and uid = $2 and status
 
 
 async def find(conn: Connection, uid: str, *, app_id: str) -> User | None:
-    """The user, unless it is deactivated: then it exists no more."""
+    """Return the user, or `None` if there is none or it is deactivated."""
     row = await conn.fetchrow(_FIND, app_id, uid)
     return None if row is None else User(**row)
 
@@ -41,6 +41,6 @@ returning {_COLUMNS}
 
 
 async def enter(conn: Connection, uid: str, *, app_id: str, now: datetime, cuid: str | None) -> User | None:
-    """Note a login. It locks the user's row: logins of one user follow each other."""
+    """Record a login and return the user, or `None` as `find` does. Locks the row until the transaction ends."""
     row = await conn.fetchrow(_ENTER, app_id, uid, now, cuid)
     return None if row is None else User(**row)

@@ -1,4 +1,4 @@
-"""What an error of Valkey means: why it cannot be used, in words that a client may read."""
+"""Causes of Valkey outages, in words that clients may read."""
 
 from redis.exceptions import (
     AuthenticationError,
@@ -20,8 +20,8 @@ _BY_CLASS = {
     OutOfMemoryError: "is out of memory (`maxmemory`)",
     ReadOnlyError: "is read-only",
 }
-"""redis-py takes the first word off these."""
-_BY_WORD = {
+"""By exception class, because redis-py removes the first word from the messages of these."""
+_BY_FIRST_WORD = {
     "LOADING": "is loading its data",
     "NOAUTH": "requires a password",
     "WRONGPASS": "refuses this server's password",
@@ -37,12 +37,12 @@ _BY_WORD = {
 
 
 def outage(error: BaseException) -> str | None:
-    """Why Valkey cannot be used; none where it only refused a command."""
+    """Return why Valkey is unavailable, or `None` if it only refused a command."""
     for kind, cause in _BY_CLASS.items():
         if isinstance(error, kind):
             return cause
     if isinstance(error, ResponseError):
-        return _BY_WORD.get(str(error).partition(" ")[0])
+        return _BY_FIRST_WORD.get(str(error).partition(" ")[0])
     if isinstance(error, RedisTimeoutError):
         return "did not answer in time"
     if isinstance(error, (RedisConnectionError, OSError)):

@@ -1,4 +1,4 @@
-"""`python -m app config export DIR` and `config import DIR`."""
+"""The commands `python -m app config export DIR` and `python -m app config import DIR`."""
 
 import argparse
 import asyncio
@@ -19,22 +19,24 @@ __all__ = ["add_parser", "import_folder"]
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `config` to the commands; `args.run(args)` runs it and returns the exit code."""
+    """Add the command `config`. `args.run(args)` runs it and returns the exit code."""
     config = subparsers.add_parser("config", help="export and import named configs as YAML files")
     actions = config.add_subparsers(dest="action", required=True)
     for action, title in (("export", "write configs to a folder"), ("import", "read configs from a folder")):
         parser = actions.add_parser(action, help=title)
-        parser.add_argument("folder", type=Path, metavar="DIR", help="holds <app>/<kind>/<name>.yaml")
-        parser.add_argument("--app", help="of this app alone")
+        parser.add_argument(
+            "folder", type=Path, metavar="DIR", help="folder of files named <app>/<kind>/<name>.yaml"
+        )
+        parser.add_argument("--app", help="only configs of this app")
         parser.set_defaults(run=run)
         if action == "import":
             parser.add_argument("--dry-run", action="store_true", help="show what would change")
-            parser.add_argument("--author", default="import", help="who is written as the author")
+            parser.add_argument("--author", default="import", help="the author that the revisions name")
 
 
 def run(args: argparse.Namespace) -> int:
-    env = os.environ  # noqa: TID251 - an entry point, and the place that {env: NAME} speaks of
-    configure_logs(level="error")  # what changed is told below, in words of its own
+    env = os.environ  # noqa: TID251 - an entry point; {env: NAME} in files refers to it
+    configure_logs(level="error")  # The changes are printed below.
     try:
         asyncio.run(_run(args, Settings.from_env(env), env))
     except (ServiceError, OSError) as error:
@@ -66,6 +68,6 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
 
 
 def line(change: Change) -> str:
-    """A change in one line: `changed    default/speech/local: voice, waits.first_output_s`."""
+    """Format a change as one line, such as `changed    default/speech/local: voice, waits.first_output_s`."""
     fields = f": {', '.join(change.fields)}" if change.fields else ""
-    return f"{change.what:<10} {'/'.join(change.key)}{fields}"
+    return f"{change.outcome:<10} {'/'.join(change.key)}{fields}"

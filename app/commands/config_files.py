@@ -1,4 +1,4 @@
-"""Configs as a folder of YAML files, `<app>/<kind>/<name>.yaml`, to keep under version control."""
+"""Export and import of configs as a folder of YAML files named `<app>/<kind>/<name>.yaml`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from storage.config_edits import Change, Edit
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import left_out
+from storage.config_secrets import remove_secrets
 from storage.configs import ConfigStore
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
@@ -19,7 +19,7 @@ from streams.wire.errors import InvalidParameter, ServiceError, StoreError
 
 _SECRETS_COMMENT = """\
 # Secrets are not exported: {paths}.
-# Write one as {{env: NAME}} to take it from the environment; one that is absent stays as it is stored.
+# To set one from the environment, write {{env: NAME}}. A secret that is absent keeps its stored value.
 """
 
 _LARGEST_BYTES = 1024 * 1024
@@ -27,7 +27,7 @@ _LARGEST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """`value` may hold `{"env": NAME}` where a secret belongs."""
+    """The content of a file. `value` may hold `{"env": NAME}` instead of a secret."""
 
     path: Path
     key: ConfigKey
@@ -44,25 +44,25 @@ async def import_folder(
     keep_edited_by_others: bool = False,
     dry_run: bool = False,
 ) -> list[Change]:
-    """Make every config of `folder` active that differs, all or none, and tell what became of each.
+    """Write all configs in `folder` that differ from the active ones, in one transaction. Return a change for each.
 
-    With `keep_edited_by_others`, a config whose last revision another author wrote stays, deleted ones too.
+    With `keep_edited_by_others`, configs whose newest revision has another author are kept, including deleted ones.
     """
     files = [file for file in read_folder(folder) if only is None or only(file.key)]
     async with configs.editing(author=author, dry_run=dry_run) as edit:
-        return [await _brought(edit, file, env, keep_edited_by_others=keep_edited_by_others) for file in files]
+        return [await _imported(edit, file, env, keep_edited_by_others=keep_edited_by_others) for file in files]
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
     strays: list[Path]
-    """YAML files of the apps that belong to no config."""
+    """YAML files in the folders of the exported apps that belong to no config."""
     left_out: list[ConfigKey]
-    """Configs of apps that do not exist: no import takes them."""
+    """Configs that were not exported because their app does not exist and an import would refuse them."""
 
 
 async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> Exported:
-    """Write a file for each active config, of one app or all."""
+    """Write a file for each active config, of one app or of all apps."""
     revisions = await configs.overview(app_id=app_id)
     apps = {revision.key.app_id for revision in revisions if revision.key.kind == APPS.name}
     left_out = [revision.key for revision in revisions if revision.key.app_id not in apps]
@@ -71,10 +71,10 @@ async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | Non
 
 
 def read_folder(folder: Path) -> list[ConfigFile]:
-    """The files of `folder`, apps first and what is referred to before what refers to it."""
+    """Read the files in `folder`. They are ordered by kind, so that configs come after those that they refer to."""
     if not folder.is_dir():
         raise InvalidParameter(f"{folder} is not a folder")
-    found = []
+    files = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if any(part.startswith(".") for part in inside.parts):
@@ -82,13 +82,13 @@ def read_folder(folder: Path) -> list[ConfigFile]:
         if path.is_symlink():
             raise InvalidParameter(f"{inside} is a symbolic link")
         if not path.is_dir():
-            found.append(_config_file(path, inside))
+            files.append(_config_file(path, inside))
     order = {kind: position for position, kind in enumerate(KINDS)}
-    return sorted(found, key=lambda file: (order[file.key.kind], file.key))
+    return sorted(files, key=lambda file: (order[file.key.kind], file.key))
 
 
 def write_folder(revisions: list[Revision], folder: Path) -> list[Path]:
-    """Write the revisions and return the YAML files of their apps that belong to none of them."""
+    """Write the revisions to files. Return the other YAML files in the folders of their apps."""
     folder.mkdir(parents=True, exist_ok=True)
     root = folder.resolve()
     written = set()
@@ -96,7 +96,7 @@ def write_folder(revisions: list[Revision], folder: Path) -> list[Path]:
         app_id, kind, name = revision.key
         path = root / app_id / kind / f"{name}.yaml"
         if path.resolve() != path:
-            raise InvalidParameter(f"{path} leads somewhere else")
+            raise InvalidParameter(f"{path} is behind a symbolic link")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_text(revision), encoding="utf-8")
         written.add(path)
@@ -112,7 +112,7 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
         raise InvalidParameter(f"{inside}: kind {kind} does not exist")
     try:
         value = _loaded(path)
-        # Through JSON and back: what it cannot hold must not reach the store.
+        # Convert the value to JSON and back, because YAML has types that JSON and so the database cannot hold.
         value = loads_request(dumps({} if value is None else value))
     except (ValueError, yaml.YAMLError, TypeError) as error:
         raise InvalidParameter(f"{inside}: {' '.join(str(error).split())}") from None
@@ -128,11 +128,11 @@ def _loaded(path: Path) -> Any:
         raw = file.read(_LARGEST_BYTES + 1)
     if len(raw) > _LARGEST_BYTES:
         raise InvalidParameter(f"it is larger than {_LARGEST_BYTES} bytes")
-    return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - a SafeLoader
+    return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - derived from SafeLoader
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses anchors and aliases, with which a small file stands for a value of any size, or for one in itself."""
+    """Refuses anchors and aliases, because a small file could use them for a huge or recursive value."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -142,7 +142,7 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-async def _brought(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:
+async def _imported(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:
     try:
         value = _with_env(file.value, env)
         return await edit.converge(file.key, value, keep_edited_by_others=keep_edited_by_others)
@@ -153,7 +153,7 @@ async def _brought(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep
 
 
 def _with_env(value: Any, env: Mapping[str, str]) -> Any:
-    """`value` with the environment's secrets in the places that name them."""
+    """Return `value` with each `{"env": NAME}` replaced by that variable's value, as a secret."""
     if isinstance(value, dict):
         if value.keys() == {"env"} and isinstance(value["env"], str):
             if not env.get(value["env"]):
@@ -166,13 +166,13 @@ def _with_env(value: Any, env: Mapping[str, str]) -> Any:
 
 
 def _text(revision: Revision) -> str:
-    value, secrets = left_out(revision)
+    value, secrets = remove_secrets(revision)
     text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=100)
     return _SECRETS_COMMENT.format(paths=", ".join(secrets)) + text if secrets else text
 
 
 class _Dumper(yaml.SafeDumper):
-    """Prompts of several lines stand as they are read."""
+    """Writes texts of several lines, such as prompts, as literal blocks."""
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

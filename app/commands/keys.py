@@ -1,4 +1,4 @@
-"""`python -m app sign` and `python -m app token`: the headers of §5 from a shell, and keys for them."""
+"""The commands `python -m app sign` and `python -m app token`, which make the headers of §5 and keys for them."""
 
 import argparse
 import secrets
@@ -18,31 +18,33 @@ _PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPr
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `sign` and `token` to the commands; `args.run(args)` runs one and returns the exit code."""
-    sign = subparsers.add_parser("sign", help="print the X-Service-Sign of a request")
+    """Add the commands `sign` and `token`. `args.run(args)` runs the chosen one and returns the exit code."""
+    sign = subparsers.add_parser("sign", help="print the X-Service-Sign header of a request")
     sign.add_argument("method", metavar="METHOD")
-    sign.add_argument("path", metavar="PATH", help="with its query, as it will be sent")
+    sign.add_argument("path", metavar="PATH", help="path and query, exactly as they will be sent")
     sign.add_argument("--key", required=True, help="one of the app's sign_keys")
-    sign.add_argument("--body", metavar="FILE", help="what is sent, or its parameters; - for standard input")
-    sign.add_argument("--nonce", action="store_true", help="make the signature good for one request")
+    sign.add_argument(
+        "--body", metavar="FILE", help="the body, or the parameters at its start; - for standard input"
+    )
+    sign.add_argument("--nonce", action="store_true", help="make the signature valid for one request only")
     sign.set_defaults(run=run_sign)
 
     token = subparsers.add_parser("token", help="make keys and tokens for X-Service-Auth-Token")
     actions = token.add_subparsers(dest="action", required=True)
-    keygen = actions.add_parser("keygen", help="print a new private key, and how to register it")
+    keygen = actions.add_parser("keygen", help="print a new private key and the config that registers it")
     keygen.add_argument("--alg", choices=ALGORITHMS, default="EdDSA")
-    keygen.add_argument("--kid", help="name of the key; one is made up")
+    keygen.add_argument("--kid", help="name of the key (default: a random one)")
     keygen.set_defaults(run=run_keygen)
     make = actions.add_parser("make", help="print a token")
-    make.add_argument("--key", required=True, type=Path, metavar="FILE", help="private key or secret")
+    make.add_argument("--key", required=True, type=Path, metavar="FILE", help="file with the private key or secret")
     make.add_argument("--kid", required=True)
     make.add_argument("--alg", required=True, choices=ALGORITHMS)
     make.add_argument("--app", default="default")
     make.add_argument("--audience", default="parley")
     make.add_argument("--ttl", type=int, default=600, metavar="SECONDS")
-    make.add_argument("--sub", metavar="UID", help="for the paths of this user alone")
-    make.add_argument("--scope", metavar="GROUPS", help="for these groups of endpoints alone")
-    make.add_argument("--jti", metavar="ID", help="for one call alone")
+    make.add_argument("--sub", metavar="UID", help="restrict the token to paths of this user")
+    make.add_argument("--scope", metavar="GROUPS", help="restrict the token to these groups of endpoints")
+    make.add_argument("--jti", metavar="ID", help="make the token valid for one call only")
     make.set_defaults(run=run_make)
 
 
@@ -65,7 +67,7 @@ def _body(source: str | None) -> bytes:
 
 
 def run_keygen(args: argparse.Namespace) -> int:
-    """The key goes to standard output, for a file; what to register to standard error, for a person."""
+    """Write the private key to standard output, to be stored in a file, and instructions to standard error."""
     kid = args.kid or f"{args.alg.lower()}-{secrets.token_hex(4)}"
     private, public_field = new_key(args.alg)
     sys.stdout.write(private)
@@ -77,7 +79,7 @@ def run_keygen(args: argparse.Namespace) -> int:
 
 
 def new_key(alg: str) -> tuple[str, str]:
-    """A private key (PEM, or a secret), and the YAML field by which the server knows it."""
+    """Return a private key (PEM, or a secret for HS256) and the YAML field that registers it with the server."""
     if alg == "HS256":
         secret = secrets.token_urlsafe(32)
         return f"{secret}\n", f'secret: "{secret}"\n'
@@ -107,7 +109,7 @@ def run_make(args: argparse.Namespace) -> int:
             jti=args.jti,
         )
     except (OSError, ValueError, TypeError, PyJWTError) as error:
-        sys.stderr.write(f"parley: {args.key} makes no {args.alg} token: {error}\n")
+        sys.stderr.write(f"parley: cannot make a token with {args.key} as a key for {args.alg}: {error}\n")
         return 1
     sys.stdout.write(f"{token}\n")
     return 0

@@ -1,4 +1,4 @@
-"""`python -m app serve` and `python -m app migrate`."""
+"""The commands `python -m app serve` and `python -m app migrate`."""
 
 import argparse
 import asyncio
@@ -16,19 +16,19 @@ from streams.wire.errors import ServiceError
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `serve` and `migrate` to the commands; `args.run(args)` runs one and returns the exit code."""
-    server = subparsers.add_parser("serve", help="serve until SIGTERM; with PARLEY_PROCESSES, by several processes")
+    """Add the commands `serve` and `migrate`. `args.run(args)` runs the chosen one and returns the exit code."""
+    server = subparsers.add_parser("serve", help="serve until SIGTERM, with PARLEY_PROCESSES processes")
     server.add_argument("--one-of-several", metavar="INHERITED", help=argparse.SUPPRESS)
     server.set_defaults(run=run_serve)
-    migration = subparsers.add_parser("migrate", help="bring the database up to date")
+    migration = subparsers.add_parser("migrate", help="apply the missing database migrations")
     migration.set_defaults(run=run_migrate)
 
 
 def run_serve(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if args.one_of_several is not None:
-        return _served(settings, Inherited.from_argument(args.one_of_several))
-    return asyncio.run(supervise(settings)) if settings.processes > 1 else _served(settings)
+        return _serve(settings, Inherited.from_argument(args.one_of_several))
+    return asyncio.run(supervise(settings)) if settings.processes > 1 else _serve(settings)
 
 
 def run_migrate(args: argparse.Namespace) -> int:
@@ -42,13 +42,13 @@ def run_migrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _served(settings: Settings, inherited: Inherited | None = None) -> int:
+def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
     try:
         uvloop.run(serve(settings, inherited))
     except (ServiceError, OSError) as error:
         if inherited is None:
             sys.stderr.write(f"parley: {error}\n")
         else:
-            inherited.tell_fault(str(error))
+            inherited.report_failure(str(error))
         return 1
     return 0

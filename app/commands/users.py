@@ -1,4 +1,4 @@
-"""`python -m app users make N`: users with a session each, for load tests and trials."""
+"""The command `python -m app users make N`, which makes users with a session each, for load tests and trials."""
 
 import argparse
 import asyncio
@@ -22,19 +22,19 @@ from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id
 
 _MOST = 100_000
-_TOGETHER = 500
-"""Users of one transaction."""
+_BATCH_SIZE = 500
+"""Number of users per transaction."""
 _PLATFORM = "device"
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `users` to the commands; `args.run(args)` runs it and returns the exit code."""
+    """Add the command `users`. `args.run(args)` runs it and returns the exit code."""
     users = subparsers.add_parser("users", help="make users with sessions, for load tests")
     actions = users.add_subparsers(dest="action", required=True)
-    make = actions.add_parser("make", help="make users and print a line for each: its uid, a blank, its token")
+    make = actions.add_parser("make", help="make users and print a line `<uid> <token>` for each")
     make.add_argument("count", type=_count, metavar="N")
-    make.add_argument("--app", default="default", help="the app that they belong to")
-    make.add_argument("--out", type=Path, metavar="FILE", help="write there, for the owner's eyes alone")
+    make.add_argument("--app", default="default", help="the app of the users")
+    make.add_argument("--out", type=Path, metavar="FILE", help="write to this file, readable only by its owner")
     make.set_defaults(run=run_make)
 
 
@@ -49,9 +49,9 @@ def run_make(args: argparse.Namespace) -> int:
     configure_logs(level="error")
     try:
         if args.out is not None:
-            _write(args.out, "")  # one that cannot be written is told before there are users
-        made = asyncio.run(_made(Settings.from_env(env), args.app, args.count))
-        lines = "".join(f"{uid} {token}\n" for uid, token in made)
+            _write(args.out, "")  # Fail before any user is made if the file cannot be written.
+        users = asyncio.run(_make(Settings.from_env(env), args.app, args.count))
+        lines = "".join(f"{uid} {token}\n" for uid, token in users)
         if args.out is None:
             sys.stdout.write(lines)
         else:
@@ -64,11 +64,11 @@ def run_make(args: argparse.Namespace) -> int:
 
 def _write(path: Path, lines: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        os.fchmod(file.fileno(), 0o600)  # also where the file was there before
+        os.fchmod(file.fileno(), 0o600)  # The file may have existed with other permissions.
         file.write(lines)
 
 
-async def _made(settings: Settings, app_id: str, count: int) -> list[tuple[str, str]]:
+async def _make(settings: Settings, app_id: str, count: int) -> list[tuple[str, str]]:
     async with open_services(settings) as services:
         if not services.configs.exists(APPS, app_id):
             raise ItemNotFound(f"app {app_id} does not exist")
@@ -76,20 +76,20 @@ async def _made(settings: Settings, app_id: str, count: int) -> list[tuple[str, 
 
 
 async def make_users(services: Services, app_id: str, count: int) -> list[tuple[str, str]]:
-    """So many new users of an app, each of a device of its own: uid and session token."""
-    made = [(new_id(), new_token()) for _ in range(count)]
+    """Make `count` users of an app, each with a device identity. Return their uids and session tokens."""
+    users = [(new_id(), new_token()) for _ in range(count)]
     absolute_s = services.configs.singleton(AUTH, app_id).session_absolute_s
-    for together in _batches(made):
+    for batch in _batches(users):
         now = datetime.now(UTC)
         async with services.database.transaction() as conn:
-            for uid, token in together:
+            for uid, token in batch:
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
                 await identities.add_user(conn, identity, uid=uid, now=now)
                 await sessions.add(conn, digest(token), identity=identity, uid=uid, now=now, absolute_s=absolute_s)
-    return made
+    return users
 
 
-def _batches(made: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    left = iter(made)
-    while together := list(islice(left, _TOGETHER)):
-        yield together
+def _batches(users: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    remaining = iter(users)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
+        yield batch

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent."""
+"""Child processes that end when their parent ends."""
 
 import ctypes
 import os
@@ -10,10 +10,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def ending_with_parent(with_signal: signal.Signals) -> Callable[[], None] | None:
-    """The `preexec_fn` of a child that gets `with_signal` when its parent is gone, however that ended.
+    """Return a `preexec_fn` for a child that receives `with_signal` when its parent ends, even if that is killed.
 
-    The kernel of Linux sees to it; other systems have no such thing. The signal comes when the thread that
-    started the child ends: start children from the main thread.
+    This uses a feature of Linux; on other systems the result is `None`. The signal is sent when the thread that
+    has started the child ends, so children must be started from the main thread.
     """
     if sys.platform != "linux":
         return None
@@ -21,13 +21,13 @@ def ending_with_parent(with_signal: signal.Signals) -> Callable[[], None] | None
 
     def bind() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, with_signal, 0, 0, 0)
-        if os.getppid() != parent:  # it ended between the fork and the call
+        if os.getppid() != parent:  # The parent has ended between the fork and the call.
             os.kill(os.getpid(), signal.SIGKILL)
 
     return bind
 
 
 def end_with_parent(with_signal: signal.Signals) -> None:
-    """Bind this very process to its parent."""
+    """Have this process receive `with_signal` when its parent ends. Does nothing on systems other than Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, with_signal, 0, 0, 0)

@@ -1,8 +1,8 @@
-"""The control channel between the parent of several server processes and each of them: lines on a socket pair.
+"""The control channel between a parent and each of its server processes: lines of text on a socket pair.
 
-The parent writes `accept NAME…` (accept connections from these listeners and no others) and `retire` (another
-process has taken over). The child writes `ready` (it accepts connections), `drained` (its streams have ended and it
-accepts none) and `failed TEXT` (why it ends). A child is told to stop by SIGTERM.
+The parent writes `accept NAME…` (accept connections from these listeners only) and `retire` (another process has
+taken over). The child writes `ready` (it accepts connections), `drained` (its streams have ended and it accepts no
+connections) and `failed TEXT` (why it ends). SIGTERM stops a child.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from streams.wire.codec import dumps, loads
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """The file descriptors that a child inherits. `slot` names the listener that is its own."""
+    """The file descriptors that a child inherits. `slot` is the name of the child's own public listener."""
 
     slot: str
     listeners: dict[str, list[int]]
@@ -37,41 +37,43 @@ class Inherited:
         return dumps(asdict(self)).decode()
 
     @property
-    def own(self) -> tuple[str, ...]:
-        """The listeners that the child accepts from until it is told otherwise."""
+    def own_listeners(self) -> tuple[str, ...]:
+        """Names of the listeners from which the child accepts connections until the parent changes them."""
         return (self.slot, METRICS)
 
-    def tell_fault(self, text: str) -> None:
-        """Have the parent say why this process ends."""
+    def report_failure(self, text: str) -> None:
+        """Send the parent the reason why this process ends."""
         os.write(self.channel, f"failed {' '.join(text.split())}\n".encode())
 
     def sockets(self) -> dict[str, list[socket.socket]]:
-        return {name: [_listener(each) for each in numbers] for name, numbers in self.listeners.items()}
+        return {name: [_listener(number) for number in numbers] for name, numbers in self.listeners.items()}
 
 
 class Orders:
-    """What a server process was told: to stop, or to retire because another process has taken over."""
+    """Requests to a server process to stop, or to retire because another process has taken over."""
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
+        """Set when the process must stop."""
         self.any = asyncio.Event()
+        """Set when the process must stop or retire."""
         self._signals = 0
 
-    def obey_signals(self) -> None:
-        """Stop on the first SIGTERM or SIGINT, and end at once on the second."""
+    def handle_signals(self) -> None:
+        """Stop on the first SIGTERM or SIGINT, and exit immediately on the second."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled, number)
+            loop.add_signal_handler(number, self._on_signal, number)
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.stop.set()
         self.any.set()
 
-    def _signalled(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         self._signals += 1
         if self._signals > 1:
             os._exit(128 + number)
-        self.tell_to_stop()
+        self.request_stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class ParentChannel:
         _write_line(self.writer, line)
 
     async def follow(self, listeners: Listeners, orders: Orders) -> None:
-        """Do what the parent says. A parent that is gone stops the child."""
+        """Execute the parent's commands. Stop this process when the parent has ended."""
         async for line in _lines(self.reader):
             match line.split():
                 case ["accept", *names]:
@@ -93,11 +95,12 @@ class ParentChannel:
                 case ["retire"]:
                     await listeners.accept_from(())
                     orders.any.set()
-        orders.tell_to_stop()
+        orders.request_stop()
 
 
 @asynccontextmanager
 async def parent_channel(inherited: Inherited) -> AsyncIterator[ParentChannel]:
+    """Open the child's end of the control channel for the duration of the block."""
     reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=os.dup(inherited.channel)))
     with closing(writer):
         yield ParentChannel(reader, writer)
@@ -105,19 +108,19 @@ async def parent_channel(inherited: Inherited) -> AsyncIterator[ParentChannel]:
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """The parent's end: a child process and what it has said."""
+    """A child process as seen by the parent: the parent's end of the control channel, and the child's state."""
 
     process: Process
     inherited: Inherited
     writer: asyncio.StreamWriter
     reader: asyncio.StreamReader
     accepts_from: tuple[str, ...]
-    """The listeners it was last told to accept from."""
+    """The listeners from which it currently accepts connections."""
     ready: bool = False
     drained: bool = False
     retiring: bool = False
     fault: str = ""
-    """Why it ended, as it said itself."""
+    """The reason for its end that it has reported, if any."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the child is ready or has ended."""
 
@@ -126,18 +129,18 @@ class Child:
             self.process.send_signal(number)
 
     def accept_from(self, names: Collection[str]) -> None:
-        """Have it accept connections from these listeners and no others."""
-        if self.accepts_from != (wanted := tuple(names)):
-            self.accepts_from = wanted
-            _write_line(self.writer, " ".join(("accept", *wanted)))
+        """Have the child accept connections from these listeners and no others."""
+        if self.accepts_from != (listeners := tuple(names)):
+            self.accepts_from = listeners
+            _write_line(self.writer, " ".join(("accept", *listeners)))
 
     def retire(self) -> None:
-        """Have it accept no connection and end once it has served those it has."""
+        """Have the child accept no more connections and end once its existing connections are served."""
         self.retiring = True
         _write_line(self.writer, "retire")
 
-    async def said(self) -> AsyncIterator[None]:
-        """Take note of what it says, until it has ended."""
+    async def messages(self) -> AsyncIterator[None]:
+        """Process the child's messages until it has ended, and yield after each of them."""
         async for line in _lines(self.reader):
             if line == "ready":
                 self.ready = True
@@ -155,35 +158,39 @@ class Child:
 async def start_child(
     slot: str, listeners: Mapping[str, Sequence[socket.socket]], *, environment: Mapping[str, str]
 ) -> Child:
-    """Start a server process that inherits `listeners`; it gets SIGTERM when this process ends."""
-    ours, theirs = socket.socketpair()
-    with closing(theirs):
-        numbers = {name: [each.fileno() for each in sockets] for name, sockets in listeners.items()}
-        inherited = Inherited(slot, numbers, theirs.fileno())
+    """Start a server process that inherits `listeners`. It receives SIGTERM when this process ends."""
+    parent_end, child_end = socket.socketpair()
+    with closing(child_end):
+        numbers = {name: [listener.fileno() for listener in sockets] for name, sockets in listeners.items()}
+        inherited = Inherited(slot, numbers, child_end.fileno())
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "app", "serve", "--one-of-several", inherited.as_argument()),
                 env=environment,
-                pass_fds=[*(each for several in numbers.values() for each in several), theirs.fileno()],
-                start_new_session=True,  # Ctrl-C reaches it through this parent, once
+                pass_fds=[*(number for group in numbers.values() for number in group), child_end.fileno()],
+                start_new_session=True,  # Ctrl-C must reach the child only once, through this parent.
                 preexec_fn=ending_with_parent(signal.SIGTERM),
             )
         except OSError:
-            ours.close()
+            parent_end.close()
             raise
-    reader, writer = await asyncio.open_unix_connection(sock=ours)
-    return Child(process, inherited, writer, reader, accepts_from=inherited.own)
+    reader, writer = await asyncio.open_unix_connection(sock=parent_end)
+    return Child(process, inherited, writer, reader, accepts_from=inherited.own_listeners)
 
 
 def _listener(number: int) -> socket.socket:
-    """An inherited socket, set not to block: making a duplicate could set it to block, in all processes."""
+    """Return an inherited socket in non-blocking mode.
+
+    The mode is shared by all processes, and duplicating a socket that Python considers blocking would make it
+    blocking.
+    """
     inherited = socket.socket(fileno=number)
     inherited.settimeout(0)
     return inherited
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Its lines to the end; an end that is broken is an end."""
+    """Yield lines until the connection is closed or lost."""
     try:
         while line := await reader.readline():
             yield line.decode().rstrip()
@@ -192,6 +199,6 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def _write_line(writer: asyncio.StreamWriter, line: str) -> None:
-    """Write a line, unless nobody is left to read it."""
+    """Write a line, unless the connection is closed."""
     if not writer.is_closing():
         writer.write(f"{line}\n".encode())

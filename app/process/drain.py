@@ -1,4 +1,4 @@
-"""How a server process ends: what it still serves, and when nobody needs it any more."""
+"""The end of a server process: which requests it still serves, and when it can exit."""
 
 import asyncio
 
@@ -13,15 +13,15 @@ log = structlog.get_logger()
 
 _LAST_REQUESTS_S = 1
 _KEPT_IDLE_S = 20
-"""Longer than `deploy/nginx.conf` keeps an idle connection."""
-_LOOK_AGAIN_S = 0.05
+"""Longer than `deploy/nginx.conf` keeps an idle connection open."""
+_POLL_S = 0.05
 
 
 async def serve_until_drained(runner: Runner, supervisor: Supervisor, orders: Orders, *, timeout_s: float) -> None:
-    """Serve until an order comes, and then until no stream runs; streams may go on for `timeout_s`.
+    """Serve until the process must stop or retire, and then until all streams have ended, at most `timeout_s`.
 
-    A process that retires goes on serving the connections it has, and starts streams for them. A process that stops
-    starts none. Both tell their clients that the connection closes.
+    A process that retires continues to serve its existing connections, including new streams. A process that stops
+    refuses new streams. Responses of both have the header `Connection: close`.
     """
     await orders.any.wait()
     runner.closing = True
@@ -34,12 +34,12 @@ async def serve_until_drained(runner: Runner, supervisor: Supervisor, orders: Or
     await supervisor.drain(timeout_s)
 
 
-async def answer_the_last(runner: Runner) -> None:
-    """Once no connection is accepted: answer requests on those that were, within a short time."""
+async def answer_last_requests(runner: Runner) -> None:
+    """Answer requests on connections that were accepted last, for at most a second."""
     try:
         async with asyncio.timeout(_LAST_REQUESTS_S):
-            while runner.connections:  # noqa: ASYNC110 - cheap, and once in the life of a process
-                await asyncio.sleep(_LOOK_AGAIN_S)
+            while runner.connections:  # noqa: ASYNC110 - polling is cheap here, and happens once per process
+                await asyncio.sleep(_POLL_S)
     except TimeoutError:
         pass
 
@@ -51,14 +51,14 @@ async def _unused_or_stopped(runner: Runner, supervisor: Supervisor, orders: Ord
 
 
 async def _unused(runner: Runner, supervisor: Supervisor) -> None:
-    """Wait until no stream runs and no connection is left, or those left have been idle for long.
+    """Wait until no stream is running and all connections are closed or have been idle for 20 s.
 
-    A connection is only closed after it was idle for longer than proxies and clients reuse one: the close could
-    otherwise cross a request on its way.
+    Proxies and clients reuse idle connections for less time than that. If a connection were closed earlier, a
+    request might already be on its way.
     """
     clock = asyncio.get_running_loop().time
     last_used = clock()
     while len(supervisor) or (runner.connections and clock() - last_used < _KEPT_IDLE_S):
         if len(supervisor) or runner.busy:
             last_used = clock()
-        await asyncio.sleep(_LOOK_AGAIN_S)
+        await asyncio.sleep(_POLL_S)

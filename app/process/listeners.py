@@ -1,4 +1,4 @@
-"""The listening sockets of a server process, and which of them it accepts connections from."""
+"""The listening sockets of a server process, and those of them from which it accepts connections."""
 
 import socket
 from collections.abc import Collection, Mapping, Sequence
@@ -11,14 +11,14 @@ from app.process.sockets import BACKLOG
 
 PUBLIC = "public"
 METRICS = "metrics"
-"""Names of the two listeners of a lone process. Of several processes, each has a public one named by its slot."""
+"""Names of the two listeners of a single process. With several processes, public listeners are named by slot."""
 
 
 class Listeners:
-    """Accepts connections from a subset of `sockets` that may change; the other sockets stay open.
+    """Accepts connections from a changing subset of `sockets`. The other sockets stay open.
 
-    Each site listens on a duplicate of its socket. Closing the duplicate resets no connection that waits to be
-    accepted while another process has the socket too.
+    Each site listens on a duplicate of its socket. Closing the duplicate does not reset connections that wait to be
+    accepted, as long as another process has the socket open.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Listeners:
         *,
         runners: Mapping[str, web.AppRunner],
     ) -> None:
-        """`runner` serves all sockets but those that `runners` has another one for, by name."""
+        """`runners` maps names of sockets to their runners. All other sockets are served by `runner`."""
         self._sockets = sockets
         self._runner = runner
         self._runners = runners
@@ -44,12 +44,12 @@ class Listeners:
         await self.close()
 
     async def accept_from(self, names: Collection[str]) -> None:
-        """Accept from the listeners `names` and no others. Once closed, do nothing."""
+        """Accept connections from the listeners `names` and no others. Does nothing after `close`."""
         for name in () if self._closed else names:
             if name not in self._sites:
                 runner = self._runners.get(name, self._runner)
                 sites = self._sites[name] = [
-                    web.SockSite(runner, each.dup(), backlog=BACKLOG) for each in self._sockets[name]
+                    web.SockSite(runner, listener.dup(), backlog=BACKLOG) for listener in self._sockets[name]
                 ]
                 for site in sites:
                     await site.start()
@@ -58,9 +58,9 @@ class Listeners:
                 await site.stop()
 
     async def close(self) -> None:
-        """Accept no more and close the sockets."""
+        """Stop accepting connections and close all sockets."""
         self._closed = True
         await self.accept_from(())
         for sockets in self._sockets.values():
-            for each in sockets:
-                each.close()
+            for listener in sockets:
+                listener.close()

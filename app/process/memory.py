@@ -1,6 +1,6 @@
-"""Returns freed memory to the operating system: glibc keeps most of it for itself unless it is told otherwise.
+"""Returns freed memory to the operating system, because glibc keeps most of it by default.
 
-On other C libraries, whose allocators differ, nothing is done.
+Does nothing with other C libraries.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _M_MMAP_MAX = -4
 """Parameters of `mallopt`, from `malloc.h`."""
 _MMAP_BYTES = 64 * 1024
 _MOST_MAPPINGS = 32_768
-"""Half of what Linux allows a process; what exceeds it lies in the heap."""
+"""Half of the mappings that Linux allows a process. Further blocks are allocated on the heap."""
 _TRIM_BYTES = 1024 * 1024
 _TRIM_EVERY_S = 10
 
@@ -27,10 +27,10 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def limit_free_memory() -> None:
-    """Give large blocks mappings of their own, which end with the block. Called once, at start-up.
+    """Allocate large blocks in mappings of their own, which are unmapped when freed. Called once, at start-up.
 
-    Left alone, glibc raises this threshold to 32 MiB as soon as a block of that size was freed. Answers then lie in
-    the heap, between small blocks that live longer, and their memory stays with the process.
+    By default, glibc raises this threshold to up to 32 MiB when large blocks are freed. Answers are then allocated
+    on the heap between small blocks that live longer, so their memory is not returned.
     """
     if (libc := _glibc()) is not None:
         libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
@@ -39,10 +39,10 @@ def limit_free_memory() -> None:
 
 
 async def trim_free_memory() -> None:
-    """Return the free pages of the heap every few seconds, until cancelled.
+    """Return free pages of the heap every ten seconds, until cancelled.
 
-    It usually takes 1 to 3 ms, in a thread without the interpreter's lock. Allocations of more than 512 bytes wait
-    meanwhile: up to 30 ms where 100 MiB were freed since the last time.
+    This usually takes 1 to 3 ms, in a thread that does not hold the GIL. Allocations of more than 512 bytes are
+    blocked during that time, for up to 30 ms if 100 MiB were freed since the last call.
     """
     libc = _glibc()
     while libc is not None and not stopping():

@@ -1,11 +1,11 @@
-"""Several server processes on one port: one parent that starts them, starts them again, and replaces them.
+"""The parent of several server processes on one port: starts, restarts and replaces them.
 
-The parent owns all listening sockets, so no connection that waits for a process is reset when that process ends. A
-slot holds the sockets of one process and outlives it: a public one, among which the kernel spreads new connections
-(SO_REUSEPORT), and one for `/metrics` and `/readyz` of that process alone.
+The parent owns all listening sockets, so connections that wait to be accepted are not reset when a process ends. A
+slot holds the sockets of one process and outlives it: a public socket (the kernel distributes new connections among
+those of all slots, by SO_REUSEPORT) and one for `/metrics` and `/readyz` of that process.
 
 SIGHUP replaces the processes one at a time: a successor takes over the slot once it is ready, and the old process
-retires. SIGTERM and SIGINT are passed on, and the parent ends when the last child has.
+retires. SIGTERM and SIGINT are passed on to all children, and the parent ends after the last of them.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ from app.settings import Settings, SettingsError
 log = structlog.get_logger()
 
 _READY_S = 60
-_SOUND_S = 10
-"""A child that lived as long did not fail at its start."""
+_STABLE_S = 10
+"""A child that has run for longer is restarted without a delay when it ends."""
 _FIRST_DELAY_S = 0.2
 _LONGEST_DELAY_S = 5.0
 _LAST_PORT = 65_535
 
 
 async def supervise(settings: Settings) -> int:
-    """Run `settings.processes` children until told to stop, and return the exit code."""
+    """Run `settings.processes` children until SIGTERM or SIGINT, and return the exit code."""
     logs.configure(level=settings.log_level)
     with _open_slots(settings) as slots:
         return await _Parent(slots).run()
@@ -51,14 +51,14 @@ class _Slot:
     metrics: list[socket.socket]
     child: Child | None = None
     began: float = 0.0
-    """When `child` was started, on the loop's clock."""
+    """When `child` was started, in the event loop's time."""
     was_ready: bool = False
-    """Whether any child was ever ready here: before that a child that ends is a fault of the deployment."""
+    """Whether a child was ever ready in this slot. If not, a child that ends indicates a broken deployment."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     vacant: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while there is no child."""
+    """Set while the slot has no child."""
     retired: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while no child that was replaced still runs."""
+    """Set unless a replaced child of this slot is still running."""
 
     def __post_init__(self) -> None:
         self.vacant.set()
@@ -80,7 +80,7 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
     if base is not None and base + settings.processes - 1 > _LAST_PORT:
         raise SettingsError(
             f"parley: PARLEY_METRICS_PORT must be at most {_LAST_PORT + 1 - settings.processes}:"
-            f" each of the {settings.processes} processes has the next port"
+            f" the {settings.processes} processes use consecutive ports"
         )
     check_port(settings.host, settings.port)
     with ExitStack() as stack:
@@ -90,8 +90,8 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
             metrics = listening_sockets(
                 "127.0.0.1", 0 if base is None else base + number, variable="PARLEY_METRICS_PORT"
             )
-            for each in (*public, *metrics):
-                stack.enter_context(each)
+            for sock in (*public, *metrics):
+                stack.enter_context(sock)
             slots.append(_Slot(number, public, metrics))
         yield slots
 
@@ -100,33 +100,33 @@ class _Parent:
     def __init__(self, slots: list[_Slot]) -> None:
         self._slots = slots
         self._children: set[Child] = set()
-        """All that run: those that start, serve or retire."""
+        """All running children: those that are starting, serving or retiring."""
         self._tasks = asyncio.TaskGroup()
         self._stopping = asyncio.Event()
-        self._told_to_replace = asyncio.Event()
+        self._replace_requested = asyncio.Event()
         self._code = 0
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
-        loop.add_signal_handler(signal.SIGHUP, self._told_to_replace.set)
+        loop.add_signal_handler(signal.SIGHUP, self._replace_requested.set)
         async with self._tasks:
             for slot in self._slots:
-                self._tasks.create_task(self._keep(slot))
-            self._tasks.create_task(self._replace_when_told())
+                self._tasks.create_task(self._keep_filled(slot))
+            self._tasks.create_task(self._replace_on_request())
         log.info("processes.stopped")
         return self._code
 
     def _stop(self, number: int) -> None:
-        """Pass the signal on. The first has each child end its streams, another ends all at once."""
-        for event in (self._stopping, self._told_to_replace, *(slot.vacant for slot in self._slots)):
+        """Pass the signal on. Children drain on the first signal and exit immediately on the second."""
+        for event in (self._stopping, self._replace_requested, *(slot.vacant for slot in self._slots)):
             event.set()
         for child in self._children:
             child.send(number)
 
-    async def _keep(self, slot: _Slot) -> None:
-        """Have one child after another serve the slot."""
+    async def _keep_filled(self, slot: _Slot) -> None:
+        """Start a child whenever the slot is vacant, with a growing delay while children fail early."""
         clock = asyncio.get_running_loop().time
         delay_s = 0.0
         while True:
@@ -140,11 +140,11 @@ class _Parent:
                     await self._fill(slot)
             await slot.vacant.wait()
             delay_s = (
-                0.0 if clock() - slot.began > _SOUND_S else min(max(_FIRST_DELAY_S, delay_s * 2), _LONGEST_DELAY_S)
+                0.0 if clock() - slot.began > _STABLE_S else min(max(_FIRST_DELAY_S, delay_s * 2), _LONGEST_DELAY_S)
             )
 
     async def _fill(self, slot: _Slot) -> None:
-        child, fault = await self._started(slot)
+        child, fault = await self._start_child(slot)
         if child is not None:
             self._take_over(slot, child)
         elif self._stopping.is_set():
@@ -156,13 +156,13 @@ class _Parent:
             self._code = 1
             self._stop(signal.SIGTERM)
 
-    async def _started(self, slot: _Slot) -> tuple[Child | None, str]:
-        """A new child of the slot once it is ready, or none and why it is not."""
+    async def _start_child(self, slot: _Slot) -> tuple[Child | None, str]:
+        """Start a child and wait until it is ready. Return it, or `None` and the reason of the failure."""
         try:
             child = await start_child(
                 slot.name,
-                {each.name: each.public for each in self._slots} | {METRICS: slot.metrics},
-                environment=os.environ,  # noqa: TID251 - handed on whole
+                {other.name: other.public for other in self._slots} | {METRICS: slot.metrics},
+                environment=os.environ,  # noqa: TID251 - passed on unchanged
             )
         except OSError as error:
             return None, f"cannot start a process: {error.strerror}"
@@ -180,18 +180,18 @@ class _Parent:
         if (code := child.process.returncode) is None:
             log.info("process.ready", number=slot.number, pid=child.process.pid)
             return child, ""
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        return None, child.fault or f"process {child.process.pid} ended {how} before it was ready"
+        manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        return None, child.fault or f"process {child.process.pid} ended {manner} before it was ready"
 
     async def _follow(self, slot: _Slot, child: Child) -> None:
-        """Follow what the child says until it has ended."""
-        async for _ in child.said():
-            self._share_out()
+        """Process the child's messages until it has ended."""
+        async for _ in child.messages():
+            self._assign_listeners()
         self._children.discard(child)
         if child is slot.child:
             slot.child = None
             slot.vacant.set()
-            self._share_out()
+            self._assign_listeners()
             if not self._stopping.is_set():
                 code = child.process.returncode
                 log.error("process.died", number=slot.number, pid=child.process.pid, code=code, reason=child.fault)
@@ -199,17 +199,17 @@ class _Parent:
             slot.retired.set()
 
     def _take_over(self, slot: _Slot, child: Child) -> None:
-        """Have `child` serve the slot; the one before retires."""
-        before, slot.child, slot.was_ready = slot.child, child, True
+        """Assign `child` to the slot and retire the child that it replaces, if any."""
+        previous, slot.child, slot.was_ready = slot.child, child, True
         if not self._stopping.is_set():
             slot.vacant.clear()
-        if before is not None:
+        if previous is not None:
             slot.retired.clear()
-            before.retire()
-        self._share_out()
+            previous.retire()
+        self._assign_listeners()
 
-    def _share_out(self) -> None:
-        """Say who accepts from which slot: its own child, and all others where that is gone or has drained."""
+    def _assign_listeners(self) -> None:
+        """Tell each child which slots to accept from: its own, and those whose child has ended or drained."""
         serving = {slot: slot.child for slot in self._slots if slot.child is not None and not slot.child.drained}
         shared = [slot.name for slot in self._slots if slot not in serving]
         for slot, child in serving.items():
@@ -222,31 +222,32 @@ class _Parent:
         except TimeoutError:
             pass
 
-    async def _replace_when_told(self) -> None:
-        """One round after the other. Signals that come during a round are one more round."""
+    async def _replace_on_request(self) -> None:
+        """Replace all processes whenever requested. Requests during a round cause one further round."""
         while True:
-            await self._told_to_replace.wait()
-            self._told_to_replace.clear()
+            await self._replace_requested.wait()
+            self._replace_requested.clear()
             if self._stopping.is_set():
                 return
             log.info("processes.replacing")
             for slot in self._slots:
-                if not await self._replaced(slot):
+                if not await self._replace(slot):
                     break
 
-    async def _replaced(self, slot: _Slot) -> bool:
-        """Have a new child take over the slot; the old one stays if that one cannot start.
+    async def _replace(self, slot: _Slot) -> bool:
+        """Replace the child of a slot. The old child continues if the new one cannot start.
 
-        It waits until the one that was replaced before has ended: so the stores have at most twice the processes.
+        Waits until the previously replaced child has ended, so that at most twice the number of processes use the
+        stores.
         """
         await slot.retired.wait()
         async with slot.changing:
             if self._stopping.is_set():
                 return False
             if slot.child is None:
-                return True  # a new one comes anyway
+                return True  # _keep_filled starts a new child anyway.
             began = asyncio.get_running_loop().time()
-            new, fault = await self._started(slot)
+            new, fault = await self._start_child(slot)
             if new is None:
                 if not self._stopping.is_set():
                     log.error("process.not_replaced", number=slot.number, reason=fault)

@@ -1,4 +1,4 @@
-"""Listening sockets that a process binds before anything else is opened."""
+"""Listening sockets, which are bound before anything else is opened."""
 
 import errno
 import socket
@@ -9,21 +9,22 @@ BACKLOG = 4096
 
 
 def check_port(host: str, port: int) -> None:
-    """`SettingsError` when another process listens there, even one that shares its port by SO_REUSEPORT."""
+    """Raise `SettingsError` if another process listens on the port, even with SO_REUSEPORT."""
     for bound in _bound_sockets(host, port, variable="PORT", shared=False):
         bound.close()
 
 
 def listening_sockets(host: str, port: int, *, variable: str, shared: bool = False) -> list[socket.socket]:
-    """One listening socket for each address of `host`; `SettingsError` names `variable` where the port is taken.
+    """Return a listening socket for each address of `host`.
 
-    `shared`: further sockets of this user can listen on the same port, and the kernel spreads connections over all.
+    If the port is taken, raises `SettingsError` with the name of `variable`, the setting to change. With `shared`,
+    further sockets of the same user can listen on the port, and the kernel distributes connections among them.
     """
     sockets = _bound_sockets(host, port, variable=variable, shared=shared)
     try:
         for bound in sockets:
             bound.listen(BACKLOG)
-    except OSError as error:  # another process has begun to listen since we bound
+    except OSError as error:  # Another process has started to listen after this socket was bound.
         _close(sockets)
         raise _refused(host, port, variable=variable, error=error) from None
     return sockets
@@ -40,8 +41,8 @@ def _bound_sockets(host: str, port: int, *, variable: str, shared: bool) -> list
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, int, int, tuple[object, ...]]]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list({(family, kind, protocol, address): None for family, kind, protocol, _, address in found})
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list({(family, kind, protocol, address): None for family, kind, protocol, _, address in addresses})
 
 
 def _bound_socket(
@@ -49,7 +50,7 @@ def _bound_socket(
 ) -> socket.socket:
     bound = socket.socket(family, kind, protocol)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ended connections may still hold the port
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # Closed connections may still hold the port.
         if shared:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
@@ -63,12 +64,12 @@ def _bound_socket(
 
 
 def _close(sockets: list[socket.socket]) -> None:
-    for each in sockets:
-        each.close()
+    for sock in sockets:
+        sock.close()
 
 
 def _refused(host: str, port: int, *, variable: str, error: OSError) -> SettingsError:
     at_fault = "HOST" if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL else variable
     return SettingsError(
-        f"parley: cannot listen on {host} port {port}: {error.strerror} ({at_fault} chooses another)"
+        f"parley: cannot listen on {host} port {port}: {error.strerror} (set {at_fault} to change this)"
     )

@@ -1,9 +1,11 @@
--- KEYS: streams of the user that run (sorted set, score = when a place is void), the new stream, then as ARGV
--- says the turn of its conversation and the key under which it is asked for.
--- ARGV: stream id, process, conversation id, limit, lifetime in ms, fingerprint of the request (empty: no key),
--- '1' where there is a turn, name of the new stream's key without its id, then the processes that are dead.
--- Answers 'ok'; or 'again' (the same was asked for), 'other' (something else under the same key), 'turn' or
--- 'limit', with the stream that holds it and its value, which names its process first.
+-- Takes a slot for a stream and, if the stream is a turn, the turn of its conversation.
+-- KEYS: running streams of the user (sorted set; the score is the time in ms at which a slot expires), the new
+-- stream, then, as far as ARGV has them, the turn of its conversation and the idempotency key.
+-- ARGV: stream id, process, conversation id, limit, lifetime in ms, fingerprint of the request (empty if there
+-- is no idempotency key), '1' if there is a turn, prefix of stream keys, then the ids of dead processes.
+-- Returns 'ok', or one of 'again' (same request under the idempotency key), 'other' (another request under the
+-- key), 'turn' (another turn is running) or 'limit', followed by the ids and values of the streams that are the
+-- reason. A value begins with the process of the stream.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local stream, process, conversation, fingerprint = ARGV[1], ARGV[2], ARGV[3], ARGV[6]

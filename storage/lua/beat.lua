@@ -1,6 +1,7 @@
--- KEYS: processes (sorted set, score = when one was last heard of, in ms), what each tells of itself (hash).
--- ARGV: process, what it tells, ms after which one is void, ms after which it is forgotten.
--- Answers 1 if the process was not known, else 0, and what the processes that live tell.
+-- Records the heartbeat of a process.
+-- KEYS: processes (sorted set; the score is the time of the last heartbeat in ms), their reports (hash).
+-- ARGV: process, its report, ms after which a process is dead, ms after which its entries are deleted.
+-- Returns 1 if the process was unknown, else 0, and the reports of all processes that are alive.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local added = redis.call('ZADD', KEYS[1], now, ARGV[1])

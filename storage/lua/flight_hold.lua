@@ -1,3 +1,4 @@
--- KEYS[1]: the flight. ARGV: token, lease in ms. A flight that another leads is left alone.
+-- Renews the lease of a flight, unless another stream leads it.
+-- KEYS[1]: the flight. ARGV: token, lease in ms.
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0

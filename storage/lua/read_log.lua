@@ -1,7 +1,9 @@
--- KEYS: the stream that holds a log. ARGV: id of the last event that was read, how many bytes of the next entry were
--- read, how many bytes to return at most.
--- Answers a list of entries: id, first event, '1' where nothing follows, length, frames. Where the next entry is
--- longer than what was asked for, a part of it alone. An entry that also holds events that were read is never cut.
+-- Reads the next entries of a log.
+-- KEYS: the stream that holds the log. ARGV: id of the last event that was read, number of bytes of the next
+-- entry that were read, maximum number of bytes to return.
+-- Returns a list of entries: id, id of the first event, '1' if the entry is the last one, length, frames. If
+-- the next entry is longer than the maximum, only a part of it is returned, unless it also holds events that
+-- were read.
 local after, offset, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = ARGV[1] .. '-0'
 local found, size = {}, 0

@@ -1,5 +1,6 @@
--- KEYS: as of admit.lua. ARGV: stream id, for how many ms the stream can still be read, '1' where there is a
--- turn, '1' where there is a key that it was asked for under. What another stream holds is left alone.
+-- Releases the slot of a stream. Keys that another stream holds by now are not changed.
+-- KEYS: as for admit.lua. ARGV: stream id, ms for which the stream can still be read, '1' if there is a turn,
+-- '1' if there is an idempotency key.
 local stream, readable = ARGV[1], tonumber(ARGV[2])
 local function keep(key)
     if readable > 0 then redis.call('PEXPIRE', key, readable) else redis.call('DEL', key) end

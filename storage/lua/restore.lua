@@ -1,7 +1,7 @@
--- Sets the keys of a stream again that Valkey has lost; what another stream holds by now is left alone.
--- KEYS: as of admit.lua. ARGV: stream id, process, conversation id, ms for which the keys stay, fingerprint of the
--- request (empty: no key that it was asked for under), '1' where there is a turn, '1' while the stream runs: one
--- that has ended has no turn and does not count.
+-- Restores the keys of a stream that Valkey has lost. Keys that another stream holds by now are not changed.
+-- KEYS: as for admit.lua. ARGV: stream id, process, conversation id, lifetime of the keys in ms, fingerprint of
+-- the request (empty if there is no idempotency key), '1' if there is a turn, '1' if the stream is running. A
+-- stream that has ended holds no turn and does not count towards the limit.
 local stream, lifetime, fingerprint, runs = ARGV[1], tonumber(ARGV[4]), ARGV[5], ARGV[7] == '1'
 local t = redis.call('TIME')
 local function keep(key, value) redis.call('SET', key, value, 'PX', lifetime, 'NX') end

@@ -1,5 +1,6 @@
--- KEYS[1]: objects (sorted set, score = when one is to go, in ms). ARGV: how many at most, ms to put them off by.
--- Answers some whose time is over, the longest first.
+-- Returns objects that are due for removal, the longest due first, and postpones them.
+-- KEYS[1]: objects (sorted set; the score is the time of removal in ms). ARGV: maximum number of objects, ms by
+-- which they are postponed.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])

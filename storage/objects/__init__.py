@@ -1,4 +1,4 @@
-"""Files that outlive a stream: stored under a key, read through signed links (§2.12)."""
+"""Object storage: files that are stored under a key and read through signed links (§2.12)."""
 
 from storage.objects.contract import ObjectStore, Stored
 from storage.objects.keys import content_type_of, extension_of

@@ -1,4 +1,4 @@
-"""What both object stores promise, and the faults that callers see."""
+"""The interface of the object stores and the errors that they raise."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -11,12 +11,12 @@ from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
 
 _HOLD_S = 30.0
-"""So long a call that stored nothing tells that the next would not either."""
+"""How long the store counts as not writable after a failed `put`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Facts of an object. `etag` is opaque and changes with the bytes; `modified` is Unix seconds."""
+    """Metadata of an object. `etag` changes with the content; `modified` is in seconds since the Unix epoch."""
 
     size_bytes: int
     etag: str
@@ -24,39 +24,44 @@ class Stored:
 
 
 class ObjectStore(Protocol):
-    """Keys such as `conversation/<id>/<record>/<n>.mp3`. A key that cannot be one is a `ValueError`.
+    """Stores objects under keys such as `conversation/<id>/<record>/<n>.mp3`.
 
-    A key is written once, or again with the same bytes: readers may take it piece by piece.
+    All methods raise `ValueError` for an invalid key. A key must not be written again with other content, because
+    readers read an object in several requests.
     """
 
     links: Links
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
-        """Store the whole of `body` or nothing; it is durable when this returns."""
+        """Store all of `body`, or nothing if an error occurs. The object is durable when this returns."""
 
     async def get(self, key: str) -> bytes:
-        """All bytes; `ItemNotFound` where there are none."""
+        """Return the whole object. Raises `ItemNotFound` if it does not exist."""
 
     async def stat(self, key: str) -> Stored:
-        """`ItemNotFound` where nothing is stored."""
+        """Return the metadata of an object. Raises `ItemNotFound` if it does not exist."""
 
     def read(
         self, key: str, *, start: int = 0, length: int | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The bytes from `start` on, `length` of them (1 or more), in pieces; entering finds the object."""
+        """Open an object and iterate over its bytes in pieces, from offset `start`.
+
+        `length`, at least 1, is the number of bytes; by default all that follow. Entering the context raises
+        `ItemNotFound` if the object does not exist.
+        """
 
     def url(self, key: str) -> str:
-        """A link that opens for 24 hours, without headers. It costs no call: one per row of a history."""
+        """Return a link that is valid for 24 hours and needs no headers. This makes no call to the store."""
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """Remove what is there of `keys`."""
+        """Delete those of `keys` that exist."""
 
     async def ping(self) -> None:
-        """Whether objects can be stored now."""
+        """Raise `StoreError` if objects cannot be stored now."""
 
 
 class ObjectsAway(StoreError):
-    """The object store does not answer, or not in time."""
+    """The object store does not answer or does not answer in time."""
 
     error_type = "internal"
     status_hint = 503
@@ -67,7 +72,7 @@ class ObjectsAway(StoreError):
 
 
 class ObjectsRefused(StoreError):
-    """The object store answered, and not as it should."""
+    """The object store has refused a call."""
 
     error_type = "internal"
     retryable = True
@@ -76,8 +81,8 @@ class ObjectsRefused(StoreError):
         super().__init__(f"the object store refused{cause and f': {cause}'}")
 
 
-class Puts:
-    """Whether objects can be stored, by the calls that stored some."""
+class PutStatus:
+    """Whether objects can be stored, according to the results of `put`."""
 
     def __init__(self) -> None:
         self._availability = Availability("objects")
@@ -92,31 +97,34 @@ class Puts:
         self._availability.worked()
 
     def check(self) -> None:
-        """Raise `StoreError` where a call has failed in the last seconds and no later one worked."""
+        """Raise `StoreError` if a call has failed in the last 30 s and no later one has succeeded."""
         if self._refused is not None and time.monotonic() < self._refused[1] + _HOLD_S:
-            raise unable(self._refused[0])
+            raise not_writable(self._refused[0])
 
 
-def unable(what: str) -> StoreError:
-    """For `ping`: nothing can be stored for now."""
-    return StoreError(what, error_type="internal", status_hint=503, retry_after_s=1)
+def not_writable(cause: str) -> StoreError:
+    """Return the error that `ping` raises if objects cannot be stored."""
+    return StoreError(cause, error_type="internal", status_hint=503, retry_after_s=1)
 
 
-def missing() -> ItemNotFound:
+def not_found() -> ItemNotFound:
     return ItemNotFound("the file does not exist")
 
 
-async def gathered(body: bytes | AsyncIterator[bytes], piece_bytes: int) -> AsyncGenerator[bytes]:
-    """The body in pieces of at least `piece_bytes`, except the last; nothing for an empty one."""
+async def rechunk(body: bytes | AsyncIterator[bytes], piece_bytes: int) -> AsyncGenerator[bytes]:
+    """Yield `body` in pieces. Those of an iterator are joined to at least `piece_bytes`, except for the last.
+
+    Yields nothing if the body is empty.
+    """
     if isinstance(body, bytes):
         if body:
             yield body
         return
-    held = bytearray()
+    buffer = bytearray()
     async for piece in body:
-        held += piece
-        if len(held) >= piece_bytes:
-            yield bytes(held)
-            held.clear()
-    if held:
-        yield bytes(held)
+        buffer += piece
+        if len(buffer) >= piece_bytes:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)

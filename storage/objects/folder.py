@@ -1,4 +1,4 @@
-"""Objects in a folder of this machine, or one that all nodes share: written whole, or not at all."""
+"""An object store in a folder, either local or shared by all nodes. Objects are written atomically."""
 
 import asyncio
 import errno
@@ -10,14 +10,22 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, Puts, Stored, gathered, missing, unable
+from storage.objects.contract import (
+    ObjectsAway,
+    ObjectsRefused,
+    PutStatus,
+    Stored,
+    not_found,
+    not_writable,
+    rechunk,
+)
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import StoreError
 
 _IO_S = 10.0
 _PIECE_BYTES = 256 * 1024
-_INCOMING = ".incoming"  # no key begins with a dot
+_INCOMING = ".incoming"  # No key begins with a dot.
 _STALE_S = 24 * 60 * 60
 _COMMIT_TRIES = 3
 _PROBE_S = 10.0
@@ -30,7 +38,7 @@ _CAUSES = {
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
     errno.EIO: "its disk has an I/O error",
-    errno.ESTALE: "its network disk is gone",
+    errno.ESTALE: "its network file system is unavailable",
     errno.ENOENT: "its folder does not exist",
     errno.EMFILE: "this process has no file descriptor free",
 }
@@ -40,11 +48,11 @@ T = TypeVar("T")
 
 
 class FolderObjects:
-    """Every touch of the disk happens in a thread and has a limit of time."""
+    """An object store in a folder. All file access happens in threads and has a timeout."""
 
     def __init__(self, folder: Path, links: Links) -> None:
         self._folder = folder
-        self._puts = Puts()
+        self._puts = PutStatus()
         self._probed_at = float("-inf")
         self.links = links
 
@@ -61,7 +69,7 @@ class FolderObjects:
         temp = self._folder / _INCOMING / secrets.token_hex(16)
         try:
             await _in_thread(temp.touch, exist_ok=False)
-            async for piece in gathered(body, _PIECE_BYTES):
+            async for piece in rechunk(body, _PIECE_BYTES):
                 await _in_thread(_append, temp, piece)
             await _in_thread(_commit, temp, self._folder / key)
         except BaseException:
@@ -91,13 +99,13 @@ class FolderObjects:
         await _in_thread(_remove, self._folder, paths)
 
     async def ping(self) -> None:
-        """Raise `StoreError` where nothing can be stored: a small file is written every ten seconds."""
+        """Raise `StoreError` if objects cannot be stored. A small test file is written every ten seconds."""
         if time.monotonic() >= self._probed_at + _PROBE_S:
             try:
                 await _in_thread(_probe, self._folder / _INCOMING)
             except StoreError as error:
                 self._puts.failed(error)
-                raise unable(error.what) from error
+                raise not_writable(error.what) from error
             self._probed_at = time.monotonic()
         self._puts.check()
 
@@ -108,12 +116,12 @@ class FolderObjects:
 
 @asynccontextmanager
 async def open_folder(folder: Path, links: Links) -> AsyncIterator[FolderObjects]:
-    """Objects below `folder`, which is made; what a dead process left half written goes after a day."""
-    yield FolderObjects(await _in_thread(_prepared, folder), links)
+    """Open a store in `folder`, creating it if needed. Deletes incomplete files that are older than a day."""
+    yield FolderObjects(await _in_thread(_prepare, folder), links)
 
 
 async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Off the loop. What is given up on goes on in its thread: no work here leaves a file open behind it."""
+    """Run `work` in a thread with a timeout. The thread is not stopped, so `work` must close all files it opens."""
     try:
         async with asyncio.timeout(_IO_S):
             return await asyncio.to_thread(work, *args, **kwargs)
@@ -133,21 +141,21 @@ async def _pieces(path: Path, first: bytes, *, start: int, length: int | None) -
 
 
 @contextmanager
-def _found() -> Iterator[None]:
+def _map_not_found() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise missing() from None
+        raise not_found() from None
 
 
 def _read(path: Path, start: int, size: int | None) -> bytes:
-    with _found(), path.open("rb", buffering=0) as file:
+    with _map_not_found(), path.open("rb", buffering=0) as file:
         file.seek(start)
         return file.read(-1 if size is None else size)
 
 
 def _stat(path: Path) -> Stored:
-    with _found():
+    with _map_not_found():
         facts = path.stat()
     etag = f"{facts.st_mtime_ns:x}-{facts.st_size:x}"
     return Stored(size_bytes=facts.st_size, etag=etag, modified=int(facts.st_mtime))
@@ -163,28 +171,28 @@ def _probe(folder: Path) -> None:
 
 
 def _append(path: Path, piece: bytes) -> None:
-    """Never makes the file: a write that was given up on cannot bring it back."""
+    """Append to an existing file. Never creates it, so that a write that has timed out cannot restore the file."""
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
         file.write(piece)
 
 
 def _commit(temp: Path, path: Path) -> None:
-    """Make `temp` durable under its name. A folder that `_remove` found empty meanwhile is made again."""
+    """Move `temp` to `path` durably. Creates the folder again if `_remove` deletes it at the same time."""
     _sync(temp)
-    for left in reversed(range(_COMMIT_TRIES)):
+    for tries_left in reversed(range(_COMMIT_TRIES)):
         try:
             _make_folder(path.parent)
             temp.replace(path)
             break
         except FileNotFoundError:
-            if not left:
+            if not tries_left:
                 raise
     _sync(path.parent)
 
 
 def _make_folder(folder: Path) -> None:
-    """Make it and its parents, each durable in its own parent."""
+    """Create `folder` and its parents durably."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -209,13 +217,13 @@ def _remove(root: Path, paths: list[Path]) -> None:
 
 
 def _prune(root: Path, folder: Path) -> None:
-    with suppress(OSError):  # not empty, or gone
+    with suppress(OSError):  # The folder is not empty or does not exist.
         while folder != root:
             folder.rmdir()
             folder = folder.parent
 
 
-def _prepared(folder: Path) -> Path:
+def _prepare(folder: Path) -> Path:
     incoming = folder.absolute() / _INCOMING
     incoming.mkdir(parents=True, exist_ok=True)
     for path in incoming.iterdir():

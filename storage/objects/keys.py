@@ -1,4 +1,4 @@
-"""Keys of objects, and the type that each of them fixes."""
+"""Keys of objects. The extension of a key determines the content type."""
 
 import re
 from collections.abc import Mapping
@@ -25,24 +25,25 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
         "bin": "application/octet-stream",
     }
 )
-"""The type of an object is that of its key's extension, wherever it is kept. No page runs any of them."""
+"""Content types by extension. None of them can execute scripts in a browser."""
 
 _EXTENSIONS = {content_type: extension for extension, content_type in CONTENT_TYPES.items()}
 
 
 def content_type_of(key: str) -> str:
-    """The type of a key; a key that has one is safe in a path and in a header. Else `ValueError`."""
-    found = _KEY.fullmatch(key)
-    if found is None or len(key) > MAX_KEY or found[1] not in CONTENT_TYPES:
+    """Return the content type of a key. Raises `ValueError` if it is invalid and so unsafe in paths and headers."""
+    match = _KEY.fullmatch(key)
+    if match is None or len(key) > MAX_KEY or match[1] not in CONTENT_TYPES:
         raise ValueError(f"not a key of an object: {key[:MAX_KEY]!r}")
-    return CONTENT_TYPES[found[1]]
+    return CONTENT_TYPES[match[1]]
 
 
 def extension_of(content_type: str) -> str:
-    """What a key of an object of this type ends with, without the dot."""
+    """Return the extension of keys for this content type, without the dot."""
     return _EXTENSIONS[content_type]
 
 
 def check_put(key: str, content_type: str) -> None:
+    """Raise `ValueError` unless `key` is valid and its extension stands for `content_type`."""
     if content_type_of(key) != content_type:
-        raise ValueError(f"{key!r} is no key of {content_type}")
+        raise ValueError(f"{key!r} is not a key for {content_type}")

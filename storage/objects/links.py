@@ -1,4 +1,4 @@
-"""Links to objects: a key, an instant, and a signature over both."""
+"""Signed links to objects, which consist of a key, an expiry time and a signature of both."""
 
 import hashlib
 import hmac
@@ -12,7 +12,7 @@ LINK_S = 24 * 60 * 60
 
 
 class Links:
-    """Makes and checks `<base>/files/<key>?e=<Unix seconds>&s=<signature>`."""
+    """Creates and checks links of the form `<base>/files/<key>?e=<Unix seconds>&s=<signature>`."""
 
     def __init__(self, secret: bytes, public_url: str, *, clock: Callable[[], float] = time.time) -> None:
         self._secret = secret
@@ -25,12 +25,12 @@ class Links:
         return f"{self._base}{key}?e={expiry}&s={self._signature(key, expiry)}"
 
     def left_s(self, key: str, expiry: str, signature: str) -> int | None:
-        """For how long the link opens still; none where it never did or does no more."""
-        right = self._signature(key, expiry).encode()
-        if not hmac.compare_digest(right, signature.encode("utf-8", "replace")):
+        """Return the remaining validity of a link in seconds, or `None` if it is forged or has expired."""
+        expected = self._signature(key, expiry).encode()
+        if not hmac.compare_digest(expected, signature.encode("utf-8", "replace")):
             return None
-        left = int(expiry) - int(self._clock())
-        return left if left > 0 else None
+        remaining_s = int(expiry) - int(self._clock())
+        return remaining_s if remaining_s > 0 else None
 
     def _signature(self, key: str, expiry: str) -> str:
         text = f"{expiry}\n{key}".encode("utf-8", "replace")

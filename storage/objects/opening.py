@@ -1,4 +1,4 @@
-"""Which store a deployment has: a bucket where one is named, else a folder."""
+"""Opens the object store of a deployment: a bucket if one is configured, otherwise a folder."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from storage.secrets import Keyring
 async def open_objects(
     *, folder: Path, bucket: str | None, endpoint_url: str | None, public_url: str, keyring: Keyring
 ) -> AsyncIterator[ObjectStore]:
-    """The object store, whose links begin with `public_url` and open on every node of one master key."""
+    """Open the object store. Its links begin with `public_url`. All nodes with the same master key accept them."""
     links = Links(keyring.derive("files"), public_url)
     if bucket is None:
         async with open_folder(folder, links) as objects:

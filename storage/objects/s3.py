@@ -1,4 +1,4 @@
-"""Objects in a bucket, by the S3 protocol. Its client reads credentials and region by their usual names."""
+"""An object store in an S3 bucket. The client reads credentials and region from the usual `AWS_*` variables."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -14,14 +14,14 @@ from botocore.exceptions import ConnectionError as NoConnection
 from botocore.loaders import create_loader
 
 from storage.network_causes import network_cause
-from storage.objects.contract import ObjectsAway, ObjectsRefused, Puts, Stored, gathered, missing
+from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, not_found, rechunk
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
 
-_CALL_S = 20.0  # with retries
+_CALL_S = 20.0  # Includes retries.
 _PIECE_BYTES = 256 * 1024
-_PART_BYTES = 8 * 1024 * 1024  # the protocol wants at least 5 MiB of every part but the last
+_PART_BYTES = 8 * 1024 * 1024  # S3 requires at least 5 MiB for each part but the last.
 
 _CAUSES = {
     "AccessDenied": "permission denied",
@@ -37,28 +37,33 @@ _CAUSES = {
     "429": "it is overloaded",
     "503": "it is unavailable",
 }
-"""By the code of an error, else by its HTTP status."""
+"""By error code or HTTP status."""
 
 
 @cache
 def _models() -> Any:
-    """The descriptions of services, which take long to read."""
+    """Return the loader of service descriptions. It is cached, because reading them takes long."""
     return create_loader()
 
 
 def new_session() -> AioSession:
+    """Return a session that shares the cached service descriptions."""
     session = get_session()
     session.register_component("data_loader", _models())
     return session
 
 
 class S3Objects:
-    """Links are our own: one that S3 presigns answers no HEAD, and S3 cannot be told to send `nosniff`."""
+    """An object store in a bucket.
+
+    Links refer to this server and are not presigned by S3, because presigned links do not support HEAD and S3
+    cannot send `nosniff`.
+    """
 
     def __init__(self, client: Any, bucket: str, links: Links) -> None:
         self._client = client
         self._bucket = bucket
-        self._puts = Puts()
+        self._puts = PutStatus()
         self.links = links
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
@@ -71,7 +76,7 @@ class S3Objects:
         self._puts.worked()
 
     async def _put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
-        async with aclosing(gathered(body, _PART_BYTES)) as pieces:
+        async with aclosing(rechunk(body, _PART_BYTES)) as pieces:
             first = await anext(pieces, b"")
             if isinstance(body, bytes) or len(first) < _PART_BYTES:
                 await self._call(self._client.put_object, Key=key, ContentType=content_type, Body=first)
@@ -113,26 +118,26 @@ class S3Objects:
         self, key: str, *, start: int = 0, length: int | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         content_type_of(key)
-        wanted = {}
+        options = {}
         if start or length is not None:
-            wanted["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
-        found = await self._call(self._client.get_object, Key=key, **wanted)
+            options["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
+        response = await self._call(self._client.get_object, Key=key, **options)
         try:
-            yield _pieces(found["Body"])
+            yield _pieces(response["Body"])
         finally:
-            found["Body"].close()
+            response["Body"].close()
 
     def url(self, key: str) -> str:
         return self.links.url(key)
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """One call a key: not every service that speaks S3 takes many at once."""
+        """Delete the objects, with one call each because some S3-compatible services have no bulk deletion."""
         for key in keys:
             content_type_of(key)
             await self._call(self._client.delete_object, Key=key)
 
     async def ping(self) -> None:
-        """Raise `StoreError` where the bucket does not answer, or did not store an object just now."""
+        """Raise `StoreError` if the bucket does not answer, or if an object could not be stored recently."""
         try:
             await self._call(self._client.head_bucket)
         except ItemNotFound:
@@ -165,7 +170,7 @@ def _map_errors() -> Iterator[None]:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code = error.response.get("Error", {}).get("Code", "")
         if code in {"404", "NotFound", "NoSuchKey"}:
-            raise missing() from None
+            raise not_found() from None
         cause = _CAUSES.get(code) or _CAUSES.get(str(status)) or f"it answered {status}"
         if status >= 500 or status == 429:
             raise ObjectsAway(cause) from error
@@ -178,14 +183,14 @@ def _map_errors() -> Iterator[None]:
 
 @asynccontextmanager
 async def open_bucket(bucket: str, links: Links, *, endpoint_url: str | None = None) -> AsyncIterator[S3Objects]:
-    """A client of `bucket`, at AWS or whatever else speaks S3 at `endpoint_url`."""
+    """Open a store in `bucket`, on AWS or on an S3-compatible service at `endpoint_url`."""
     config = AioConfig(
         connect_timeout=2,
         read_timeout=10,
         max_pool_connections=50,
         retries={"mode": "standard", "total_max_attempts": 3},
         s3={"addressing_style": "path"},
-        # Some services refuse the checksums that newer clients add to everything.
+        # Some S3-compatible services refuse the checksums that newer clients add to all requests.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )

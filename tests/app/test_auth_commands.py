@@ -63,5 +63,5 @@ def test_a_key_of_another_algorithm_makes_no_token(tmp_path, printed, capsys):
     (tmp_path / "key").write_text(private)
     for alg in ("ES256", "RS256"):
         assert run("token", "make", "--key", str(tmp_path / "key"), "--kid", "k", "--alg", alg) == 1
-        assert "makes no" in capsys.readouterr().err
+        assert "cannot make a token" in capsys.readouterr().err
     assert run("token", "make", "--key", str(tmp_path / "absent"), "--kid", "k", "--alg", "EdDSA") == 1

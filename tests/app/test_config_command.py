@@ -45,7 +45,7 @@ def write(root: Path, name: str, text: str) -> None:
 async def bring(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
     """What became of each config, with the fields that changed."""
     changes = await import_folder(configs, folder, author=author, env=options.pop("env", ENV), **options)
-    return {"/".join(change.key): " ".join((change.what, *change.fields)) for change in changes}
+    return {"/".join(change.key): " ".join((change.outcome, *change.fields)) for change in changes}
 
 
 async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder):
@@ -156,7 +156,7 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder,
     out = tmp_path / "out"
     (out / "default").mkdir(parents=True)
     (out / "default/speech").symlink_to(outside)
-    with pytest.raises(ServiceError, match="leads somewhere else"):
+    with pytest.raises(ServiceError, match="is behind a symbolic link"):
         await export_folder(configs, out, app_id="default")
     assert [path.name for path in outside.iterdir()] == ["x.yaml"]
 

@@ -54,7 +54,7 @@ def _user(lines: list[str]) -> str:
 async def _up(local: Command) -> str:
     """Wait for all that it prints when it is up, and return where it listens."""
     url = (await local.until("Parley listens on ")).rpartition(" ")[2]
-    await local.until("Ctrl-C ends it.")
+    await local.until("Press Ctrl-C to stop.")
     return url
 
 
@@ -109,7 +109,9 @@ async def test_taken_port_is_one_clear_line(tmp_path: Path):
     with closing(socket.create_server(("127.0.0.1", int(env["PORT"])), reuse_port=True)):
         async with command("deploy.local", **env) as local:
             assert await local.end() == 1
-    line = f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use (PORT chooses another)"
+    line = (
+        f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use (set PORT to change this)"
+    )
     assert local.lines == [line]
     assert not (tmp_path / "data" / "postgres").exists()
 

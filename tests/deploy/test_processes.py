@@ -159,7 +159,7 @@ async def test_port_for_metrics_that_is_taken_ends_the_parent_with_one_line(sett
         async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
             assert await parent.end() == 1
     fault = f"cannot listen on 127.0.0.1 port {base + 1}: Address already in use"
-    assert parent.lines == [f"parley: {fault} (PARLEY_METRICS_PORT chooses another)"]
+    assert parent.lines == [f"parley: {fault} (set PARLEY_METRICS_PORT to change this)"]
 
 
 async def test_port_for_metrics_cannot_be_taken_while_a_process_starts(settings: Settings):
@@ -174,7 +174,7 @@ async def test_last_port_for_metrics_must_exist(settings: Settings):
     async with serving(settings, PARLEY_METRICS_PORT="65535") as parent:
         assert await parent.end() == 1
     assert parent.lines == [
-        "parley: PARLEY_METRICS_PORT must be at most 65534: each of the 2 processes has the next port"
+        "parley: PARLEY_METRICS_PORT must be at most 65534: the 2 processes use consecutive ports"
     ]
 
 
@@ -204,7 +204,7 @@ async def test_port_that_is_taken_is_one_line(settings: Settings, processes: str
         async with serving(settings, PARLEY_PROCESSES=processes) as parent:
             assert await parent.end() == 1
     assert parent.lines == [
-        f"parley: cannot listen on 127.0.0.1 port {settings.port}: Address already in use (PORT chooses another)"
+        f"parley: cannot listen on 127.0.0.1 port {settings.port}: Address already in use (set PORT to change this)"
     ]
 
 

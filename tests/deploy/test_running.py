@@ -46,7 +46,7 @@ async def test_second_cancellation_kills_at_once():
 
 async def test_work_is_given_up_when_a_process_ends_by_itself():
     async with running([sys.executable, "-c", ""]) as process:
-        with pytest.raises(Failed, match="the baker ended by itself"):
+        with pytest.raises(Failed, match="the baker ended unexpectedly"):
             await while_running({"the baker": process}, asyncio.Event().wait())
 
 

@@ -24,14 +24,14 @@ async def test_all_seeded_configs_are_sound_and_their_references_exist(services:
 
 
 async def test_second_seed_changes_nothing(services: Services):
-    assert {change.what for change in await seed(services.configs, _ENV)} == {"unchanged"}
+    assert {change.outcome for change in await seed(services.configs, _ENV)} == {"unchanged"}
 
 
 async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services):
     changed = {"chat": {"account": "scripted", "model": "scripted:0"}}
     await services.configs.put("default", "conversation", "scripted", changed, author="operator")
     await services.configs.delete(ConfigKey("default", "conversation", "local"), author="operator")
-    changes = {change.key.name: change.what for change in await seed(services.configs, _ENV)}
+    changes = {change.key.name: change.outcome for change in await seed(services.configs, _ENV)}
     assert changes["scripted"] == changes["local"] == "kept"
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted:0"
     assert not services.configs.exists(CONVERSATION, "default", "local")
@@ -40,7 +40,7 @@ async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services
 async def test_seed_takes_back_its_own_old_value(services: Services):
     old = {"chat": {"account": "scripted", "model": "scripted:5"}}
     await services.configs.put("default", "conversation", "scripted", old, author="seed")
-    changes = {change.key: change.what for change in await seed(services.configs, _ENV)}
+    changes = {change.key: change.outcome for change in await seed(services.configs, _ENV)}
     assert changes["default", "conversation", "scripted"] == "changed"
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted"
 

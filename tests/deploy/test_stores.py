@@ -83,7 +83,7 @@ async def test_fault_of_a_store_names_its_log(tmp_path: Path):
     nonsense = f"nonsense_{secrets.token_hex(4)}"
     with (tmp_path / "postgres" / "postgresql.conf").open("a") as settings:
         settings.write(f"{nonsense} = on\n")
-    with pytest.raises(Failed, match=f"PostgreSQL ended at its start, see {tmp_path}/postgres.log"):
+    with pytest.raises(Failed, match=f"PostgreSQL failed to start, see {tmp_path}/postgres.log"):
         async with embedded_stores(tmp_path, durable=False):
             pass
     assert nonsense in (tmp_path / "postgres.log").read_text()

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from app.settings import Settings
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, kept, masked, opened, sealed
+from storage.config_secrets import MARK, mask_secrets, open_secrets, restore_secrets, seal_secrets
 from storage.configs import ConfigStore
 from storage.kinds.auth import AUTH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
@@ -150,15 +150,15 @@ async def test_what_looks_like_a_hidden_secret_in_free_options_is_data(configs):
 
 @given(value=values)
 def test_every_secret_is_sealed_and_opens_to_what_it_was(value):
-    stored, boxes = sealed(KEYRING, MAIN, value)
-    assert stored == masked(value)
-    assert opened(KEYRING, revision(stored, boxes)) == (value, [])
+    stored, boxes = seal_secrets(KEYRING, MAIN, value)
+    assert stored == mask_secrets(value)
+    assert open_secrets(KEYRING, revision(stored, boxes)) == (value, [])
 
 
 @given(value=values)
 def test_writing_back_the_masked_value_changes_nothing(value):
     assume(not _ambiguous(value))
-    assert list(differences(kept(masked(value), value), value)) == []
+    assert list(differences(restore_secrets(mask_secrets(value), value), value)) == []
 
 
 def _ambiguous(value: object) -> bool:
