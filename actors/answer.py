@@ -65,9 +65,9 @@ class Answer:
     async def write(self, items: AsyncIterator[ChatItem]) -> None:
         """Take a whole reply as it comes, each piece in the read that brings it."""
         while await drain_into(items, self._take) and not self._cut:
-            await self._ctx.room()
+            await self._ctx.wait_for_room()
         self._give(self._paragraphs.finish())
-        await self._ctx.room()
+        await self._ctx.wait_for_room()
 
     def _take(self, item: ChatItem) -> bool:
         """Whether more may come now. An answer that is too long is cut."""

@@ -124,19 +124,19 @@ class StreamContext:
 
     def say(self, event: Event) -> bool:
         """Say `event`: encoded once, kept for readers. Whether they take more: else wait for `room`."""
-        if said := event.said():
-            self.receipt.said(said)
+        if output := event.output():
+            self.receipt.add_output(output)
         log = self.log
         return log.put(encode(event, log.last_id + 1, now_ms()))
 
-    async def room(self) -> None:
-        """Wait while a reader lags too far."""
-        await self.log.room()
+    async def wait_for_room(self) -> None:
+        """Wait until no attached reader lags too far behind."""
+        await self.log.wait_for_room()
 
     async def emit(self, event: Event) -> None:
         """Say `event`, waiting for room for more."""
         if not self.say(event):
-            await self.log.room()
+            await self.log.wait_for_room()
 
 
 _OVER = Tape()

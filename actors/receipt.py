@@ -60,17 +60,17 @@ class Receipt:
             waited = self.waited_s + (now - self.waiting_since if self.waits else 0)
             self._overhead_ms = max(0, round((now - self._arrived - waited) * 1000))
 
-    def said(self, said: str | bytes) -> None:
-        """Take what was answered into the digest, in the order of event ids; of text its characters are counted."""
-        if isinstance(said, str):
-            self._unread.append(said)
+    def add_output(self, output: str | bytes) -> None:
+        """Add a part of the answer to the digest, in the order of event ids. Characters of text are counted."""
+        if isinstance(output, str):
+            self._unread.append(output)
             if len(self._unread) < _TEXTS_AT_ONCE:
                 return
-            said = b""
-        self._read_texts()
-        self._sha.update(said)
+            output = b""
+        self._digest_texts()
+        self._sha.update(output)
 
-    def _read_texts(self) -> None:
+    def _digest_texts(self) -> None:
         text = "".join(self._unread)
         self._unread.clear()
         self._chars += len(text)
@@ -78,7 +78,7 @@ class Receipt:
 
     @property
     def digest(self) -> dict[str, Any]:
-        self._read_texts()
+        self._digest_texts()
         return {"chars": self._chars, "sha256": self._sha.hexdigest()}
 
     @property

@@ -213,17 +213,17 @@ class RemoteLog:
             )
             now = time.monotonic()
             if ready is not None:
-                spoke, whole = now, ready.whole
+                spoke, final = now, ready.final
                 yield ready
                 del ready
-                if whole:
+                if final:
                     return
             elif lost:
-                yield Ready(place.position, _lost(), whole=True)
+                yield Ready(place.position, _lost(), final=True)
                 return
             if now - spoke >= idle_s:
                 spoke = now
-                yield Ready(place.position, b"", whole=False)
+                yield Ready(place.position, b"", final=False)
             if now - asked >= _STILL_EVERY_S and not lost:
                 asked = now
                 still = {"op": "still", "reader_id": self._reader_id}

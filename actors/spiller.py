@@ -68,12 +68,12 @@ class Spiller:
             await self._moved.wait()
 
     async def _copy(self) -> None:
-        following = self._events.follow(self._position, idle_s=_IDLE_S, patiently=True)
+        following = self._events.follow(self._position, idle_s=_IDLE_S, may_lag=True)
         async with aclosing(following) as frames:
             async for ready in frames:
                 if not ready.frames:
                     continue
-                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.whole)
+                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
                 await self._spilled.append(batch)
                 self._position = ready.last_id
                 self._moved.set()

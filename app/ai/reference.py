@@ -89,7 +89,7 @@ def _transcript(events: list[Event], told: Mapping[str, Any], stages: Mapping[st
     """The stream of these events, and the `end` that belongs to them."""
     receipt = Receipt(0)
     for event in events:
-        receipt.said(event.said())
+        receipt.add_output(event.output())
     whole = [Start(), *events, End({**told, "digest": receipt.digest, "latency_ms": dict(stages)})]
     return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(whole, 1))
 

@@ -1,4 +1,4 @@
-"""Failures that a client may be told: the error envelope of the interface (§7)."""
+"""Exceptions that are reported to clients in the error envelope of the interface (§7)."""
 
 import re
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ _SHORTEST_SECRET = 5
 
 
 class ServiceError(Exception):
-    """A failure with its word on the wire. `str()` is the whole message, `<error_type>: <what>`.
+    """A failure that is reported to the client. `str()` returns the message, `<error_type>: <what>`.
 
-    `status_hint` overrides the HTTP status that the error type has in general.
+    `status_hint` overrides the usual HTTP status of the error type.
     """
 
     error_type: str = "internal"
@@ -36,9 +36,9 @@ class ServiceError(Exception):
         super().__init__(f"{self.error_type}: {what}")
 
     def redact(self, secret: str) -> None:
-        """Take `secret`, and what no line of text holds, out of the words that came from outside.
+        """Remove `secret` and unprintable characters from the message and from string values of `extra`.
 
-        In whatever case it stands there, and where the words were cut in the middle of it.
+        The comparison ignores case. A secret that is cut off at the end of the text is removed, too.
         """
         self.what = _without(secret, "".join(letter if letter.isprintable() else " " for letter in self.what))
         self.extra = {
@@ -69,7 +69,7 @@ class TooLarge(InvalidParameter):
 
 
 class ConfigInvalid(ServiceError):
-    """A fault in a named config; `what` names the config and the field."""
+    """A named config is invalid. `what` names the config and the field."""
 
     error_type = "config_invalid"
 
@@ -79,14 +79,14 @@ class ItemNotFound(ServiceError):
 
 
 class InvalidOperation(ServiceError):
-    """Something else holds what is asked for (another turn, another body under the same key)."""
+    """The request conflicts with the current state, such as a running turn or a reused idempotency key."""
 
     error_type = "invalid_operation"
     status_hint = 409
 
 
 class AuthFailed(ServiceError):
-    """A missing or wrong header of ours; `what` names the header and never which part of it."""
+    """An authentication header is missing or wrong. `what` names the header, but not which part of it is wrong."""
 
     error_type = "auth_failed"
 
@@ -101,7 +101,7 @@ class RateLimited(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """This server is draining, full, or something it stands on is away: asking again may help."""
+    """The server is draining or full, or a service it depends on is unavailable. Retrying may help."""
 
     error_type = "backend unavailable"
     status_hint = 503
@@ -109,13 +109,13 @@ class Unavailable(ServiceError):
 
 
 class StoreError(ServiceError):
-    """PostgreSQL (`database`) or Valkey (`redis_service`) refused."""
+    """PostgreSQL (`database`) or Valkey (`redis_service`) returned an error."""
 
     error_type = "database"
 
 
 class StoreAway(StoreError):
-    """A store was not reached, or has no place for us in time: asking again may help."""
+    """A store could not be reached, or had no free connection in time. Retrying may help."""
 
     status_hint = 503
     retryable = True
