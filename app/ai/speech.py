@@ -7,7 +7,7 @@ from aiohttp import web
 from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
-from actors.strategies import SpeechWish
+from actors.strategies import SpeechOverrides
 from app.ai.opening import asked_under_key, open_actor
 from app.ai.streams import serve, serve_again
 from app.http.endpoint import Call, DeferredResponse
@@ -59,9 +59,9 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResp
     return serve(call, opened)
 
 
-def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:
+def _wishes(params: list[PlatformParams]) -> dict[str, SpeechOverrides]:
     return {
-        given.platform: SpeechWish(
+        given.platform: SpeechOverrides(
             voice=given.voice,
             prompt=given.prompt,
             speed=given.speed,
