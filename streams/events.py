@@ -205,7 +205,7 @@ class Audio(Event):
 
 @dataclass(slots=True)
 class End(Event):
-    """The last event of a stream that succeeded. `receipt` is the summary that the play returned."""
+    """The last event of a stream that succeeded, with a summary of the stream."""
 
     name = "end"
     receipt: dict[str, Any]
