@@ -100,7 +100,7 @@ class Answer:
                 self.speaker.feed(part.index, part.text)
         return room
 
-    def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:
+    def heard_characters(self, heard_ms: int | None) -> Mapping[int, int] | None:
         """Return how many characters of each paragraph the listener heard, or `None` if that was the whole answer.
 
         `heard_ms` is how much of the audio was played. `None` means that the client did not report it.

@@ -44,13 +44,18 @@ class Resources:
 
 
 class Stop(Enum):
-    """Why a play is cancelled."""
+    """The reason why a play is cancelled."""
 
     CANCELED = "canceled"
+    """The client cancelled the stream."""
     ABORTED = "aborted"
+    """The client disconnected before its input was complete."""
     ABANDONED = "abandoned"
+    """The stream had no reader for the grace time."""
     DEADLINE = "deadline"
+    """The stream reached its maximum duration."""
     DRAINED = "drained"
+    """The process is shutting down."""
 
 
 class StreamContext:

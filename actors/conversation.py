@@ -1,4 +1,4 @@
-"""A turn of a conversation: what the user said, the answer as it is written and spoken, the record (§4.17)."""
+"""One turn of a conversation: obtain the user's input, generate and speak the answer, store both (§4.17)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -141,7 +141,7 @@ class Turn:
         conversation_id = self._plan.conversation_id
 
         async def revise(heard_ms: int) -> None:
-            if (heard := answer.heard(heard_ms)) is None:
+            if (heard := answer.heard_characters(heard_ms)) is None:
                 return
             message = answer.message(heard)
             async with database.connection() as conn:
@@ -295,7 +295,7 @@ class Turn:
             folder=self._folder,
             language=self._plan.target_language_code,
             merge_characters=winner.config.sentence_characters,
-            at_once=winner.config.voices_at_once,
+            concurrency=winner.config.voices_at_once,
         )
         self._speech = background(speaker.run())
         self._speaking = self._speech.start()
@@ -331,7 +331,7 @@ class Turn:
         answered = Answered(
             status=status,
             strategy=winner,
-            message=self._answer.message(self._answer.heard(self._ctx.heard_ms)),
+            message=self._answer.message(self._answer.heard_characters(self._ctx.heard_ms)),
             input_token=meter.usage.input_token,
             output_token=meter.usage.output_token,
             tokens_estimated=meter.source == "estimated",

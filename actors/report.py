@@ -72,14 +72,14 @@ def report_crash(stream_id: str, kind: str, error: BaseException) -> None:
 
 async def measure(streams: Sequence[LiveStream], *, finished_bytes: int) -> None:
     """Set the gauges of running streams. Called when metrics are read, so that events do not update gauges."""
-    kept = lag = readers = 0
+    log_bytes = lag = readers = 0
     for number, stream in enumerate(streams, 1):
-        kept += stream.log.kept_bytes
+        log_bytes += stream.log.kept_bytes
         readers += stream.log.readers
         lag = max(lag, stream.log.lag)
         if number % _BATCH == 0:
             await asyncio.sleep(0)
-    LOGS_BYTES.set(kept)
+    LOGS_BYTES.set(log_bytes)
     FINISHED_BYTES.set(finished_bytes)
     LAG_BYTES.set(lag)
     READERS.set(readers)

@@ -67,7 +67,7 @@ class Speaker:
         folder: str,
         language: str,
         merge_characters: int,
-        at_once: int,
+        concurrency: int,
     ) -> None:
         self.failure: dict[str, Any] | None = None
         self.stored: dict[int, StoredSpeech] = {}
@@ -78,13 +78,13 @@ class Speaker:
         self._candidates = dict(candidates)
         self._folder = folder
         self._merge_characters = merge_characters
-        self._at_once = at_once
+        self._concurrency = concurrency
         self._sentences = Sentences(language)
         self._waiting: deque[tuple[int, str] | _ParagraphEnd] = deque()
         self._more = asyncio.Event()
         self._finished = False
         self._begun = False
-        self._room = asyncio.Semaphore(2 * at_once)
+        self._room = asyncio.Semaphore(2 * concurrency)
         self._order: asyncio.Queue[_Synthesis | _ParagraphEnd | None] = asyncio.Queue()
         self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_MAX_UNSTORED_PARAGRAPHS)
         self._file = SpokenFile()
@@ -118,7 +118,7 @@ class Speaker:
             storing = await stack.enter_async_context(background(self._store()))
             delivering = await stack.enter_async_context(background(self._deliver()))
             speaking = [
-                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._at_once)
+                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._concurrency)
             ]
             await delivering
             await self._to_store.put(None)

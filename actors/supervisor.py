@@ -16,7 +16,7 @@ from streams.metrics import Levels
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
-LIVE = Levels("parley_streams_live", "Streams whose actor is running", ["kind"])
+LIVE = Levels("parley_streams_live", "Running streams", ["kind"])
 
 _DRAIN_SAVE_S = 10
 _SPILL_S = 10

@@ -100,7 +100,7 @@ class Utterance:
     async def store(self, file: SpokenFile, name: str, *, need_viseme: bool) -> StoredSpeech:
         """Store the complete `file` as `name`, or in the cache if the strategy caches its speech."""
         if self._cached and self._key is not None:
-            cached = self._lookup.found[self._key]
+            cached = self._lookup.cached_speech[self._key]
             existing_keys = cached.object_keys
             stored = await store_speech(
                 self._objects, cached.name, file, need_viseme=need_viseme, existing_keys=existing_keys
@@ -165,7 +165,7 @@ class Utterance:
     async def _touch(self, key: SpeechKey) -> None:
         try:
             days = self._lookup.voice(self.strategy).config.cache_days
-            await self._lookup.cache.touch(key, self._lookup.found[key], days=days)
+            await self._lookup.cache.touch(key, self._lookup.cached_speech[key], days=days)
         except StoreError as error:
             log.debug("speech.not_touched", strategy=self.strategy, error=str(error))
 
@@ -176,7 +176,7 @@ class _CacheLookup:
     def __init__(self, ctx: StreamContext, text: str, voices: Sequence[Candidate]) -> None:
         self.cache = ctx.resources.speech_cache
         self._objects = ctx.resources.objects
-        self.found: dict[SpeechKey, CachedSpeech] = {}
+        self.cached_speech: dict[SpeechKey, CachedSpeech] = {}
         self.flight: Flight | None = None
         self.joined = False
         self._ctx = ctx
@@ -204,7 +204,7 @@ class _CacheLookup:
         if not self.keys:
             return
         try:
-            if not await self._look(self._first):
+            if not await self._find(self._first):
                 await self._join(stack)
         except StoreError as error:
             log.debug("speech.cache_away", error=str(error))
@@ -226,33 +226,33 @@ class _CacheLookup:
                 return
             if isinstance(joined, Flight):
                 self.flight = joined
-                await self._look(self._first)  # An earlier flight may have stored the speech meanwhile.
+                await self._find(self._first)  # An earlier flight may have stored the speech meanwhile.
                 return
             match joined.outcome:
                 case "unshared":
                     return
                 case "stored":
                     names = [name for name, key_of_name in self.keys.items() if key_of_name.voice == joined.voice]
-                    if names and await self._look(names[0]):
+                    if names and await self._find(names[0]):
                         self.joined = True
                         return
                     failures += 1
                 case "failed":
                     failures += 1
 
-    async def _look(self, strategy: str) -> bool:
+    async def _find(self, strategy: str) -> bool:
         """Look up the text for all voices, and read the audio for `strategy`. Return whether it can be replayed."""
-        self.found = await self.cache.find(list(dict.fromkeys(self.keys.values())))
+        self.cached_speech = await self.cache.find(list(dict.fromkeys(self.keys.values())))
         key = self.keys.get(strategy)
-        if key is None or key not in self.found:
+        if key is None or key not in self.cached_speech:
             return False
-        speech = self.found[key]
+        speech = self.cached_speech[key]
         try:
             async with asyncio.timeout(READ_S):
                 audio = await read(self._objects, speech)
         except (StoreError, ItemNotFound, TimeoutError) as error:
             log.info("speech.cache_unreadable", name=speech.name, error=str(error))
-            del self.found[key]
+            del self.cached_speech[key]
             return False
         self._replay = replay(strategy, self._objects, speech, audio)
         return True
@@ -269,7 +269,7 @@ class _CacheLookup:
         calls = {attempt.strategy: attempt for attempt in voice_attempts(dict(self._voices).items(), self.text)}
         attempts: list[Attempt[SpeechItem]] = []
         for name, _ in self._voices:
-            if (key := self.keys.get(name)) in self.found:
-                attempts.append(replay(name, self._objects, self.found[key]))
+            if (key := self.keys.get(name)) in self.cached_speech:
+                attempts.append(replay(name, self._objects, self.cached_speech[key]))
             attempts.append(calls[name])
         return attempts

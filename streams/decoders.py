@@ -70,9 +70,9 @@ class Base64Decoder:
     def _characters(self, run: bytes) -> bytes:
         self._padding_due = 0
         run = self._group + run
-        whole = len(run) & ~3
-        self._group = run[whole:]
-        return binascii.a2b_base64(run[:whole])
+        end = len(run) & ~3
+        self._group = run[end:]
+        return binascii.a2b_base64(run[:end])
 
     def _padding(self, count: int) -> bytes:
         if self._group:

@@ -34,9 +34,9 @@ class Paragraphs:
         if self._emitted and delta and not self._held and self._delimiter[0] not in delta:
             self._emitted.append(delta)
             return [AssistantOutputChunk(self._index, delta)]  # Fast path: it covers most deltas.
-        *whole, tail = (self._held + delta).split(self._delimiter)
+        *complete, tail = (self._held + delta).split(self._delimiter)
         out: list[Part] = []
-        for text in whole:
+        for text in complete:
             self._emit(text, out)
             self._close(out)
         ready = len(tail) - self._partial_delimiter(tail)

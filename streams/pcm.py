@@ -47,7 +47,7 @@ class PcmDecoder:
         """Return the samples in `piece`. Raises `InvalidParameter` as soon as the format turns out to be wrong."""
         if self._head is not None:
             self._head += piece
-            piece = self._begun(self._head, at_end=False)
+            piece = self._skip_header(self._head, at_end=False)
         return self._samples(piece)
 
     def finish(self) -> bytes:
@@ -56,7 +56,7 @@ class PcmDecoder:
         if self._head is not None:
             if not self._head:
                 raise InvalidParameter("audio is required")
-            rest = self._samples(self._begun(self._head, at_end=True))
+            rest = self._samples(self._skip_header(self._head, at_end=True))
         if pcm_seconds(2 * self._count, self._sample_rate) < MIN_AUDIO_S:
             raise InvalidParameter("audio is too short")
         if self._half:
@@ -67,7 +67,7 @@ class PcmDecoder:
             raise InvalidParameter("audio is clipped: over half of its samples are at full scale")
         return rest
 
-    def _begun(self, head: bytearray, *, at_end: bool) -> bytes:
+    def _skip_header(self, head: bytearray, *, at_end: bool) -> bytes:
         """Return the part of `head` that is samples, or `b""` while the start of the samples is unknown."""
         if len(head) < _MAGIC_BYTES and not at_end:
             return b""
@@ -112,10 +112,10 @@ class PcmDecoder:
             piece = piece[: self._left]
             self._left -= len(piece)
         piece = self._half + piece
-        whole = len(piece) // 2 * 2
-        self._half = piece[whole:]
-        self._analyse(piece[1:whole:2])
-        return piece[:whole]
+        end = len(piece) // 2 * 2
+        self._half = piece[end:]
+        self._analyse(piece[1:end:2])
+        return piece[:end]
 
     def _analyse(self, high: bytes) -> None:
         """Update the sound and clipping statistics from the high bytes of samples.
@@ -127,5 +127,5 @@ class PcmDecoder:
         self._count += len(high)
         self._at_full_scale += sum(map(high.count, _AT_FULL_SCALE))
 
-    def _refused(self, what: str) -> InvalidParameter:
-        return InvalidParameter(f"audio is {what}: send PCM, {self._sample_rate} Hz, mono, {_BITS} bits")
+    def _refused(self, actual: str) -> InvalidParameter:
+        return InvalidParameter(f"audio is {actual}: send PCM, {self._sample_rate} Hz, mono, {_BITS} bits")

@@ -8,9 +8,10 @@ _SHORTEST_SECRET = 5
 
 
 class ServiceError(Exception):
-    """A failure that is reported to the client. `str()` returns the message, `<error_type>: <what>`.
+    """A failure that is reported to the client.
 
-    `status_hint` overrides the usual HTTP status of the error type.
+    `what` says what is wrong. `str()` returns the complete message, `<error_type>: <what>`. `status_hint` overrides
+    the usual HTTP status of the error type.
     """
 
     error_type: str = "internal"
@@ -40,22 +41,22 @@ class ServiceError(Exception):
 
         The comparison ignores case. A secret that is cut off at the end of the text is removed, too.
         """
-        self.what = _without(secret, "".join(letter if letter.isprintable() else " " for letter in self.what))
+        self.what = _without(secret, "".join(char if char.isprintable() else " " for char in self.what))
         self.extra = {
             name: _without(secret, value) if isinstance(value, str) else value for name, value in self.extra.items()
         }
         self.args = (f"{self.error_type}: {self.what}",)
 
 
-def _without(secret: str, words: str) -> str:
+def _without(secret: str, text: str) -> str:
     if len(secret) <= _SHORTEST_SECRET:
-        return words
-    words = re.sub(re.escape(secret), "***", words, flags=re.IGNORECASE)
-    lowered, beginning = words.lower(), secret.lower()
+        return text
+    text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+    lowered, beginning = text.lower(), secret.lower()
     for length in range(len(secret) - 1, _SHORTEST_SECRET, -1):
         if lowered.endswith(beginning[:length]):
-            return f"{words[:-length]}***"
-    return words
+            return f"{text[:-length]}***"
+    return text
 
 
 class InvalidParameter(ServiceError):

@@ -93,10 +93,10 @@ class Model(BaseModel):
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            path, what = next(faults(error))
+            path, description = next(faults(error))
             if short_paths:
                 path = path.rpartition(".")[2]
-            raise InvalidParameter(f"{path or 'body'} {what}") from None
+            raise InvalidParameter(f"{path or 'body'} {description}") from None
 
     @classmethod
     def read(cls, raw: bytes, *, short_paths: bool = False) -> Self:
@@ -139,11 +139,11 @@ def _description(detail: ErrorDetails) -> str:
 
 def _limit(kind: str, context: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
-        name, what = _BOUNDS[kind]
-        return f"{what} {_number(context[name])}"
-    name, what, unit = _LENGTHS[kind]
+        name, phrase = _BOUNDS[kind]
+        return f"{phrase} {_number(context[name])}"
+    name, phrase, unit = _LENGTHS[kind]
     length = context[name]
-    return f"{what} {length} {unit if length == 1 else _PLURAL[unit]}"
+    return f"{phrase} {length} {unit if length == 1 else _PLURAL[unit]}"
 
 
 def _number(value: float) -> str:
