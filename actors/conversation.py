@@ -215,9 +215,8 @@ class Turn:
                 wait.over()
                 self._ctx.receipt.mark("first_token")
                 if not opening.done():
-                    await asyncio.wait(
-                        [opening]
-                    )  # Unlike `await opening`, a cancellation does not cancel `opening`.
+                    # Unlike `await opening`, a cancellation of this wait does not cancel `opening`.
+                    await asyncio.wait([opening])
                 opening.result()
                 winner = self._winner(attempt)
                 is_first = self._answer.strategy is None
