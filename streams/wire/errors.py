@@ -37,9 +37,10 @@ class ServiceError(Exception):
         super().__init__(f"{self.error_type}: {what}")
 
     def redact(self, secret: str) -> None:
-        """Remove `secret` and unprintable characters from the message and from string values of `extra`.
+        """Replace `secret` with `***` in the message and in string values of `extra`.
 
-        The comparison ignores case. A secret that is cut off at the end of the text is removed, too.
+        The comparison ignores case, and also finds a secret that is cut off at the end of the text. Unprintable
+        characters in the message become spaces.
         """
         self.what = _without(secret, "".join(char if char.isprintable() else " " for char in self.what))
         self.extra = {
