@@ -1,4 +1,4 @@
-"""One stream's life, from `start` to exactly one `end` or `error`. The rules of its life are only here."""
+"""The lifecycle of one stream, from `start` to exactly one `end` or `error`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,12 +18,15 @@ from streams.wire.errors import ServiceError, Unavailable
 log = structlog.get_logger()
 
 Play = Callable[[StreamContext], Awaitable[dict[str, Any]]]
-"""A play returns what `end` tells, raises a `ServiceError` for `error`, and cleans up when it is cancelled.
+"""The coroutine function that produces the events of a stream.
 
-Cancelled for `Stop.CANCELED` it may return as well: then the stream ends with `end`."""
+A play returns the content of the `end` event, or raises a `ServiceError` for an `error` event. It cleans up when it
+is cancelled. If it is cancelled with `Stop.CANCELED`, it may return normally; the stream then ends with `end`.
+"""
 
 State = Literal["hearing", "answering", "stopping", "settling"]
-"""Its input comes; its play goes on; it was told to stop; all is said and is being kept."""
+"""`hearing`: the input arrives. `answering`: the input is complete and the play runs. `stopping`: the play was
+cancelled. `settling`: the answer is complete and is being stored."""
 
 _LAST_SPILL_S = 5
 _LOOK_AGAIN_S = 1
@@ -32,22 +35,22 @@ _GRACE_OVER = Expire(deadline=False)
 
 
 class Actor:
-    """Owns one stream: its input, its log, its play. `run()` never raises; its task is the play's.
+    """Own one stream: its input, its log and its play. `run()` never raises, and runs the play in its own task.
 
-    `release` gives back what the stream holds (its turn, its place); it is awaited before the last event.
-    `spiller` makes what keeps the log in Valkey, once that is called for.
+    `release` frees the conversation turn and the admission slot of the stream. It is awaited before the last event.
+    `spiller` creates the `Spiller` that copies the log to Valkey, when that is first needed.
     """
 
     __slots__ = (
         "_grace",
         "_mailbox",
+        "_make_spiller",
         "_over",
         "_play",
         "_release",
         "_resume_grace_s",
         "_spill",
         "_spiller",
-        "_spiller_of",
         "_stream_s",
         "_task",
         "conversation_id",
@@ -77,18 +80,18 @@ class Actor:
         self.conversation_id = conversation_id
         self.log = ctx.log
         self.outcome: asyncio.Future[dict[str, Any] | ServiceError] = asyncio.get_running_loop().create_future()
-        """What the play returned or raised, once the last event is there."""
+        """The result or the error of the play. Set after the last event."""
         self._play: Play | None = play
         self._release: Callable[[], Awaitable[None]] | None = release
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
         self.readable_s = readable_s
-        """For how long its log is kept once it has ended."""
-        self._spiller_of = spiller
+        """How long the log is kept after the stream has ended, in seconds."""
+        self._make_spiller = spiller
         self._spiller: Spiller | None = None
         self._spill: background[None] | None = None
         self._over = False
-        self._mailbox = Mailbox(self._attend)
+        self._mailbox = Mailbox(self._receive)
         self._task: asyncio.Task[Any] | None = None
         self.readers = 0
         self._grace: asyncio.TimerHandle | None = None
@@ -110,13 +113,13 @@ class Actor:
             self.readers += 1 if isinstance(message, Attach) else -1
         self._mailbox.tell(message)
 
-    async def spilled(self) -> None:
-        """Have what was said so far kept where other processes find it, and what follows."""
-        spiller = self._spiller = self._spiller or self._spiller_of()
+    async def spill(self) -> None:
+        """Start copying the log to Valkey for other processes, and wait until the existing events are copied."""
+        spiller = self._spiller = self._spiller or self._make_spiller()
         if not self._over and self._may_be_spilled:
             self.tell(Spill())
             await spiller.caught_up()
-        if self._over:  # nobody else goes on with what was given up when it ended
+        if self._over:  # The stream stopped its spiller when it ended, possibly before everything was copied.
             await spiller.run_again()
 
     async def run(self) -> None:
@@ -125,9 +128,9 @@ class Actor:
         self.ctx.say(Start())
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
-            outcome = await self._played()
+            outcome = await self._run_play()
             self.ctx.settled = True
-            await self._let_go()
+            await self._release_slot()
         finally:
             deadline.cancel()
             self.ctx.receipt.mark("total")
@@ -142,51 +145,51 @@ class Actor:
             finally:
                 self._forget()
 
-    async def _played(self) -> dict[str, Any] | ServiceError:
-        assert self._play is not None, "it is played once"
+    async def _run_play(self) -> dict[str, Any] | ServiceError:
+        assert self._play is not None, "run() was already called"
         try:
             return await self._play(self.ctx)
         except ServiceError as error:
             return error
         except asyncio.CancelledError:
             return _stopped(self.ctx.stop)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends as it should
+        except Exception as error:  # noqa: BLE001 - the stream must end with an event in every case
             report_crash(self.stream_id, self.kind, error)
             return ServiceError("the server failed", extra={"retryable": True})
 
-    async def _let_go(self) -> None:
-        assert self._release is not None, "the play is over, not the stream"
+    async def _release_slot(self) -> None:
+        assert self._release is not None, "the slot is released before the stream ends"
         try:
             await self._release()
         except Exception:
-            log.exception("stream.kept_its_place", stream_id=self.stream_id, kind=self.kind)
+            log.exception("stream.release_failed", stream_id=self.stream_id, kind=self.kind)
 
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
         if isinstance(outcome, ServiceError):
             self._report(outcome.error_type, message=str(outcome))
-            outcome.extra.update(self.ctx.about)
+            outcome.extra.update(self.ctx.error_extra)
             return Failed(error_content(outcome))
         self._report("canceled" if outcome.get("finish_reason") == "canceled" else "end")
         receipt = self.ctx.receipt
-        told = {**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms}
+        content = {**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms}
         if failed := [record.as_error_detail() for record in self.ctx.attempts if record.outcome == "failed"]:
-            told["attempts"] = attempts_content(failed)
-        return End(told)
+            content["attempts"] = attempts_content(failed)
+        return End(content)
 
     def _report(self, outcome: str, **fields: Any) -> None:
         report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)
 
-    def _attend(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         match message:
             case Attach():
                 self._end_grace()
             case Detach() if not self.readers and not self.log.closed:
-                self._begin_grace(self._resume_grace_s)
-                self._begin_to_spill()
+                self._start_grace(self._resume_grace_s)
+                self._start_spilling()
             case Spill():
-                self._begin_to_spill()
+                self._start_spilling()
             case Drain():
-                self._begin_to_spill()
+                self._start_spilling()
                 self._stop(Stop.DRAINED)
             case Cancel():
                 if self._stop(Stop.ABORTED if message.aborted else Stop.CANCELED):
@@ -201,16 +204,16 @@ class Actor:
         self._grace = None
         if self.readers:
             return
-        if self.ctx.outlives_readers:  # until one answers whose strategy does not
-            self._begin_grace(_LOOK_AGAIN_S)
+        if self.ctx.outlives_readers:  # Check again later: the winning strategy may clear this flag.
+            self._start_grace(_LOOK_AGAIN_S)
         else:
             self._stop(Stop.ABANDONED)
 
-    def _stop(self, why: Stop) -> bool:
-        if self.ctx.stop is not None or self.ctx.settled:  # a play that is cleaning up is not disturbed
+    def _stop(self, reason: Stop) -> bool:
+        if self.ctx.stop is not None or self.ctx.settled:  # Do not cancel a play that is already cleaning up.
             return False
-        assert self._task is not None, "it is told nothing before it runs"
-        self.ctx.stop = why
+        assert self._task is not None, "messages arrive only after run() was called"
+        self.ctx.stop = reason
         self._task.cancel()
         return True
 
@@ -218,19 +221,19 @@ class Actor:
     def _may_be_spilled(self) -> bool:
         return self.readable_s > 0 and self.ctx.stop is not Stop.ABORTED
 
-    def _begin_to_spill(self) -> None:
+    def _start_spilling(self) -> None:
         if self._spill is None and self._may_be_spilled:
-            self._spiller = self._spiller or self._spiller_of()
+            self._spiller = self._spiller or self._make_spiller()
             self._spill = background(self._spiller.run())
             self._spill.start()
 
     def _forget(self) -> None:
-        """Let go of what only a running stream needs: its readers may be given what it said for a while yet."""
+        """Drop references that only a running stream needs, because the ended stream stays readable for a while."""
         self._over = True
         self._play = self._release = self._task = None
         self.ctx.forget()
 
-    def _begin_grace(self, seconds: float) -> None:
+    def _start_grace(self, seconds: float) -> None:
         if self._grace is None:
             loop = asyncio.get_running_loop()
             self._grace = loop.call_later(seconds, self._mailbox.tell, _GRACE_OVER)
@@ -241,13 +244,13 @@ class Actor:
             self._grace = None
 
 
-def _stopped(why: Stop | None) -> ServiceError:
-    match why:
+def _stopped(reason: Stop | None) -> ServiceError:
+    match reason:
         case Stop.DEADLINE:
             return ServiceError("the stream lasted too long", error_type="backend unavailable")
         case Stop.CANCELED | Stop.ABORTED:
             return ServiceError("the stream was canceled", error_type="invalid_operation")
         case Stop.ABANDONED:
-            return ServiceError("nobody read the stream", error_type="backend unavailable")
+            return ServiceError("the stream had no readers for too long", error_type="backend unavailable")
         case _:
             return Unavailable("the server is draining", retry_after_s=1)

@@ -1,4 +1,4 @@
-"""What was said of an answer so far: given out as events, to the voice, and at the end to the record."""
+"""The answer of a turn while it is generated: emits events, feeds the speaker, and builds the stored message."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
 
 
 class Answer:
-    """One answer, whoever writes it: `strategy` is whose words came last."""
+    """One answer, possibly continued by several strategies. `strategy` is the one that wrote last."""
 
     __slots__ = (
         "_began",
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def received(self) -> str:
-        """All that the models wrote since the last restart, delimiters too."""
+        """All text received from the models since the last restart, including delimiters."""
         return "".join(self._received)
 
     @property
@@ -51,40 +51,40 @@ class Answer:
         return not self._segments and not self._paragraphs.open_text
 
     def written_by(self, strategy: Strategy) -> None:
-        """`strategy` begins the answer, or goes on with what another began."""
+        """Set the strategy that begins the answer, or continues the answer of another one."""
         if self.strategy is None:
             self._paragraphs = Paragraphs(strategy.config.paragraph_delimiter)
         self.strategy = strategy
 
     async def restart(self) -> None:
-        """What was said is void: the answer begins anew."""
+        """Discard the answer so far and tell the client to discard it."""
         self.strategy, self._received = None, []
         self._segments, self._paragraphs = [], Paragraphs("\n\n")
         await self._ctx.emit(AssistantOutputRestart(0))
 
     async def write(self, items: AsyncIterator[ChatItem]) -> None:
-        """Take a whole reply as it comes, each piece in the read that brings it."""
-        while await drain_into(items, self._take) and not self._cut:
-            await self._ctx.room()
-        self._give(self._paragraphs.finish())
-        await self._ctx.room()
+        """Emit a complete reply as it arrives. Each delta is processed in the callback of its socket read."""
+        while await drain_into(items, self._accept) and not self._cut:
+            await self._ctx.wait_for_room()
+        self._emit(self._paragraphs.finish())
+        await self._ctx.wait_for_room()
 
-    def _take(self, item: ChatItem) -> bool:
-        """Whether more may come now. An answer that is too long is cut."""
+    def _accept(self, item: ChatItem) -> bool:
+        """Process one item and return whether more are accepted now. An answer that is too long is truncated."""
         if not isinstance(item, TextDelta):
             if isinstance(item, Finish):
                 self.finish_reason = item.reason
             return True
         text = item.text.replace("\0", "")
         self._size += len(text) if text.isascii() else len(text.encode())
-        if (over := self._size - self._ctx.answer_bytes) > 0:
+        if (excess := self._size - self._ctx.answer_bytes) > 0:
             raw = text.encode()
-            text = raw[: max(0, len(raw) - over)].decode(errors="ignore")
+            text = raw[: max(0, len(raw) - excess)].decode(errors="ignore")
             self._cut, self.finish_reason = True, "length"
         self._received.append(text)
-        return self._give(self._paragraphs.feed(text)) and not self._cut
+        return self._emit(self._paragraphs.feed(text)) and not self._cut
 
-    def _give(self, parts: list[Part]) -> bool:
+    def _emit(self, parts: list[Part]) -> bool:
         room = True
         if parts and not self._began:
             self._began = True
@@ -92,7 +92,7 @@ class Answer:
             self._ctx.receipt.mark("first_text")
         for part in parts:
             room = self._ctx.say(part)
-            if type(part) is AssistantOutputContentSegment:  # `isinstance` asks an abstract class at length
+            if type(part) is AssistantOutputContentSegment:  # `isinstance` is slow for subclasses of `ABC`.
                 self._segments.append(part)
                 if self.speaker is not None:
                     self.speaker.close(part.index)
@@ -100,16 +100,19 @@ class Answer:
                 self.speaker.feed(part.index, part.text)
         return room
 
-    def heard(self, heard_ms: int | None) -> Mapping[int, int] | None:
-        """Of each paragraph, how many characters the listener heard; none where all of it counts as said."""
+    def heard_characters(self, heard_ms: int | None) -> Mapping[int, int] | None:
+        """Return how many characters of each paragraph the listener heard, or `None` if that was the whole answer.
+
+        `heard_ms` is how much of the audio was played. `None` means that the client did not report it.
+        """
         if heard_ms is None or self.speaker is None:
             return None
         return self.speaker.playback.heard(heard_ms)
 
     def message(self, heard: Mapping[int, int] | None = None) -> dict[str, Any] | None:
-        """As the record keeps it: text and audio paragraph by paragraph; nothing where nothing was said.
+        """Return the message to store, with the text and the audio of each paragraph, or `None` if it is empty.
 
-        With `heard` only the words that were, and the audio of paragraphs that were heard whole.
+        With `heard`, only the words that were heard are included, and the audio of paragraphs heard completely.
         """
         if self.strategy is None or self.empty:
             return None
@@ -118,21 +121,21 @@ class Answer:
         texts = [(segment.index, segment.text) for segment in self._segments]
         if self._paragraphs.open_text:
             texts.append((self._paragraphs.open_index, self._paragraphs.open_text))
-        whole = dict(texts)
+        full_texts = dict(texts)
         if heard is not None:
-            last = max(heard, default=-1)  # of those before it every word was heard
+            last = max(heard, default=-1)  # All earlier paragraphs were heard completely.
             cut = [(index, text if index < last else text[: heard.get(index, 0)]) for index, text in texts]
             texts = [(index, text) for index, text in cut if text]
         items: list[dict[str, Any]] = []
         for index, text in texts:
             items.append(text_item(text, origin, delimiter=delimiter if index != texts[-1][0] else ""))
-            if text == whole[index]:
+            if text == full_texts[index]:
                 items += self._audio(index)
         return {"role": "assistant", "content": items} if items else None
 
     def _audio(self, index: int) -> list[dict[str, Any]]:
         if self.speaker is None or self.speaker.chosen is None or index not in self.speaker.stored:
             return []
-        voice, kept = self.speaker.chosen[1], self.speaker.stored[index]
+        voice, stored = self.speaker.chosen[1], self.speaker.stored[index]
         spoken_by = source(voice.platform, voice.config.model)
-        return [audio_item(kept.audio_key, spoken_by, viseme_key=kept.viseme_key)]
+        return [audio_item(stored.audio_key, spoken_by, viseme_key=stored.viseme_key)]

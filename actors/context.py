@@ -1,4 +1,4 @@
-"""What a play may use. Nothing of HTTP."""
+"""The context of a stream, which is all that a play may use. It is independent of HTTP."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from vendors.fallback import AttemptRecord
 
 
 class Owner(NamedTuple):
-    """Whose stream it is."""
+    """The app and the user that a stream belongs to."""
 
     app_id: str
     user_id: str
@@ -31,7 +31,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The long-lived things that plays reach the outside through."""
+    """The long-lived objects through which plays reach the stores and the vendors."""
 
     database: Database
     objects: ObjectStore
@@ -44,22 +44,27 @@ class Resources:
 
 
 class Stop(Enum):
-    """Why a play is cancelled."""
+    """The reason why a play is cancelled."""
 
     CANCELED = "canceled"
+    """The client cancelled the stream."""
     ABORTED = "aborted"
+    """The client disconnected before its input was complete."""
     ABANDONED = "abandoned"
+    """The stream had no reader for the grace time."""
     DEADLINE = "deadline"
+    """The stream reached its maximum duration."""
     DRAINED = "drained"
+    """The process is shutting down."""
 
 
 class StreamContext:
-    """One stream, as its play sees it."""
+    """One stream as its play sees it."""
 
     __slots__ = (
-        "about",
         "answer_bytes",
         "attempts",
+        "error_extra",
         "heard_ms",
         "input",
         "log",
@@ -96,51 +101,54 @@ class StreamContext:
         self.receipt = receipt
         self.input = Tape()
         self.longest_s = longest_s
-        """No stream of the app lasts longer."""
+        """The maximum duration of any stream of the app, in seconds."""
         self.answer_bytes = answer_bytes
         self.stop: Stop | None = None
         self.heard_ms: int | None = None
-        """How much of the audio was played when the client cancelled, where it says so."""
+        """How much of the audio was played when the client cancelled, in ms; `None` if it did not report that."""
         self.revise: Callable[[int], Awaitable[None]] | None = None
-        """Cuts what was kept of the answer to what was heard, once the stream has ended."""
+        """Called after the stream has ended, with the ms of audio heard: truncates the stored answer to them."""
         self.settled = False
-        """Whether the play has all that it will say, and only keeps it: it is stopped no more."""
+        """Whether the answer is complete and only has to be stored. From then on the play is not cancelled."""
         self.outlives_readers = False
-        """Whether it plays to its end though nobody will read it."""
-        self.about: dict[str, Any] = {}
-        """What the last event tells where it is an `error`."""
+        """Whether the play continues to its end even if no reader is left."""
+        self.error_extra: dict[str, Any] = {}
+        """Additional fields of `extra` in the `error` event, if the stream ends with one."""
         self.attempts: list[AttemptRecord] = []
-        """What vendors were asked for this stream, in the order of asking."""
+        """The vendor calls made for this stream, in order."""
         self.on_end = on_end
-        """Told once, when the stream has ended."""
+        """Called once, when the stream has ended."""
         self.log = log
 
     def forget(self) -> None:
-        """Let go of what only a running stream needs."""
-        self.input.fail(InvalidOperation("the stream has ended"))  # who waits for its end must not wait for ever
-        self.input = _OVER
+        """Drop references that only a running stream needs."""
+        self.input.fail(InvalidOperation("the stream has ended"))  # Wake tasks that still wait for the input.
+        self.input = _EMPTY_INPUT
         self.attempts = []
         self.on_end = None
 
     def say(self, event: Event) -> bool:
-        """Say `event`: encoded once, kept for readers. Whether they take more: else wait for `room`."""
-        if said := event.said():
-            self.receipt.said(said)
+        """Encode `event` and append it to the log without waiting.
+
+        Return `False` if a reader lags too far behind: then call `wait_for_room` before the next event.
+        """
+        if output := event.output():
+            self.receipt.add_output(output)
         log = self.log
         return log.put(encode(event, log.last_id + 1, now_ms()))
 
-    async def room(self) -> None:
-        """Wait while a reader lags too far."""
-        await self.log.room()
+    async def wait_for_room(self) -> None:
+        """Wait until no attached reader lags too far behind."""
+        await self.log.wait_for_room()
 
     async def emit(self, event: Event) -> None:
-        """Say `event`, waiting for room for more."""
+        """Append `event` to the log and wait until no reader lags too far behind."""
         if not self.say(event):
-            await self.log.room()
+            await self.log.wait_for_room()
 
 
-_OVER = Tape()
-_OVER.end()
+_EMPTY_INPUT = Tape()
+_EMPTY_INPUT.end()
 
 OnEnd = Callable[[StreamContext, str, str], None]
-"""Takes a stream that has ended, its kind and its outcome. It is quick, and raises nothing."""
+"""Called with the context, the kind and the outcome of a stream that has ended. It must be fast and not raise."""

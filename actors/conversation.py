@@ -1,4 +1,4 @@
-"""A turn of a conversation: what the user said, the answer as it is written and spoken, the record (§4.17)."""
+"""One turn of a conversation: obtain the user's input, generate and speak the answer, store both (§4.17)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from actors import prompt
 from actors.answer import Answer
 from actors.context import Stop, StreamContext
 from actors.listener import PCM_RATE, HeardInput, hear, read_text
-from actors.records import audio_item, close_turn, keep_attempts, open_turn, source, text_item, unit_price
+from actors.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.speaker import Speaker
-from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice
+from actors.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
 from storage import conversations
 from storage.conversations import Answered, Record, RecordStatus
 from storage.objects import extension_of
@@ -30,7 +30,7 @@ _HISTORY_RECORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
-    """A request that was found good: its strategies are looked up, its conversation is the caller's."""
+    """A validated request: its strategies are resolved, and the conversation belongs to the caller."""
 
     conversation_id: str
     new: bool
@@ -44,28 +44,28 @@ class TurnPlan:
 
 
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
-    """Play one turn; returns what `end` tells."""
+    """Play one turn. Return the content of the `end` event."""
     ctx.outlives_readers = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
     async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:
             heard = await _hear(ctx, plan)
         except asyncio.CancelledError:
-            await keep_attempts(ctx)
+            await store_attempts(ctx)
             if ctx.stop is Stop.CANCELED:
-                return _unsaid(plan)
+                return _canceled_early(plan)
             raise
         except BaseException:
             ctx.settled = True
-            await keep_attempts(ctx)
+            await store_attempts(ctx)
             raise
         await ctx.emit(UserInput(heard.text))
         return await Turn(ctx, plan, heard, await history if history is not None else []).play()
 
 
-def _unsaid(plan: TurnPlan) -> dict[str, Any]:
-    """What `end` tells of a turn that was cancelled before its input was heard: nothing is kept of it."""
-    told = dict.fromkeys(("record_id", "strategy", "unit_price"))
-    return {"conversation_id": plan.conversation_id, **told, "finish_reason": "canceled"}
+def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
+    """Return the content of `end` for a turn cancelled before its input was complete. Such a turn is not stored."""
+    nulls = dict.fromkeys(("record_id", "strategy", "unit_price"))
+    return {"conversation_id": plan.conversation_id, **nulls, "finish_reason": "canceled"}
 
 
 async def _hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
@@ -82,7 +82,7 @@ async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
 
 
 class Turn:
-    """One turn: who is asked for the answer, and how it is kept however it ends."""
+    """One turn after its input is known: generates the answer and stores it, however the turn ends."""
 
     __slots__ = (
         "_answer",
@@ -106,31 +106,34 @@ class Turn:
         self._record_id: int | None = None
         self._canceled = False
         self._meter = Meter()
-        """Of the attempt whose words the user got; nothing was used where there is none."""
+        """The usage of the attempt that wrote the answer; zero if there is none."""
         self._speech: background[None] | None = None
         self._speaking: asyncio.Task[None] | None = None
 
     async def play(self) -> dict[str, Any]:
         async with self._opening() as opening:
             try:
-                await self._answered(opening)
+                await self._generate(opening)
             except asyncio.CancelledError:
                 self._canceled = self._ctx.stop is Stop.CANCELED
-                await self._keep("interrupted" if self._canceled else "incomplete", opening)
+                await self._store("interrupted" if self._canceled else "incomplete", opening)
                 if not self._canceled:
                     raise
             except Exception:
                 self._ctx.settled = True
-                await self._keep("failed" if self._answer.empty else "incomplete", opening)
+                await self._store("failed" if self._answer.empty else "incomplete", opening)
                 raise
             else:
                 self._ctx.settled = True
-                await self._keep("complete", opening)
-                self._let_revise()
+                await self._store("complete", opening)
+                self._allow_revision()
         return self._end()
 
-    def _let_revise(self) -> None:
-        """A listener may interrupt when all is said and kept: playing it takes longer than making it."""
+    def _allow_revision(self) -> None:
+        """Let the client truncate the stored answer later.
+
+        Playing the audio takes longer than generating it, so a listener may interrupt after the stream has ended.
+        """
         answer, record_id = self._answer, self._record_id
         if answer.speaker is None or not answer.speaker.playback.began or record_id is None:
             return
@@ -138,7 +141,7 @@ class Turn:
         conversation_id = self._plan.conversation_id
 
         async def revise(heard_ms: int) -> None:
-            if (heard := answer.heard(heard_ms)) is None:
+            if (heard := answer.heard_characters(heard_ms)) is None:
                 return
             message = answer.message(heard)
             async with database.connection() as conn:
@@ -149,19 +152,19 @@ class Turn:
         self._ctx.revise = revise
 
     def _opening(self) -> AbstractAsyncContextManager[asyncio.Future[int]]:
-        """Keep what the user said, beside the block; an answer is sent only once this has happened."""
+        """Store the user's message concurrently with the block. The answer is sent only after that succeeded."""
         if self._heard.audio is None:
             return nullcontext(self._open([]))
-        return background(self._open_heard(self._heard.audio))
+        return background(self._open_with_audio(self._heard.audio))
 
-    async def _open_heard(self, audio: bytes) -> int:
-        return await self._open([audio_item(await self._keep_heard(audio), source("user"))])
+    async def _open_with_audio(self, audio: bytes) -> int:
+        return await self._open([audio_item(await self._store_input_audio(audio), source("user"))])
 
-    def _open(self, heard: list[dict[str, Any]]) -> asyncio.Future[int]:
-        message = {"role": "user", "content": [text_item(self._heard.text, source("user")), *heard]}
+    def _open(self, audio_items: list[dict[str, Any]]) -> asyncio.Future[int]:
+        message = {"role": "user", "content": [text_item(self._heard.text, source("user")), *audio_items]}
         return open_turn(self._ctx, self._plan.conversation_id, message)
 
-    async def _keep_heard(self, audio: bytes) -> str:
+    async def _store_input_audio(self, audio: bytes) -> str:
         mime_type = self._heard.audio_format.mime_type
         if mime_type == "audio/pcm":
             mime_type, audio = "audio/wav", wav_header(PCM_RATE, data_bytes=len(audio)) + audio
@@ -173,64 +176,71 @@ class Turn:
     def _folder(self) -> str:
         return f"conversation/{self._plan.conversation_id}/{self._ctx.stream_id}"
 
-    async def _answered(self, opening: asyncio.Future[int]) -> None:
-        """Ask the strategies; where one breaks off in the middle, those that may rescue the answer."""
-        left: Sequence[Strategy | Broken] = self._plan.strategies
-        prefill, broke = "", None
+    async def _generate(self, opening: asyncio.Future[int]) -> None:
+        """Generate the answer. If a strategy breaks off after its first output, try the remaining ones.
+
+        `on_break` of the strategy decides whether they restart or continue the answer.
+        """
+        remaining: Sequence[Strategy | Broken] = self._plan.strategies
+        prefill, break_error = "", None
         try:
             while True:
                 try:
                     with unless_failed(opening):
-                        await self._written(left, prefill, opening)
+                        await self._generate_with(remaining, prefill, opening)
                     break
                 except AllStrategiesFailed:
-                    if broke is None:
+                    if break_error is None:
                         raise
-                    raise broke from None  # nobody could rescue it: the client is told of the break
+                    raise break_error from None  # Report the break, which is the original failure.
                 except VendorError as error:
-                    broke = error
-                    left, prefill = self._rescuers(error)
+                    break_error = error
+                    remaining, prefill = self._after_break(error)
                     if not prefill:
-                        await self._fall_silent()
+                        await self._stop_speaking()
                         await self._answer.restart()
             if self._speaking is not None and self._answer.speaker is not None:
                 self._answer.speaker.finish()
                 await self._speaking
         finally:
-            await self._fall_silent()
+            await self._stop_speaking()
 
-    async def _written(
+    async def _generate_with(
         self, strategies: Sequence[Strategy | Broken], prefill: str, opening: asyncio.Future[int]
     ) -> None:
-        """Have one of `strategies` write the answer, or go on with `prefill`."""
+        """Let the first of `strategies` that succeeds write the answer, or continue the answer `prefill`."""
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
         with self._ctx.receipt.waiting() as wait:
             async with first_success(attempts, self._ctx.attempts) as (attempt, items):
                 wait.over()
                 self._ctx.receipt.mark("first_token")
                 if not opening.done():
-                    await asyncio.wait([opening])  # who is cancelled while it waits leaves it as it is
+                    # Unlike `await opening`, a cancellation of this wait does not cancel `opening`.
+                    await asyncio.wait([opening])
                 opening.result()
                 winner = self._winner(attempt)
-                begins = self._answer.strategy is None
+                is_first = self._answer.strategy is None
                 self._answer.written_by(winner)
                 self._ctx.outlives_readers = winner.config.on_abandon == "drain"
-                if begins:
-                    self._begin_to_speak(winner)
+                if is_first:
+                    self._start_speaking(winner)
                 await self._answer.write(items)
 
-    def _rescuers(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
-        """Who may rescue an answer that broke off, and what they go on with; raises `error` where nobody may."""
+    def _after_break(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
+        """Return the strategies to try after an answer broke off, and the text that they continue.
+
+        The text is empty if the answer starts again. Raises `error` if no strategy may take over.
+        """
         broken = self._answer.strategy
-        assert broken is not None, "before its first output an attempt only fails"
+        assert broken is not None, "an answer breaks off only after its first output"
         on_break = broken.config.on_break
         names = [strategy.name for strategy in self._plan.strategies]
-        left = self._plan.strategies[names.index(broken.name) + 1 :]
+        remaining = self._plan.strategies[names.index(broken.name) + 1 :]
         if on_break == "continue":
-            left = [s for s in left if isinstance(s, Strategy) and s.model.takes_prefill]
-        if on_break == "fail" or not left:
+            remaining = [s for s in remaining if isinstance(s, Strategy) and s.model.takes_prefill]
+        if on_break == "fail" or not remaining:
             raise error
-        return left, self._answer.received if on_break == "continue" else ""
+        return remaining, self._answer.received if on_break == "continue" else ""
 
     def _attempt(self, strategy: Strategy | Broken, prefill: str) -> Attempt[ChatItem]:
         if isinstance(strategy, Broken):
@@ -245,18 +255,18 @@ class Turn:
         )
         if prefill:
             messages.append(ChatMessage("assistant", prefill))
-        asked = sum(estimated_tokens(message.content) for message in messages)
+        input_tokens = sum(estimated_tokens(message.content) for message in messages)
         return Attempt(
             strategy=strategy.name,
             stage="llm",
             vendor=strategy.platform,
             open=lambda: strategy.model.reply(messages),
-            is_output=_says_something,
+            is_output=_is_visible_text,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
             hedge=strategy.hedge,
             gate=strategy.gate,
-            meter=lambda: Meter(asked),
+            meter=lambda: Meter(input_tokens),
             price=strategy.price,
         )
 
@@ -267,9 +277,12 @@ class Turn:
             if isinstance(strategy, Strategy) and strategy.name == attempt.strategy
         )
 
-    def _begin_to_speak(self, winner: Strategy) -> None:
-        """The winning strategy's voice, then those of the others; none where the winner has none."""
-        before, self._answer.speaker = self._answer.speaker, None
+    def _start_speaking(self, winner: Strategy) -> None:
+        """Start a speaker that tries the winning strategy's voice first, then those of the other strategies.
+
+        If the winning strategy has no voice, the answer is text only. After a restart, the voice stays the same.
+        """
+        previous, self._answer.speaker = self._answer.speaker, None
         if winner.config.speech is None:
             return
         others = [s for s in self._plan.strategies if isinstance(s, Strategy) and s is not winner]
@@ -277,47 +290,47 @@ class Turn:
         candidates = [(name, self._voice(name)) for name in dict.fromkeys(names)]
         speaker = self._answer.speaker = Speaker(
             self._ctx,
-            [before.chosen] if before is not None and before.chosen is not None else candidates,
+            [previous.chosen] if previous is not None and previous.chosen is not None else candidates,
             folder=self._folder,
             language=self._plan.target_language_code,
             merge_characters=winner.config.sentence_characters,
-            at_once=winner.config.voices_at_once,
+            concurrency=winner.config.voices_at_once,
         )
         self._speech = background(speaker.run())
         self._speaking = self._speech.start()
 
-    async def _fall_silent(self) -> None:
+    async def _stop_speaking(self) -> None:
         if self._speech is not None:
             await self._speech.stop()
             self._speech = self._speaking = None
 
     def _voice(self, name: str) -> Voice | ServiceError:
-        wish = SpeechWish(voice=self._plan.voice) if self._plan.voice else NO_WISH
-        wishes = {"vendor_a_audio": wish}  # §4.17: `voice` is for one speech vendor
+        settings = SpeechOverrides(voice=self._plan.voice) if self._plan.voice else NO_OVERRIDES
+        overrides = {"vendor_a_audio": settings}  # §4.17: `voice` applies to one speech vendor only.
         try:
             return self._ctx.resources.strategies.voice(
-                self._ctx.owner.app_id, name, wishes, language=self._plan.target_language_code
+                self._ctx.owner.app_id, name, overrides, language=self._plan.target_language_code
             )
         except ServiceError as error:
             return error
 
-    async def _keep(self, status: RecordStatus, opening: asyncio.Future[int]) -> None:
-        """Store the answer as far as it was given; nothing where the record itself could not be."""
+    async def _store(self, status: RecordStatus, opening: asyncio.Future[int]) -> None:
+        """Store the answer so far, or only the attempts if the record itself could not be created."""
         winner = self._answer.strategy.name if self._answer.strategy else ""
-        for account in self._ctx.attempts:
-            if account.stage == "llm" and account.strategy == winner:
-                self._meter = account.meter
+        for attempt in self._ctx.attempts:
+            if attempt.stage == "llm" and attempt.strategy == winner:
+                self._meter = attempt.meter
         try:
             self._record_id = await opening
         except ServiceError:
-            await keep_attempts(self._ctx)
+            await store_attempts(self._ctx)
             return
-        self._ctx.about["record_id"] = self._record_id
+        self._ctx.error_extra["record_id"] = self._record_id
         meter = self._meter
         answered = Answered(
             status=status,
             strategy=winner,
-            message=self._answer.message(self._answer.heard(self._ctx.heard_ms)),
+            message=self._answer.message(self._answer.heard_characters(self._ctx.heard_ms)),
             input_token=meter.usage.input_token,
             output_token=meter.usage.output_token,
             tokens_estimated=meter.source == "estimated",
@@ -326,7 +339,7 @@ class Turn:
 
     def _end(self) -> dict[str, Any]:
         strategy, speaker = self._answer.strategy, self._answer.speaker
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "conversation_id": self._plan.conversation_id,
             "record_id": self._record_id,
             "strategy": strategy.name if strategy else None,
@@ -334,9 +347,9 @@ class Turn:
             "unit_price": unit_price(strategy.config.chat.price, self._meter.usage) if strategy else None,
         }
         if speaker is not None and speaker.failure is not None:
-            told["speech"] = speaker.failure
-        return told
+            content["speech"] = speaker.failure
+        return content
 
 
-def _says_something(item: ChatItem) -> bool:
+def _is_visible_text(item: ChatItem) -> bool:
     return isinstance(item, TextDelta) and bool(item.text.replace("\0", "").strip())

@@ -1,4 +1,4 @@
-"""Hears what the user says: the text as sent, or speech recognised by the first strategy that can."""
+"""Obtain the user's input: the text as sent, or speech recognised by the first strategy that succeeds."""
 
 import asyncio
 import math
@@ -22,7 +22,7 @@ PCM = AudioFormat("audio/pcm", PCM_RATE)
 
 @dataclass(frozen=True, slots=True)
 class HeardInput:
-    """What the user said; `audio` and what it is where it was spoken, `platform` of who understood it."""
+    """The user's input. For speech, also the audio and its format. `platform` is the recogniser's platform id."""
 
     text: str
     platform: str = "user"
@@ -31,6 +31,7 @@ class HeardInput:
 
 
 async def read_text(ctx: StreamContext) -> HeardInput:
+    """Read text input. Raises `InvalidParameter` if it is blank."""
     with ctx.receipt.waiting():
         text = (await ctx.input.whole()).decode()
     ctx.receipt.mark("input")
@@ -42,10 +43,10 @@ async def read_text(ctx: StreamContext) -> HeardInput:
 async def hear(
     ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
 ) -> HeardInput:
-    """Recognise the spoken input, while it arrives where the recogniser can.
+    """Recognise spoken input, while it arrives if the recogniser supports that.
 
-    Silence is the user's fault, not the recogniser's: no other is asked. Nor is one for a fault of the input,
-    which is raised as it is.
+    Raises `InvalidParameter` if a recogniser succeeds without any words: no other strategy is tried, because the
+    audio holds no speech. An error of the input itself is raised unchanged, also without trying others.
     """
     with ctx.receipt.waiting():
         head = await ctx.input.head(SNIFF_BYTES)
@@ -53,9 +54,9 @@ async def hear(
             raise InvalidParameter("audio is required")
         mime_type = sniff(head)
         audio_format = AudioFormat(mime_type, 0) if mime_type else PCM
-        length = _Length(ctx.input, audio_format)
+        duration = _InputDuration(ctx.input, audio_format)
         ears = [_ear(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies]
-        attempts = [_attempt(ctx, name, ear, audio_format, length) for name, ear in ears]
+        attempts = [_attempt(ctx, name, ear, audio_format, duration) for name, ear in ears]
         async with background(_completed(ctx)) as completed:
             with unless_failed(completed):
                 platform, text = await _recognised(ctx, attempts)
@@ -76,32 +77,31 @@ async def _recognised(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]
         return attempt.vendor, [transcript.text async for transcript in transcripts if transcript.final][-1]
 
 
-class _Length:
-    """How long the input plays: of raw samples at any time, else once they are all here."""
+class _InputDuration:
+    """The duration of the input. For PCM it is known at any time, for other formats once the input is complete."""
 
     def __init__(self, tape: Tape, audio_format: AudioFormat) -> None:
         self._tape = tape
         self._format = audio_format
-        self._whole_s: float | None = None
+        self._decoded_s: float | None = None
 
     async def half_s(self) -> float:
-        """Half of it, at the input's end."""
+        """Wait for the end of the input and return half of its duration."""
         await self._tape.completed()
-        if self._whole_s is None and self._format is not PCM:
+        if self._decoded_s is None and self._format is not PCM:
             audio = await self._tape.whole()
-            self._whole_s = await asyncio.to_thread(
-                duration_s, audio, self._format.mime_type
-            )  # MP3: frame by frame
+            # Use a thread, because MP3 must be read frame by frame.
+            self._decoded_s = await asyncio.to_thread(duration_s, audio, self._format.mime_type)
         return self._seconds() / 2
 
     def seconds_so_far(self) -> int:
-        """As it is billed: whole seconds."""
+        """Return the duration so far, rounded up to full seconds as vendors bill it."""
         return math.ceil(self._seconds())
 
     def _seconds(self) -> float:
         if self._format is PCM:
             return pcm_seconds(len(self._tape), PCM_RATE)
-        return self._whole_s or 0.0
+        return self._decoded_s or 0.0
 
 
 def _ear(
@@ -118,9 +118,9 @@ def _ear(
 
 
 def _attempt(
-    ctx: StreamContext, name: str, ear: Ear | ServiceError, audio_format: AudioFormat, length: "_Length"
+    ctx: StreamContext, name: str, ear: Ear | ServiceError, audio_format: AudioFormat, duration: "_InputDuration"
 ) -> Attempt[Transcript]:
-    """An attempt whose time runs from the end of the input, longer for longer audio."""
+    """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
     if isinstance(ear, ServiceError):
         return failed_attempt(name, "stt", ear)
 
@@ -134,8 +134,8 @@ def _attempt(
         between_s=ear.config.waits.between_s,
         hedge=hedge_of(ear.config),
         gate=ear.gate,
-        meter=lambda: Meter(length.seconds_so_far),
+        meter=lambda: Meter(duration.seconds_so_far),
         price=price_of(ear.config),
-        clock=length.half_s,
+        clock=duration.half_s,
         early=ear.recognizer.streams(audio_format),
     )

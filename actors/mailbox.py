@@ -1,4 +1,4 @@
-"""What an actor can be told, and the bounded box that it is told by."""
+"""The messages that an actor accepts, and its bounded mailbox."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """A reader has come."""
+    """A reader was attached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """A reader has left."""
+    """A reader was detached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The client wants no more. `aborted`: it left before its input was whole, nothing is stored.
+    """Cancel the stream at the client's request.
 
-    `heard_ms`: how much of the audio it has played, where it says so.
+    `aborted`: the client disconnected before its input was complete; nothing is stored. `heard_ms`: how much of the
+    audio the client has played, in ms; `None` if it did not report that.
     """
 
     aborted: bool = False
@@ -28,17 +29,17 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """Somebody may read on elsewhere: keep the events where other processes find them."""
+    """Copy the log to Valkey, because a reader may continue in another process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """The process is going: end with an error that invites to come again."""
+    """End the stream with a retryable error, because the process is shutting down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """A time is over: the play's own (`deadline`), or that of a stream that nobody reads (`grace`)."""
+    """A timer has expired: the maximum duration of the stream (`deadline`), or the grace time without readers."""
 
     deadline: bool
 
@@ -47,22 +48,19 @@ Message = Attach | Detach | Cancel | Spill | Drain | Expire
 
 
 class Mailbox:
-    """One reader, a function that is called with each message, in order and never from within `tell`.
+    """A bounded queue that calls `receive` with each message, in order, and never from within `tell`."""
 
-    `tell` never blocks: a full box refuses, and one that is closed.
-    """
-
-    __slots__ = ("_loop", "_messages", "_take")
+    __slots__ = ("_loop", "_messages", "_receive")
     LIMIT = 256
 
-    def __init__(self, take: Callable[[Message], None]) -> None:
-        self._take: Callable[[Message], None] | None = take
+    def __init__(self, receive: Callable[[Message], None]) -> None:
+        self._receive: Callable[[Message], None] | None = receive
         self._messages: list[Message] = []
         self._loop = asyncio.get_running_loop()
 
     def tell(self, message: Message) -> bool:
-        """Whether the message was taken."""
-        if self._take is None or len(self._messages) >= self.LIMIT:
+        """Queue a message without blocking. Return `False` if the mailbox is full or closed."""
+        if self._receive is None or len(self._messages) >= self.LIMIT:
             return False
         if not self._messages:
             self._loop.call_soon(self._deliver)
@@ -70,12 +68,12 @@ class Mailbox:
         return True
 
     def close(self) -> None:
-        """Give out what was told, and take no more."""
+        """Deliver the queued messages and refuse further ones."""
         self._deliver()
-        self._take = None
+        self._receive = None
 
     def _deliver(self) -> None:
         messages, self._messages = self._messages, []
-        if (take := self._take) is not None:
+        if (receive := self._receive) is not None:
             for message in messages:
-                take(message)
+                receive(message)

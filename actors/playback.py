@@ -1,11 +1,11 @@
-"""How far an answer was heard: which of its words had been spoken when the listener stopped listening."""
+"""Determine which words of a spoken answer were heard, given how much of its audio was played."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_CHARACTERS_A_MS = 0.015
-"""Of speech whose length nobody knows yet: 15 a second."""
+_CHARACTERS_PER_MS = 0.015
+"""Assumed pace while the length of the speech is unknown: 15 characters per second."""
 _SILENCE = 0
 _WORD = re.compile(r"\S+\s*")
 _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯豈-﫿]")
@@ -13,17 +13,17 @@ _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯豈-﫿]")
 
 @dataclass(frozen=True, slots=True)
 class _PlayedSentence:
-    """A piece of paragraph `index`, and where its audio lies; times count from the answer's first audio."""
+    """A part of paragraph `index` and the position of its audio, relative to the start of the answer's audio."""
 
     index: int
     text: str
     begin_ms: int
     end_ms: int
     shapes: tuple[int, ...]
-    """Where mouths move in it, as far as that is known."""
+    """Times of its mouth shapes other than silence, in ms; empty if unknown."""
 
     def heard(self, until_ms: int) -> int:
-        """How many of its characters belong to words that were spoken whole."""
+        """Return the number of characters in words that were spoken completely before `until_ms`."""
         if until_ms >= self.end_ms:
             return len(self.text)
         if self.shapes:
@@ -34,7 +34,7 @@ class _PlayedSentence:
 
 
 class Playback:
-    """What was spoken so far, in order."""
+    """The sentences spoken so far, in order, with the position of their audio. All times are in ms."""
 
     def __init__(self) -> None:
         self._spans: list[_PlayedSentence] = []
@@ -45,19 +45,19 @@ class Playback:
         return bool(self._spans) or self._open is not None
 
     def begin(self, index: int, text: str, at_ms: int) -> None:
-        """`text` of paragraph `index` begins to be spoken."""
+        """Record that the audio of `text`, a part of paragraph `index`, starts at `at_ms`."""
         self._open = (index, text, at_ms)
 
     def end(self, at_ms: int, shapes: list[tuple[int, int]]) -> None:
-        """It is spoken whole; `shapes` are its mouth shapes as `(ms, id)`."""
-        assert self._open is not None, "what ends has begun"
+        """Record that the audio of the current text ends at `at_ms`. `shapes` are mouth shapes as `(ms, id)`."""
+        assert self._open is not None, "begin() was not called"
         index, text, begin_ms = self._open
         moving = tuple(at for at, shape in shapes if shape != _SILENCE)
         self._spans.append(_PlayedSentence(index, text, begin_ms, at_ms, moving))
         self._open = None
 
     def heard(self, until_ms: int) -> Mapping[int, int] | None:
-        """How many characters of each paragraph were heard; none where all that was spoken was."""
+        """Return how many characters of each paragraph were heard, or `None` if all spoken text was heard."""
         spans = self._all()
         if spans and until_ms >= spans[-1].end_ms:
             return None
@@ -73,12 +73,15 @@ class Playback:
             return self._spans
         index, text, begin_ms = self._open
         spoken_ms = sum(span.end_ms - span.begin_ms for span in self._spans)
-        pace = sum(len(span.text) for span in self._spans) / spoken_ms if spoken_ms else _CHARACTERS_A_MS
+        pace = sum(len(span.text) for span in self._spans) / spoken_ms if spoken_ms else _CHARACTERS_PER_MS
         return [*self._spans, _PlayedSentence(index, text, begin_ms, begin_ms + round(len(text) / pace), ())]
 
 
 def _whole_words(text: str, characters: float) -> int:
-    """The end of the last word of `text` within so many characters; without blanks each character is one."""
+    """Return the end of the last word of `text` that lies within its first `characters` characters.
+
+    In scripts without spaces, each character counts as a word.
+    """
     end = 0
     for word in _WORD.finditer(text):
         spoken = word.start() + len(word.group().rstrip())

@@ -1,4 +1,4 @@
-"""What the language model is asked: the system prompt, the history that fits, the user's words."""
+"""Build the language model's input: the system prompt, the history that fits, and the user's message."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -19,14 +19,17 @@ def build(
     *,
     context_tokens: int,
 ) -> list[ChatMessage]:
-    """`history` comes newest first; whole records are taken until `context_tokens` are full."""
+    """Return the messages for the language model.
+
+    `history` is ordered newest first. Complete records are added until the estimated size reaches `context_tokens`.
+    """
     system = render(system_prompt, params)
-    left = context_tokens - estimated_tokens(system) - estimated_tokens(user_text)
+    remaining = context_tokens - estimated_tokens(system) - estimated_tokens(user_text)
     past: list[list[ChatMessage]] = []
     for record in history:
         messages = _messages(record)
-        left -= sum(estimated_tokens(message.content) for message in messages)
-        if left < 0:
+        remaining -= sum(estimated_tokens(message.content) for message in messages)
+        if remaining < 0:
             break
         past.append(messages)
     head = [ChatMessage("system", system)] if system else []

@@ -1,4 +1,4 @@
-"""Pronunciation: how a text was read aloud, graded while it is read (§4.18)."""
+"""Pronunciation assessment: grade how a text is read aloud, while the audio arrives (§4.18)."""
 
 import asyncio
 import math
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from actors.context import StreamContext
-from actors.records import keep_attempts, unit_price
+from actors.records import store_attempts, unit_price
 from actors.strategies import Broken, Grader, hedge_of, price_of
 from streams.audio import pcm_seconds
 from streams.pcm import PcmDecoder
@@ -24,7 +24,7 @@ PCM_RATE = 16_000
 
 
 class AllAccountsFailed(ServiceError):
-    """No account graded the audio; `extra.attempts` tells why, one by one."""
+    """No account could grade the audio. `extra.attempts` has the error of each."""
 
     error_type = "backend unavailable"
 
@@ -35,37 +35,37 @@ class AllAccountsFailed(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class AssessmentPlan:
-    """A request that was found good: the accounts of its strategy are looked up."""
+    """A validated request: the accounts of its strategy are resolved."""
 
     strategy: str
     request: AssessmentRequest
     graders: Sequence[tuple[str, Grader | Broken]]
     pcm: PcmDecoder
-    """What writes the input, which are samples alone."""
+    """The decoder whose samples are written to the stream's input."""
 
 
 async def assess(ctx: StreamContext, plan: AssessmentPlan) -> dict[str, Any]:
-    """Play one assessment; returns the reply of §4.18."""
+    """Play one assessment. Return the reply of §4.18."""
     try:
         with ctx.receipt.waiting():
-            await _sound_has_come(ctx.input, plan.pcm)
+            await _wait_for_sound(ctx.input, plan.pcm)
             async with background(_completed(ctx)) as completed:
                 with unless_failed(completed):
-                    result, price = await _assessed(ctx, plan)
+                    result, price = await _grade(ctx, plan)
                 await completed
     except AllStrategiesFailed as error:
         raise AllAccountsFailed(error.extra["attempts"], retryable=error.retryable) from None
     finally:
         ctx.settled = True
-        await keep_attempts(ctx)
+        await store_attempts(ctx)
     ctx.receipt.first_output()
     if not result.text.strip():
         raise InvalidParameter("no speech was heard")
     return {"text": result.text, "raw_data": result.raw, "unit_price": price, "strategy": plan.strategy}
 
 
-async def _sound_has_come(tape: Tape, pcm: PcmDecoder) -> None:
-    """Wait for something to grade, or for the input's end: before, a vendor would only be kept waiting."""
+async def _wait_for_sound(tape: Tape, pcm: PcmDecoder) -> None:
+    """Wait until the input contains sound or ends, so that no vendor connection is open during initial silence."""
     async with aclosing(tape.read()) as pieces:
         async for _ in pieces:
             if pcm.audible:
@@ -77,35 +77,35 @@ async def _completed(ctx: StreamContext) -> None:
     ctx.receipt.mark("input")
 
 
-async def _assessed(ctx: StreamContext, plan: AssessmentPlan) -> tuple[Assessment, dict[str, Any]]:
-    """The result of the first account that gives a whole one, and what it used."""
+async def _grade(ctx: StreamContext, plan: AssessmentPlan) -> tuple[Assessment, dict[str, Any]]:
+    """Return the result of the first account that succeeds, and its price and usage."""
     attempts = [_attempt(ctx, plan.request, name, grader) for name, grader in plan.graders]
     async with first_success(attempts, ctx.attempts) as (attempt, items):
         *_, result = [item async for item in items if isinstance(item, Assessment)]
     _, winner = plan.graders[attempts.index(attempt)]
-    assert isinstance(winner, Grader), "a fault is no winner"
-    won = next(account for account in ctx.attempts if account.outcome == "won")
+    assert isinstance(winner, Grader), "a broken account cannot win"
+    won = next(record for record in ctx.attempts if record.outcome == "won")
     return result, unit_price(winner.config.price, won.usage)
 
 
 def _attempt(
     ctx: StreamContext, request: AssessmentRequest, name: str, grader: Grader | Broken
 ) -> Attempt[AssessmentItem]:
-    """An attempt whose time runs from the end of the input, longer for longer audio."""
+    """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
     if isinstance(grader, Broken):
         return failed_attempt(name, "assess", grader.fault)
-    heard = _InputGauge(ctx.input)
+    metered_input = _MeteredInput(ctx.input)
     return Attempt(
         strategy=name,
         stage="assess",
         vendor=grader.platform,
-        open=lambda: grader.assessor.assess(heard, request),
+        open=lambda: grader.assessor.assess(metered_input, request),
         is_output=lambda item: isinstance(item, Assessment),
         first_output_s=grader.config.waits.first_output_s,
         between_s=grader.config.waits.between_s,
         hedge=hedge_of(grader.config),
         gate=grader.gate,
-        meter=lambda: Meter(heard.whole_seconds),
+        meter=lambda: Meter(metered_input.billed_seconds),
         price=price_of(grader.config),
         clock=partial(_half_of_input_s, ctx.input),
     )
@@ -116,15 +116,18 @@ async def _half_of_input_s(tape: Tape) -> float:
     return pcm_seconds(len(tape), PCM_RATE) / 2
 
 
-class _InputGauge:
-    """The input as one account hears it, and how much of it."""
+class _MeteredInput:
+    """The input as one account reads it, with the amount that was read."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
         self._bytes = 0
 
     async def read(self) -> AsyncGenerator[bytes]:
-        """Samples from the first. Behind a fault of the input nothing comes: it is not the account that failed."""
+        """Yield all samples from the first one.
+
+        After an error of the input, this never ends, so that the error is not attributed to the account.
+        """
         position = 0
         try:
             async with aclosing(self._tape.read()) as pieces:
@@ -133,8 +136,8 @@ class _InputGauge:
                     self._bytes = max(self._bytes, position)
                     yield piece
         except ServiceError:
-            await asyncio.Event().wait()  # until the call is closed
+            await asyncio.Event().wait()  # Wait until the call is closed.
 
-    def whole_seconds(self) -> int:
-        """As they are billed."""
+    def billed_seconds(self) -> int:
+        """Return the duration read so far, rounded up to full seconds."""
         return math.ceil(pcm_seconds(self._bytes, PCM_RATE))

@@ -1,4 +1,4 @@
-"""What a stream can prove at its end: how long each stage took, and a digest of all it said."""
+"""Measurements that a stream reports at its end: the time of each stage, and a digest of its output."""
 
 import hashlib
 import time
@@ -10,7 +10,11 @@ _TEXTS_AT_ONCE = 256
 
 
 class Receipt:
-    """Times are whole milliseconds from the arrival of the request's head (`time.monotonic()` of it)."""
+    """The timings and the digest of one stream.
+
+    Stage times are integers in milliseconds, counted from `arrived`: the `time.monotonic()` value at which the
+    request's head arrived.
+    """
 
     __slots__ = (
         "_arrived",
@@ -30,7 +34,7 @@ class Receipt:
         self._sha = hashlib.sha256()
         self._chars = 0
         self._unread: list[str] = []
-        """Texts that are not yet in the digest: many at once are cheaper than one by one."""
+        """Texts that are not yet in the digest. Hashing many at once is cheaper than one by one."""
         self.waits = 0
         self.waiting_since = 0.0
         self.waited_s = waited_s
@@ -38,11 +42,11 @@ class Receipt:
 
     @property
     def arrived(self) -> float:
-        """When the request's head was there, by `time.monotonic()`."""
+        """The `time.monotonic()` value at which the request's head arrived."""
         return self._arrived
 
     def mark(self, stage: Stage) -> None:
-        """Note the first time that `stage` is reached."""
+        """Record the time of `stage`, unless it is already recorded."""
         if stage not in self._marks:
             self._marks[stage] = round((time.monotonic() - self._arrived) * 1000)
 
@@ -50,27 +54,27 @@ class Receipt:
         return stage in self._marks
 
     def waiting(self) -> "_Waiting":
-        """A wait, for a block, for the client or a vendor; waits that overlap count once."""
+        """Return a context manager for a wait for the client or a vendor. Overlapping waits count once."""
         return _Waiting(self)
 
     def first_output(self) -> None:
-        """Fix `overhead`: our own time before the first output, all that was not waiting for others."""
+        """Compute `overhead` at the first output: the time so far minus the time spent waiting for others."""
         if self._overhead_ms is None:
             now = time.monotonic()
             waited = self.waited_s + (now - self.waiting_since if self.waits else 0)
             self._overhead_ms = max(0, round((now - self._arrived - waited) * 1000))
 
-    def said(self, said: str | bytes) -> None:
-        """Take what was answered into the digest, in the order of event ids; of text its characters are counted."""
-        if isinstance(said, str):
-            self._unread.append(said)
+    def add_output(self, output: str | bytes) -> None:
+        """Add a part of the answer to the digest, in the order of event ids. Characters of text are counted."""
+        if isinstance(output, str):
+            self._unread.append(output)
             if len(self._unread) < _TEXTS_AT_ONCE:
                 return
-            said = b""
-        self._read_texts()
-        self._sha.update(said)
+            output = b""
+        self._digest_texts()
+        self._sha.update(output)
 
-    def _read_texts(self) -> None:
+    def _digest_texts(self) -> None:
         text = "".join(self._unread)
         self._unread.clear()
         self._chars += len(text)
@@ -78,7 +82,7 @@ class Receipt:
 
     @property
     def digest(self) -> dict[str, Any]:
-        self._read_texts()
+        self._digest_texts()
         return {"chars": self._chars, "sha256": self._sha.hexdigest()}
 
     @property
@@ -89,7 +93,7 @@ class Receipt:
 
 
 class _Waiting:
-    """One wait of a receipt."""
+    """A wait that ends with its block, or earlier with `over()`."""
 
     __slots__ = ("_receipt",)
 
@@ -98,7 +102,7 @@ class _Waiting:
 
     def __enter__(self) -> Self:
         receipt = self._receipt
-        assert receipt is not None, "it is entered once"
+        assert receipt is not None, "a wait can be entered only once"
         if receipt.waits == 0:
             receipt.waiting_since = time.monotonic()
         receipt.waits += 1
@@ -108,7 +112,7 @@ class _Waiting:
         self.over()
 
     def over(self) -> None:
-        """It ended, may be before its block."""
+        """End the wait. Further calls have no effect."""
         if (receipt := self._receipt) is not None:
             self._receipt = None
             receipt.waits -= 1

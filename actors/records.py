@@ -1,4 +1,4 @@
-"""How turns are kept: the user's words before the answer, the answer when it ends."""
+"""Store turns: the user's message before the answer is sent, and the answer when the turn ends."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ log = structlog.get_logger()
 
 _CLOSE_WITHIN_S = 5
 _ENDS: frozenset[RecordStatus | None] = frozenset(("complete", "interrupted"))
-"""The statuses whose streams end with `end`."""
+"""The record statuses of streams that end with the event `end`."""
 
 
 def source(platform: str, model: str = "") -> dict[str, Any]:
-    """Who a piece of content is from (§2.12)."""
+    """Return the `source` object of a content item (§2.12)."""
     return {"from_user": platform == "user", "platform": platform, "model": model}
 
 
@@ -37,13 +37,13 @@ def text_item(text: str, origin: Mapping[str, Any], *, delimiter: str = "") -> d
 
 
 def audio_item(key: str, origin: Mapping[str, Any], *, viseme_key: str | None = None) -> dict[str, Any]:
-    """Names the stored object; a reader gets a link to it."""
+    """Return an audio item that names the stored objects. Clients receive links in place of the keys."""
     item: dict[str, Any] = {"type": "audio_url", "audio_url": {"key": key}, "source": origin}
     return {**item, "viseme_url": {"key": viseme_key}} if viseme_key else item
 
 
 def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any]) -> asyncio.Future[int]:
-    """Store the user's message; the id of its record. A turn that a dead process left is over."""
+    """Store the user's message and return the id of its record. An open turn of a dead process is closed first."""
     owner, resources = ctx.owner, ctx.resources
     return resources.turns.open(
         NewTurn(
@@ -58,8 +58,8 @@ def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any])
     )
 
 
-async def keep_attempts(ctx: StreamContext) -> None:
-    """Store what vendors were asked, where no turn does. That the database is away only costs the rows."""
+async def store_attempts(ctx: StreamContext) -> None:
+    """Store the vendor calls of a stream without a turn. If the database fails, they are lost, which is logged."""
     if not ctx.attempts:
         return
     try:
@@ -90,10 +90,10 @@ def _rows(records: Sequence[AttemptRecord]) -> list[AttemptRow]:
 
 
 async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
-    """Store how the turn ended: retried while the database is away, then parked and written later.
+    """Store the end of the turn. If the database stays unavailable, queue it in Valkey to be written later.
 
-    Raises the error that the stream must end with if its record does not hold the end that was asked for; see
-    `lost_turn`. `StoreAway` if neither store takes it.
+    Raises the error that the stream must end with if the record was meanwhile closed by another process; see
+    `lost_turn`. Raises `StoreAway` if neither store is available.
     """
     turn = ClosedTurn(
         ctx.owner.app_id,
@@ -105,48 +105,49 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         _rows(ctx.attempts),
     )
     try:
-        found = await _closed(ctx.resources.turns, turn)
+        status = await _close(ctx.resources.turns, turn)
     except StoreAway:
-        await _park(ctx, turn)
+        await _queue(ctx, turn)
         return
-    if (error := lost_turn(answered.status, found)) is not None:
+    if (error := lost_turn(answered.status, status)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
         raise error
 
 
-def lost_turn(asked: RecordStatus, found: RecordStatus | None) -> ServiceError | None:
-    """The error a stream ends with instead of `end`, by the status it asked for and the one its record has.
+def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceError | None:
+    """Return the error that a stream must end with instead of `end`, or `None` if its turn was not lost.
 
-    A turn is lost when its process was called dead while it was only paused: somebody else has made the record
-    `incomplete`. `close_turns` adds what was said to that record, but another turn may have begun without it, so
-    the stream must not claim to have ended well. A stream that ends with an error of its own keeps that one.
+    `requested` is the status to be stored, `actual` is the status of the record, `None` if there is no record. A
+    turn is lost if its process was paused and therefore considered dead: another process then sets the record to
+    `incomplete`. `close_turns` adds the answer to that record, but another turn may have started without it, so the
+    stream must not report success. A stream that already ends with an error keeps its own error.
     """
-    if asked not in _ENDS or found in _ENDS:
+    if requested not in _ENDS or actual in _ENDS:
         return None
-    if found is None:
-        return ItemNotFound("the conversation was deleted during the turn: what was said is not kept")
+    if actual is None:
+        return ItemNotFound("the conversation was deleted during the turn: the answer was not stored")
     return InvalidOperation(
-        "the turn was taken over while this server was paused: what was said is kept in the record as incomplete"
-        if found == "incomplete"
-        else f"the record has the status {found}: what was said is not kept",
+        "the turn was taken over while this server was paused: the answer was stored as incomplete"
+        if actual == "incomplete"
+        else f"the record has the status {actual}: the answer was not stored",
         extra={"retryable": True},
     )
 
 
-async def _park(ctx: StreamContext, turn: ClosedTurn) -> None:
+async def _queue(ctx: StreamContext, turn: ClosedTurn) -> None:
     try:
         await enqueue(ctx.resources.valkey, turn)
     except StoreAway as error:
         raise StoreAway(
-            "neither the database nor the cache is reachable: what was said is not kept",
+            "neither the database nor the cache is reachable: the answer was not stored",
             error_type="database",
             retry_after_s=1,
         ) from error
     log.warning("turn.queued", stream_id=ctx.stream_id)
 
 
-async def _closed(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
-    """Close `turn`; the status of its record. Tried again for a while before `StoreAway`."""
+async def _close(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
+    """Close `turn` and return the status of its record. Retries for up to 5 seconds before raising `StoreAway`."""
     try:
         return await _close_once(turns, turn)
     except StoreAway:
@@ -161,13 +162,14 @@ async def _closed(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
 
 
 async def _close_once(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
-    if (written := await turns.close(turn)) is not None:
-        return written
-    return await turns.status_of(turn)  # an earlier try may have been written although its answer was lost
+    if (status := await turns.close(turn)) is not None:
+        return status
+    # An earlier try may have been committed although its response was lost.
+    return await turns.status_of(turn)
 
 
 def unit_price(price: Price, usage: Usage) -> dict[str, Any]:
-    """What was used and what one of it costs (§2.13)."""
+    """Return the `unit_price` object (§2.13): the usage and the price of one unit."""
     return {
         "input_per_price": price.input,
         "output_per_price": price.output,

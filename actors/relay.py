@@ -1,4 +1,4 @@
-"""Streams of other processes: following, cancelling, and letting others do so with ours."""
+"""Access to streams of other processes, and other processes' access to the streams of this one."""
 
 import asyncio
 import time
@@ -27,18 +27,21 @@ from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
-MOST_READERS = 16
+MAX_READERS = 16
 _ANSWERS_WITHIN_S = 2
 _CANCELS_WITHIN_S = 15
-_STILL_EVERY_S = 5
-_READER_VOID_S = 20
+_RENEW_EVERY_S = 5
+_LEASE_S = 20
 _WAIT_S = 2.0
 _SPILLS_WITHIN_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """What can be read of a stream: ids, whether the last is its end, whether nobody goes on with it."""
+    """The event ids of a stream that can be read, from `first` to `last`.
+
+    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone.
+    """
 
     first: int
     last: int
@@ -47,7 +50,7 @@ class LogRange:
 
 
 class Relay:
-    """This process's view of the streams of all."""
+    """Connects readers in this process with streams in other processes, and the reverse."""
 
     def __init__(self, valkey: Valkey, rpc: ProcessRpc, supervisor: Supervisor) -> None:
         self._valkey = valkey
@@ -55,97 +58,103 @@ class Relay:
         self._supervisor = supervisor
         self._readers: Counter[str] = Counter()
         self._leases: dict[str, asyncio.TimerHandle] = {}
+        """By reader id: when a reader in another process counts as gone."""
 
     @asynccontextmanager
     async def attached(
-        self, owner: Owner, found: StreamLocation, *, keep_bytes: int, keep_s: float
+        self, owner: Owner, location: StreamLocation, *, keep_bytes: int, keep_s: float
     ) -> AsyncIterator["RemoteLog"]:
-        """A stream that another process has, or had; `RateLimited` where it has readers enough."""
-        if self._readers[found.stream_id] >= MOST_READERS:
+        """Open a stream that runs, or ran, in another process. Raises `RateLimited` if it has too many readers."""
+        if self._readers[location.stream_id] >= MAX_READERS:
             raise too_many_readers()
         spilled = DetachedLog(
             self._valkey,
             app_id=owner.app_id,
             user_id=owner.user_id,
-            stream_id=found.stream_id,
+            stream_id=location.stream_id,
             keep_bytes=keep_bytes,
             keep_s=lambda: keep_s,
         )
-        remote = RemoteLog(self, owner, found, spilled)
-        self._readers[found.stream_id] += 1
+        remote = RemoteLog(self, owner, location, spilled)
+        self._readers[location.stream_id] += 1
         try:
             await remote.attach()
             yield remote
         finally:
-            self._readers[found.stream_id] -= 1
-            if not self._readers[found.stream_id]:
-                del self._readers[found.stream_id]
+            self._readers[location.stream_id] -= 1
+            if not self._readers[location.stream_id]:
+                del self._readers[location.stream_id]
             await remote.leave()
 
-    async def cancel(self, owner: Owner, found: StreamLocation, heard_ms: int | None) -> bool:
-        """Have its process cancel a stream, and wait until that is done; not where that process is gone."""
+    async def cancel(self, owner: Owner, location: StreamLocation, heard_ms: int | None) -> bool:
+        """Ask the stream's process to cancel it and wait until it has. Return `False` if that process is gone."""
         answer = await self.ask(
-            found, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
+            location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
         )
         return answer is not None
 
-    async def has_whole_input(self, owner: Owner, found: StreamLocation) -> bool:
-        """Whether the input of another process's stream is whole. True also where that process does not answer."""
-        question = {"op": "input", **_about(found, owner)}
-        answer = await self._rpc.ask(found.process, question, within_s=_ANSWERS_WITHIN_S)
+    async def has_whole_input(self, owner: Owner, location: StreamLocation) -> bool:
+        """Return whether the input of a stream in another process is complete.
+
+        Return `True` also if that process does not respond.
+        """
+        request = {"op": "input", **_identify(location, owner)}
+        answer = await self._rpc.ask(location.process, request, within_s=_ANSWERS_WITHIN_S)
         return answer is None or bool(answer.get("whole"))
 
     async def ask(
-        self, found: StreamLocation, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
+        self, location: StreamLocation, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
     ) -> Message | None:
-        if found.process == self._rpc.process:
-            return None  # it is not here, or it would have been found
-        answer = await self._rpc.ask(found.process, {**message, **_about(found, owner)}, within_s=within_s)
+        """Send a request to the stream's process. Return `None` if the process or the stream is gone."""
+        if location.process == self._rpc.process:
+            return None  # The stream is gone: one in this process is looked up in the supervisor first.
+        answer = await self._rpc.ask(location.process, {**message, **_identify(location, owner)}, within_s=within_s)
         return answer if answer and answer.get("known") else None
 
-    async def tell(self, found: StreamLocation, message: Message, *, owner: Owner) -> None:
+    async def tell(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:
+        """Send a message to the stream's process without waiting for a response."""
         with suppress(StoreError):
-            await self._rpc.tell(found.process, {**message, **_about(found, owner)})
+            await self._rpc.tell(location.process, {**message, **_identify(location, owner)})
 
-    async def answer(self, question: Message) -> Message | None:
-        """What another process asks of a stream of ours."""
-        owner = Owner(question["app_id"], question["user_id"])
-        actor = self._supervisor.find(question["stream_id"], owner)
+    async def answer(self, request: Message) -> Message | None:
+        """Handle a request of another process for a stream of this one. Return the response, if there is one."""
+        owner = Owner(request["app_id"], request["user_id"])
+        actor = self._supervisor.find(request["stream_id"], owner)
         if actor is None:
             return {"known": False}
-        match question["op"]:
+        match request["op"]:
             case "read":
-                return await self._let_read(actor, question["reader_id"])
+                return await self._let_read(actor, request["reader_id"])
             case "still":
-                self._renew(actor, question["reader_id"])
+                self._renew(actor, request["reader_id"])
                 return {"known": True}
             case "leave":
-                self._end_lease(actor, question["reader_id"])
+                self._end_lease(actor, request["reader_id"])
             case "input":
                 return {"known": True, "whole": _can_answer_repeat(actor)}
             case "cancel":
-                await cancel(actor, question["heard_ms"])
+                await cancel(actor, request["heard_ms"])
                 return {"known": True}
         return None
 
     async def _let_read(self, actor: Actor, reader_id: str) -> Message:
         if not actor.log.closed:
-            if actor.readers >= MOST_READERS:
+            if actor.readers >= MAX_READERS:
                 return {"known": True, "full": True}
             self._renew(actor, reader_id)
         with suppress(TimeoutError):
             async with asyncio.timeout(_SPILLS_WITHIN_S):
-                await actor.spilled()
+                await actor.spill()
         return {"known": True, "closed": actor.log.closed, "last": actor.log.last_id}
 
     def _renew(self, actor: Actor, reader_id: str) -> None:
-        """A reader elsewhere is one of the stream's as long as its process says so."""
+        """Attach a reader of another process, or renew its lease."""
         if (lease := self._leases.pop(reader_id, None)) is not None:
             lease.cancel()
         elif not actor.log.closed:
             actor.tell(Attach())
         loop = asyncio.get_running_loop()
-        self._leases[reader_id] = loop.call_later(_READER_VOID_S, self._end_lease, actor, reader_id)
+        self._leases[reader_id] = loop.call_later(_LEASE_S, self._end_lease, actor, reader_id)
 
     def _end_lease(self, actor: Actor, reader_id: str) -> None:
         if (lease := self._leases.pop(reader_id, None)) is not None:
@@ -160,7 +169,7 @@ class Relay:
 
 @asynccontextmanager
 async def open_relay(valkey: Valkey, heartbeat: Heartbeat, supervisor: Supervisor) -> AsyncIterator[Relay]:
-    """Answer other processes while the block lasts."""
+    """Answer requests of other processes within the block."""
     rpc = ProcessRpc(valkey, heartbeat.process)
     relay = Relay(valkey, rpc, supervisor)
     async with listening(rpc, relay.answer):
@@ -171,20 +180,20 @@ async def open_relay(valkey: Valkey, heartbeat: Heartbeat, supervisor: Superviso
 
 
 class RemoteLog:
-    """The events of another process's stream, read from where that process spills them."""
+    """The events of a stream in another process, read from the copy of its log in Valkey."""
 
-    def __init__(self, relay: Relay, owner: Owner, found: StreamLocation, spilled: DetachedLog) -> None:
+    def __init__(self, relay: Relay, owner: Owner, location: StreamLocation, spilled: DetachedLog) -> None:
         self._relay = relay
         self._owner = owner
-        self._found = found
+        self._location = location
         self._spilled = spilled
         self._reader_id = new_id()
         self.span = LogRange(1, 0)
 
     async def attach(self) -> None:
-        """Have the stream spilled, and see what there is of it."""
-        question = {"op": "read", "reader_id": self._reader_id}
-        answer = await self._relay.ask(self._found, question, owner=self._owner)
+        """Ask the stream's process to copy its log to Valkey, and set `span` to the events available there."""
+        request = {"op": "read", "reader_id": self._reader_id}
+        answer = await self._relay.ask(self._location, request, owner=self._owner)
         if answer is not None and answer.get("full"):
             raise too_many_readers()
         first, last, closed = await self._spilled.span() or (1, 0, False)
@@ -193,72 +202,79 @@ class RemoteLog:
         self.span = LogRange(first, last, closed, lost=answer is None)
 
     async def leave(self) -> None:
-        await self._relay.tell(self._found, {"op": "leave", "reader_id": self._reader_id}, owner=self._owner)
+        await self._relay.tell(self._location, {"op": "leave", "reader_id": self._reader_id}, owner=self._owner)
 
     async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
-        """As `EventLog.follow`, but nothing is pushed: events come in batches anyway.
+        """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
 
-        A stream whose process is lost ends with an `error` without an id. A frame larger than a piece comes in
-        several, the first of which leave `last_id` as it is.
+        If the stream's process is gone, the iteration ends with an `error` event without an id. A frame that is
+        larger than a piece is returned in several pieces, and only the last of them increases `last_id`.
         """
-        place, spoke, asked, lost = _Place(after), time.monotonic(), time.monotonic(), self.span.lost
+        cursor, returned_at, renewed_at, lost = _Cursor(after), time.monotonic(), time.monotonic(), self.span.lost
         while not stopping():
-            ready = place.behind(
+            ready = cursor.advance(
                 await self._spilled.read(
-                    place.position,
-                    offset_bytes=place.offset_bytes,
+                    cursor.position,
+                    offset_bytes=cursor.offset_bytes,
                     most_bytes=PIECE_BYTES,
                     wait_s=0 if lost else _WAIT_S,
                 )
             )
             now = time.monotonic()
             if ready is not None:
-                spoke, whole = now, ready.whole
+                returned_at, final = now, ready.final
                 yield ready
                 del ready
-                if whole:
+                if final:
                     return
             elif lost:
-                yield Ready(place.position, _lost(), whole=True)
+                yield Ready(cursor.position, _lost_frame(), final=True)
                 return
-            if now - spoke >= idle_s:
-                spoke = now
-                yield Ready(place.position, b"", whole=False)
-            if now - asked >= _STILL_EVERY_S and not lost:
-                asked = now
-                still = {"op": "still", "reader_id": self._reader_id}
-                lost = await self._relay.ask(self._found, still, owner=self._owner) is None
+            if now - returned_at >= idle_s:
+                returned_at = now
+                yield Ready(cursor.position, b"", final=False)
+            if now - renewed_at >= _RENEW_EVERY_S and not lost:
+                renewed_at = now
+                renewal = {"op": "still", "reader_id": self._reader_id}
+                lost = await self._relay.ask(self._location, renewal, owner=self._owner) is None
 
 
-class _Place:
-    """How far a spilled log was read: to id `position`, and `offset_bytes` into the entry that follows."""
+class _Cursor:
+    """A position in a log in Valkey: after id `position`, plus `offset_bytes` of the entry that follows."""
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.offset_bytes = 0
         self._entry = 0
-        """The last id of the entry that was read in part."""
+        """The last id of the entry that was read partially."""
 
-    def behind(self, pieces: list[Piece]) -> Ready | None:
-        """What `pieces` hold that was not read; `Gone` where something before it is no longer kept."""
+    def advance(self, pieces: list[Piece]) -> Ready | None:
+        """Return the unread frames in `pieces` and move behind them.
+
+        Raises `Gone` if frames between the position and `pieces` are no longer kept.
+        """
         if not pieces:
             return None
         frames: list[bytes] = []
-        whole = False
+        final = False
         for batch, size_bytes in pieces:
             if self.offset_bytes and batch.last != self._entry:
                 raise Gone(f"events after {self.position} are no longer kept")
-            frames.append(batch.frames if self.offset_bytes else _behind(batch, self.position))
+            frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))
             self.offset_bytes += len(batch.frames)
             if self.offset_bytes < size_bytes:
                 self._entry = batch.last
             else:
-                self.position, self.offset_bytes, whole = batch.last, 0, batch.closing
-        return Ready(self.position, frames[0] if len(frames) == 1 else b"".join(frames), whole)
+                self.position, self.offset_bytes, final = batch.last, 0, batch.closing
+        return Ready(self.position, frames[0] if len(frames) == 1 else b"".join(frames), final)
 
 
 async def cancel(actor: Actor, heard_ms: int | None) -> None:
-    """Cancel a stream of this process, or cut what was kept of a finished one to what was heard."""
+    """Cancel a stream of this process and wait for its end.
+
+    If the stream has already ended, truncate its stored answer to what was heard. Raises `Unavailable` if the
+    stream does not end in time.
+    """
     if not actor.outcome.done():
         actor.tell(Cancel(heard_ms=heard_ms))
         done, _ = await asyncio.wait([actor.outcome], timeout=_CANCELS_WITHIN_S)
@@ -269,9 +285,9 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
 
 
 async def has_whole_input(actor: Actor, *, within_s: float) -> bool:
-    """Wait until the stream's input is whole or the stream has ended; false where it ended by a lost client.
+    """Wait until the stream's input is complete or the stream has ended.
 
-    False also once `within_s` are over.
+    Return `False` if the client disconnected before its input was complete, or after `within_s` seconds.
     """
     try:
         async with asyncio.timeout(within_s):
@@ -293,15 +309,18 @@ def _can_answer_repeat(actor: Actor) -> bool:
 
 
 def too_many_readers() -> ServiceError:
-    return RateLimited(f"at most {MOST_READERS} readers of a stream", retry_after_s=1)
+    return RateLimited(f"at most {MAX_READERS} readers of a stream", retry_after_s=1)
 
 
-def _about(found: StreamLocation, owner: Owner) -> Message:
-    return {"app_id": owner.app_id, "user_id": owner.user_id, "stream_id": found.stream_id}
+def _identify(location: StreamLocation, owner: Owner) -> Message:
+    return {"app_id": owner.app_id, "user_id": owner.user_id, "stream_id": location.stream_id}
 
 
-def _behind(batch: Batch, position: int) -> bytes:
-    """The frames of `batch` with an id over `position`; `Gone` where some before them are no longer kept."""
+def _frames_after(batch: Batch, position: int) -> bytes:
+    """Return the frames of `batch` with an id above `position`.
+
+    Raises `Gone` if frames between `position` and `batch` are no longer kept.
+    """
     if batch.first > position + 1:
         raise Gone(f"events after {position} are no longer kept")
     if batch.first == position + 1:
@@ -310,6 +329,6 @@ def _behind(batch: Batch, position: int) -> bytes:
     return b"\n\n".join(frames[position + 1 - batch.first :])
 
 
-def _lost() -> bytes:
+def _lost_frame() -> bytes:
     error = Unavailable("the process that had the stream is gone", retry_after_s=1)
     return encode_unnumbered(Failed(error_content(error)), now_ms())

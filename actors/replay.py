@@ -1,4 +1,4 @@
-"""A synthesis as it is written down, and as it is said again."""
+"""Record a speech synthesis for the cache, and replay it from there."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -13,41 +13,44 @@ from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 
 CACHE_VENDOR = "cache"
-"""Who is asked for what is said again, as attempts tell it: it costs nothing."""
+"""The vendor name of attempts that replay cached speech. They cost nothing."""
 READ_S = 2.0
-"""Longer than any sound store takes: a later answer is as good as none."""
-_LARGEST_BYTES = 16 * 1024 * 1024
-_LONGEST_SCORE = 20_000
+"""Time limit for reading cached audio. A healthy object store is faster."""
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_SCORE_ENTRIES = 20_000
 
 
 class Recording:
-    """A synthesis as it is written down to be said again."""
+    """A recording of a synthesis.
+
+    `score` holds its items in order: sizes of audio pieces in bytes, and lists of mouth shapes as `(ms, id)`.
+    """
 
     def __init__(self, text: str) -> None:
         self.file = SpokenFile()
         self._text = text
         self.score: list[int | list[tuple[int, int]]] = []
-        self.whole = False
+        self.complete = False
         self._bytes = 0
 
-    def take(self, item: SpeechItem) -> bool:
-        """Whether it still has a size that may be cached."""
+    def add(self, item: SpeechItem) -> bool:
+        """Record an item. Return `False` if the recording has become too large for the cache."""
         match item:
             case SpeechFormat():
                 self.file.begin(item)
             case AudioBytes(audio):
                 out = self.file.piece(audio)
-                self._note(len(out) if self.file.mime_type == "audio/mpeg" else len(audio))
+                self._add_audio(len(out) if self.file.mime_type == "audio/mpeg" else len(audio))
             case Visemes(visemes):
                 self.file.shapes(visemes)
                 self.score.append([(viseme.offset_ms, viseme.viseme_id) for viseme in visemes])
-        return self._bytes <= _LARGEST_BYTES and len(self.score) + len(self.file.visemes) <= _LONGEST_SCORE
+        return self._bytes <= _MAX_BYTES and len(self.score) + len(self.file.visemes) <= _MAX_SCORE_ENTRIES
 
     def end(self) -> None:
-        self._note(len(self.file.end(self._text)))
-        self.whole = not self.file.empty
+        self._add_audio(len(self.file.end(self._text)))
+        self.complete = not self.file.empty
 
-    def _note(self, size: int) -> None:
+    def _add_audio(self, size: int) -> None:
         if size:
             self._bytes += size
             self.score.append(size)
@@ -56,12 +59,12 @@ class Recording:
 def replay(
     strategy: str, objects: ObjectStore, speech: CachedSpeech, audio: bytes | None = None
 ) -> Attempt[SpeechItem]:
-    """An attempt that says `speech` again; its audio is read when it is opened, unless it is given."""
+    """Return an attempt that replays `speech`. Unless `audio` is given, it is read when the attempt is opened."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
-        said = await read(objects, speech) if audio is None else audio
-        async with aclosing(_items(speech, said)) as items:
+        stored = await read(objects, speech) if audio is None else audio
+        async with aclosing(_items(speech, stored)) as items:
             yield items
 
     return Attempt(
@@ -77,17 +80,20 @@ def replay(
 
 
 async def read(objects: ObjectStore, speech: CachedSpeech) -> bytes:
-    """The audio as the score counts it: of a WAV the samples alone."""
-    whole = await objects.get(speech.audio_key)
-    audio = whole[len(wav_header(speech.sample_rate)) :] if speech.mime_type == "audio/wav" else whole
+    """Read the stored audio, without the header of a WAV file.
+
+    Raises `StoreError` if its size does not match the score.
+    """
+    file = await objects.get(speech.audio_key)
+    audio = file[len(wav_header(speech.sample_rate)) :] if speech.mime_type == "audio/wav" else file
     if len(audio) != sum(size for size in speech.score if isinstance(size, int)):
-        raise StoreError("the stored audio is not what was kept", error_type="internal")
+        raise StoreError("the stored audio does not match its cache entry", error_type="internal")
     return audio
 
 
 async def _items(speech: CachedSpeech, audio: bytes) -> AsyncGenerator[SpeechItem]:
     yield Usage(0, 0)
-    yield SpeechFormat(speech.mime_type, speech.sample_rate)  # type: ignore[arg-type]  # one of the two, as kept
+    yield SpeechFormat(speech.mime_type, speech.sample_rate)  # type: ignore[arg-type]  # Stored from a `SpeechFormat`.
     at = 0
     for step in speech.score:
         if isinstance(step, int):

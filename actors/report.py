@@ -1,4 +1,4 @@
-"""What the operator is told of streams: how each ended, and what those that live hold at the moment."""
+"""Logs and metrics of streams: how each one ended, and how much memory the running ones use."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,34 +15,34 @@ from vendors.metrics import BUCKETS_S
 log = structlog.get_logger()
 
 ENDED = Counts("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
-CRASHES = Counts("parley_stream_crashes", "Streams that a fault of ours ended", ["kind"])
+CRASHES = Counts("parley_stream_crashes", "Streams ended by an unexpected exception", ["kind"])
 SECONDS = Times(
     "parley_stream_seconds",
-    "Time from a request's head to a stage of its stream; overhead: our own time before the first output",
+    "Time from the request's head to a stage of the stream; overhead: our own time before the first output",
     ["kind", "stage"],
     buckets=BUCKETS_S,
 )
-LOGS_BYTES = Gauge("parley_logs_bytes", "Events that living streams keep for their readers")
+LOGS_BYTES = Gauge("parley_logs_bytes", "Size of the event logs of running streams")
 FINISHED_BYTES = Gauge(
-    "parley_finished_logs_bytes", "Events of streams that have ended, kept in memory for readers who come back"
+    "parley_finished_logs_bytes", "Size of the event logs of ended streams, kept in memory for resuming readers"
 )
-LAG_BYTES = Gauge("parley_reader_lag_bytes", "What the slowest reader has not taken")
-READERS = Gauge("parley_stream_readers", "Readers of living streams")
+LAG_BYTES = Gauge("parley_reader_lag_bytes", "Bytes that the slowest reader has not read")
+READERS = Gauge("parley_stream_readers", "Readers of running streams")
 
 _STAGES = ("stt", "first_text", "first_audio", "total", "overhead")
-_AT_ONCE = 500
-"""Streams that are looked at before the loop may do something else."""
+_BATCH = 500
+"""Number of streams to measure before other tasks may run."""
 
 
-class Living(Protocol):
-    """A stream of this process."""
+class LiveStream(Protocol):
+    """A running stream of this process."""
 
     @property
     def log(self) -> EventLog: ...
 
 
 def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fields: Any) -> None:
-    """Log, count and time the end of a stream, and tell whoever else wants to know. Called once."""
+    """Log the end of a stream, update the metrics and call `on_end`. Called once per stream."""
     latency_ms = ctx.receipt.latency_ms
     ENDED.add(1, kind, outcome)
     for stage in _STAGES:
@@ -65,21 +65,21 @@ def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fi
 
 
 def report_crash(stream_id: str, kind: str, error: BaseException) -> None:
-    """Log a fault of ours with its stack, and count it."""
+    """Log an unexpected exception with its traceback, and count it."""
     CRASHES.add(1, kind)
     log.error("stream.crashed", stream_id=stream_id, kind=kind, exc_info=error)
 
 
-async def measure(streams: Sequence[Living], *, finished_bytes: int) -> None:
-    """Set the gauges of what lives; asked for when they are read, so that no event pays for them."""
-    kept = lag = readers = 0
+async def measure(streams: Sequence[LiveStream], *, finished_bytes: int) -> None:
+    """Set the gauges of running streams. Called when metrics are read, so that events do not update gauges."""
+    log_bytes = lag = readers = 0
     for number, stream in enumerate(streams, 1):
-        kept += stream.log.kept_bytes
+        log_bytes += stream.log.kept_bytes
         readers += stream.log.readers
         lag = max(lag, stream.log.lag)
-        if number % _AT_ONCE == 0:
+        if number % _BATCH == 0:
             await asyncio.sleep(0)
-    LOGS_BYTES.set(kept)
+    LOGS_BYTES.set(log_bytes)
     FINISHED_BYTES.set(finished_bytes)
     LAG_BYTES.set(lag)
     READERS.set(readers)

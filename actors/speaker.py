@@ -1,4 +1,4 @@
-"""Speaks an answer while it is written: sentences in, audio events out, several in flight, in order (§6.1)."""
+"""Speak an answer while it is generated: synthesise several sentences at once, and deliver them in order (§6.1)."""
 
 import asyncio
 from collections import deque
@@ -11,9 +11,9 @@ import structlog
 
 from actors.context import StreamContext
 from actors.playback import Playback
-from actors.speech_store import Kept, keep
+from actors.speech_store import StoredSpeech, store_speech
 from actors.strategies import Voice
-from actors.utterance import Candidate, uttered
+from actors.utterance import Candidate, open_utterance
 from actors.voice import SpokenFile
 from streams.events import (
     AssistantOutputAudio,
@@ -29,21 +29,21 @@ from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 
 log = structlog.get_logger()
 
-_PIECES_AHEAD = 64
-"""Of one synthesis, waiting for their turn."""
-_PARAGRAPHS_TO_STORE = 8
+_MAX_QUEUED_ITEMS = 64
+"""Items of one synthesis that may wait for the delivery of earlier ones."""
+_MAX_UNSTORED_PARAGRAPHS = 8
 
 
 @dataclass(slots=True)
-class _Said:
-    """Sentences that are synthesised together, and what has come of them. `None` ends the items."""
+class _Synthesis:
+    """Sentences of paragraph `index` that are synthesised together. `items` is the result; `None` marks its end."""
 
     index: int
     text: str
     written: str
-    """As the answer has it, with what cannot be spoken."""
+    """The text as it appears in the answer, including markup that is not spoken."""
     items: asyncio.Queue[SpeechItem | ServiceError | None] = field(
-        default_factory=lambda: asyncio.Queue(_PIECES_AHEAD)
+        default_factory=lambda: asyncio.Queue(_MAX_QUEUED_ITEMS)
     )
 
 
@@ -53,9 +53,10 @@ class _ParagraphEnd:
 
 
 class Speaker:
-    """One voice for one answer, chosen by its first sentence. It fails alone: the text goes on without it.
+    """Speaks one answer with one voice: the first candidate that can speak its first sentence.
 
-    `feed`, `close` and `finish` never wait; `run` does the work and ends once all is spoken and stored.
+    `feed`, `close` and `finish` never block. `run` does the work, and returns when everything is spoken and stored.
+    If the voice fails, `failure` is set and the answer continues as text.
     """
 
     def __init__(
@@ -66,62 +67,66 @@ class Speaker:
         folder: str,
         language: str,
         merge_characters: int,
-        at_once: int,
+        concurrency: int,
     ) -> None:
         self.failure: dict[str, Any] | None = None
-        self.stored: dict[int, Kept] = {}
+        self.stored: dict[int, StoredSpeech] = {}
+        """Stored audio by paragraph."""
         self.chosen: tuple[str, Voice] | None = None
+        """The name and the voice of the chosen speech strategy."""
         self._ctx = ctx
         self._candidates = dict(candidates)
         self._folder = folder
         self._merge_characters = merge_characters
-        self._at_once = at_once
+        self._concurrency = concurrency
         self._sentences = Sentences(language)
         self._waiting: deque[tuple[int, str] | _ParagraphEnd] = deque()
         self._more = asyncio.Event()
         self._finished = False
         self._begun = False
-        self._room = asyncio.Semaphore(2 * at_once)
-        self._order: asyncio.Queue[_Said | _ParagraphEnd | None] = asyncio.Queue()
-        self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_PARAGRAPHS_TO_STORE)
+        self._room = asyncio.Semaphore(2 * concurrency)
+        self._order: asyncio.Queue[_Synthesis | _ParagraphEnd | None] = asyncio.Queue()
+        self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_MAX_UNSTORED_PARAGRAPHS)
         self._file = SpokenFile()
         self._announced = -1
+        """The paragraph whose audio format was sent last."""
         self._unspoken = (0, "")
+        """Sentences of a paragraph without speakable text. They are counted with the next synthesis."""
         self._before_ms = 0
-        """The length of the paragraphs before this one."""
+        """Duration of the audio of all previous paragraphs, in ms."""
         self.playback = Playback()
 
     def feed(self, index: int, text: str) -> None:
-        """Take a piece of paragraph `index`."""
+        """Add text to paragraph `index`."""
         for sentence in self._sentences.feed(text):
-            self._say(index, sentence)
+            self._add_sentence(index, sentence)
 
     def close(self, index: int) -> None:
-        """Paragraph `index` is whole."""
+        """End paragraph `index`."""
         for sentence in self._sentences.finish():
-            self._say(index, sentence)
+            self._add_sentence(index, sentence)
         self._put(_ParagraphEnd(index))
 
     def finish(self) -> None:
-        """No more text will come."""
+        """End the answer."""
         self._finished = True
         self._more.set()
 
     async def run(self) -> None:
-        """Speak what comes until all of it is said and kept, or the voice fails."""
+        """Speak the answer until all of it is delivered and stored, or the voice fails."""
         async with AsyncExitStack() as stack:
             storing = await stack.enter_async_context(background(self._store()))
             delivering = await stack.enter_async_context(background(self._deliver()))
             speaking = [
-                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._at_once)
+                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._concurrency)
             ]
             await delivering
             await self._to_store.put(None)
             await storing
             if self.failure is None:
-                await asyncio.wait(speaking)  # what was said last may still be put into the cache
+                await asyncio.wait(speaking)  # The last sentences may still be written to the cache.
 
-    def _say(self, index: int, sentence: str) -> None:
+    def _add_sentence(self, index: int, sentence: str) -> None:
         self._ctx.receipt.mark("first_sentence")
         self._put((index, sentence))
 
@@ -131,30 +136,30 @@ class Speaker:
             self._more.set()
 
     async def _synthesise(self) -> None:
-        """Take what waits and have it spoken; several of these run side by side, the order is that of taking."""
+        """Synthesise waiting sentences. Several such tasks run at once. Audio is delivered in order of the text."""
         while True:
             await self._room.acquire()
-            said = await self._next()
-            if said is None:
+            synthesis = await self._next()
+            if synthesis is None:
                 return
             try:
-                await self._speak(said)
+                await self._speak(synthesis)
             except ServiceError as error:
-                await said.items.put(error)
+                await synthesis.items.put(error)
             except Exception:
                 log.exception("speech.crashed", stream_id=self._ctx.stream_id)
-                await said.items.put(ServiceError("the server failed"))
+                await synthesis.items.put(ServiceError("the server failed"))
 
-    async def _next(self) -> _Said | None:
+    async def _next(self) -> _Synthesis | None:
         while True:
             while self._waiting and isinstance(self._waiting[0], _ParagraphEnd):
                 self._order.put_nowait(self._waiting.popleft())  # type: ignore[arg-type]
             if self._waiting and (not self._begun or self.chosen is not None):
-                said = self._take()
-                if said is not None:
+                synthesis = self._take()
+                if synthesis is not None:
                     self._begun = True
-                    self._order.put_nowait(said)
-                    return said
+                    self._order.put_nowait(synthesis)
+                    return synthesis
             elif self._finished and not self._waiting:
                 self._order.put_nowait(None)
                 return None
@@ -162,8 +167,11 @@ class Speaker:
                 self._more.clear()
                 await self._more.wait()
 
-    def _take(self) -> _Said | None:
-        """The next sentences of one paragraph, the very first alone; none where there is nothing to say."""
+    def _take(self) -> _Synthesis | None:
+        """Take the next sentences of one paragraph. The first sentence of the answer is taken alone.
+
+        Return `None` if the sentences contain nothing speakable.
+        """
         run: list[str] = []
         index = 0
         for entry in self._waiting:
@@ -174,27 +182,27 @@ class Speaker:
         text, count = merged(run, self._merge_characters if self._begun else 0)
         for _ in range(count):
             self._waiting.popleft()
-        before, self._unspoken = self._unspoken, (index, "")
-        written = (before[1] if before[0] == index else "") + "".join(run[:count])
+        unspoken, self._unspoken = self._unspoken, (index, "")
+        written = (unspoken[1] if unspoken[0] == index else "") + "".join(run[:count])
         if text := speakable(text):
-            return _Said(index, text, written)
+            return _Synthesis(index, text, written)
         self._unspoken = (index, written)
         return None
 
-    async def _speak(self, said: _Said) -> None:
+    async def _speak(self, synthesis: _Synthesis) -> None:
         if self.chosen is None:
             voices: list[Candidate] = list(self._candidates.items())
         else:
-            voices = [self.chosen, self.chosen]  # tried once more, on the same voice
-        async with uttered(self._ctx, said.text, voices) as utterance:
+            voices = [self.chosen, self.chosen]  # One retry with the same voice.
+        async with open_utterance(self._ctx, synthesis.text, voices) as utterance:
             if self.chosen is None:
                 voice = self._candidates[utterance.strategy]
-                assert isinstance(voice, Voice), "a fault is no winner"
+                assert isinstance(voice, Voice), "a broken voice cannot win"
                 self.chosen = (utterance.strategy, voice)
                 self._more.set()
             async for item in utterance.items:
-                await said.items.put(item)
-            await said.items.put(None)
+                await synthesis.items.put(item)
+            await synthesis.items.put(None)
             await utterance.share()
 
     async def _deliver(self) -> None:
@@ -209,12 +217,12 @@ class Speaker:
                 return
             self._room.release()
 
-    async def _send(self, said: _Said) -> None:
-        """Give out one synthesis as it comes: all that is ready in one event, mouth shapes before their audio."""
-        self.playback.begin(said.index, said.written, self._before_ms + self._file.spoken_ms)
-        before = len(self._file.visemes)
+    async def _send(self, synthesis: _Synthesis) -> None:
+        """Emit one synthesis as it arrives. All available audio goes into one event, after its mouth shapes."""
+        self.playback.begin(synthesis.index, synthesis.written, self._before_ms + self._file.spoken_ms)
+        first_viseme = len(self._file.visemes)
         while True:
-            ready = await _ready(said.items)
+            ready = await _ready(synthesis.items)
             audio = b""
             shapes: list[tuple[int, int]] = []
             for item in ready:
@@ -226,10 +234,10 @@ class Speaker:
                     case Visemes():
                         shapes += self._file.shapes(item.visemes)
             if ready[-1] is None:
-                audio += self._file.end(said.text)
-                spoken = [(self._before_ms + at, shape) for at, shape in self._file.visemes[before:]]
+                audio += self._file.end(synthesis.text)
+                spoken = [(self._before_ms + at, shape) for at, shape in self._file.visemes[first_viseme:]]
                 self.playback.end(self._before_ms + self._file.spoken_ms, spoken)
-            await self._emit(said.index, audio, shapes)
+            await self._emit(synthesis.index, audio, shapes)
             if isinstance(ready[-1], ServiceError):
                 raise ready[-1]
             if ready[-1] is None:
@@ -247,8 +255,10 @@ class Speaker:
             await self._ctx.emit(AssistantOutputAudioChunk(index, audio))
         else:
             self._announced = index
-            told = self._file.format
-            await self._ctx.emit(AssistantOutputAudioChunk(index, audio, told.mime_type, told.sample_rate))
+            audio_format = self._file.format
+            await self._ctx.emit(
+                AssistantOutputAudioChunk(index, audio, audio_format.mime_type, audio_format.sample_rate)
+            )
 
     async def _end_paragraph(self, index: int) -> None:
         file, self._file = self._file, SpokenFile()
@@ -259,34 +269,34 @@ class Speaker:
             await self._to_store.put((index, file))
 
     async def _store(self) -> None:
-        """Keep paragraphs as they are whole; the next one's audio does not wait for it."""
+        """Store paragraphs when they are complete. The audio of the next paragraph does not wait for that."""
         while (entry := await self._to_store.get()) is not None:
             index, file = entry
             need_viseme = self.chosen is not None and self.chosen[1].need_viseme
             try:
-                kept = await keep(
+                stored = await store_speech(
                     self._ctx.resources.objects, f"{self._folder}/{index}", file, need_viseme=need_viseme
                 )
             except ServiceError as error:
                 self._fail(error, index)
                 continue
-            self.stored[index] = kept
-            await self._ctx.emit(AssistantOutputAudio(index, kept.audio_url, file.mime_type, kept.viseme_url))
+            self.stored[index] = stored
+            await self._ctx.emit(AssistantOutputAudio(index, stored.audio_url, file.mime_type, stored.viseme_url))
 
     def _fail(self, error: ServiceError, index: int) -> None:
         if self.failure is None:
             log.warning("speech.failed", stream_id=self._ctx.stream_id, index=index, error=str(error))
-            told = error_content(error)
-            if len(attempts := told["extra"].get("attempts", ())) == 1:
-                told = attempts[0]  # the one voice's own reason says more
-            self.failure = {"error_type": told["error_type"], "message": told["message"], "index": index}
+            content = error_content(error)
+            if len(attempts := content["extra"].get("attempts", ())) == 1:
+                content = attempts[0]  # The error of the only voice is more specific.
+            self.failure = {"error_type": content["error_type"], "message": content["message"], "index": index}
         self._waiting.clear()
 
 
 async def _ready(
     items: asyncio.Queue[SpeechItem | ServiceError | None],
 ) -> list[SpeechItem | ServiceError | None]:
-    """At least one item, and all that are there."""
+    """Wait for an item. Return it with all further items that are already in the queue."""
     ready = [await items.get()]
     while not items.empty():
         ready.append(items.get_nowait())

@@ -1,4 +1,7 @@
-"""Speech that many want at the same time is made once: one leads, the others wait for how that ends."""
+"""Synthesise a text once if several streams need it at the same time ("single flight").
+
+The first stream leads the flight: it calls the vendor. The others wait for its result.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -11,123 +14,126 @@ from streams.tasks import background, stopping
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 
-_LOOK_EVERY_S = 0.05
-_HELD_UP_S = 5.0
+_POLL_EVERY_S = 0.05
+_MAX_BLOCKED_S = 5.0
 
-How = Literal["stored", "failed", "unshared", "gone"]
-_TOLD: dict[str, How] = {"stored": "stored", "failed": "failed"}
+Outcome = Literal["stored", "failed", "unshared", "gone"]
+_OUTCOMES: dict[str, Outcome] = {"stored": "stored", "failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
-    """How a flight ended. `voice`, where it was stored, is the one that spoke in the end.
+class FlightResult:
+    """The result of a flight for those who wait for it.
 
-    `unshared`: well, or it goes on, and there is nothing for others. `gone`: its leader was cancelled or died.
+    `stored`: the speech is in the cache, spoken by `voice`. `failed`: the leader could not get the speech.
+    `unshared`: the leader does not share its result. `gone`: the leader was cancelled or has died.
     """
 
-    how: How
+    outcome: Outcome
     voice: str = ""
 
 
-FAILED = Landing("failed")
-UNSHARED = Landing("unshared")
-GONE = Landing("gone")
+FAILED = FlightResult("failed")
+UNSHARED = FlightResult("unshared")
+GONE = FlightResult("gone")
 
 
 class Flight:
-    """A synthesis that others may wait for, as its leader holds it."""
+    """A synthesis that other streams may wait for, from its leader's point of view."""
 
-    def __init__(self, key: SpeechKey, cache: SpeechCache, *, held_up_s: float) -> None:
+    def __init__(self, key: SpeechKey, cache: SpeechCache, *, max_blocked_s: float) -> None:
         self.token = new_id()
-        self.landed: asyncio.Future[Landing] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[FlightResult] = asyncio.get_running_loop().create_future()
         self._key = key
         self._cache = cache
-        self._held_up_s = held_up_s
-        self._held_up_since: float | None = None
+        self._max_blocked_s = max_blocked_s
+        self._blocked_since: float | None = None
 
-    async def land(self, landing: Landing) -> None:
-        """Tell those who wait, once: what is told later is not heard."""
-        if self.landed.done():
+    async def finish(self, result: FlightResult) -> None:
+        """Publish the result to those who wait. Only the first call has an effect."""
+        if self.result.done():
             return
-        self.landed.set_result(landing)
-        told = "" if landing is GONE else f"{landing.how} {landing.voice}"
-        with suppress(StoreError):  # they find out when the lease is over
-            await self._cache.land(self._key, self.token, told)
+        self.result.set_result(result)
+        message = "" if result is GONE else f"{result.outcome} {result.voice}"
+        with suppress(StoreError):  # Other processes notice the end when the lease expires.
+            await self._cache.land(self._key, self.token, message)
 
     @contextmanager
-    def held_up(self) -> Iterator[None]:
-        """While the block lasts the leader waits for its own listener."""
-        self._held_up_since = asyncio.get_running_loop().time()
+    def blocked(self) -> Iterator[None]:
+        """Mark the block as a wait for the leader's own listener."""
+        self._blocked_since = asyncio.get_running_loop().time()
         try:
             yield
         finally:
-            self._held_up_since = None
+            self._blocked_since = None
 
-    async def hold(self) -> None:
-        """Stay the leader until it has landed."""
+    async def keep_lease(self) -> None:
+        """Renew the lease until the flight has a result. Stop sharing if the leader is blocked for too long."""
         loop = asyncio.get_running_loop()
-        every_s = min(self._cache.lease_s / 5, self._held_up_s)
-        while not self.landed.done() and not stopping():
+        every_s = min(self._cache.lease_s / 5, self._max_blocked_s)
+        while not self.result.done() and not stopping():
             await asyncio.sleep(every_s)
-            if self._held_up_since is not None and loop.time() - self._held_up_since > self._held_up_s:
-                await self.land(UNSHARED)
+            if self._blocked_since is not None and loop.time() - self._blocked_since > self._max_blocked_s:
+                await self.finish(UNSHARED)
                 return
             with suppress(StoreError):
                 await self._cache.hold(self._key, self.token)
 
 
 class Flights:
-    """Those of this process, and through the cache those of the others.
+    """The flights of this process and, through the cache, of all others.
 
-    A leader that its own listener holds up for `held_up_s` holds up nobody else.
+    A leader whose own listener blocks it for `max_blocked_s` seconds stops sharing, so that others need not wait.
     """
 
-    def __init__(self, cache: SpeechCache, *, held_up_s: float = _HELD_UP_S) -> None:
+    def __init__(self, cache: SpeechCache, *, max_blocked_s: float = _MAX_BLOCKED_S) -> None:
         self._cache = cache
-        self._held_up_s = held_up_s
-        self._here: dict[SpeechKey, Flight] = {}
+        self._max_blocked_s = max_blocked_s
+        self._by_key: dict[SpeechKey, Flight] = {}
 
     @asynccontextmanager
-    async def join(self, key: SpeechKey) -> AsyncIterator[Flight | Landing]:
-        """A flight to lead for as long as the block lasts; or, where another led it, how that ended.
+    async def join(self, key: SpeechKey) -> AsyncIterator[Flight | FlightResult]:
+        """Lead the flight of `key` within the block, or wait for its leader and return the result.
 
-        One of each process watches what another process leads. Where Valkey is away nothing is shared.
+        If the leader is in another process, one stream of this process polls for the result on behalf of all. While
+        Valkey is unavailable, nothing is shared.
         """
-        other = self._here.get(key)
-        if other is not None and not other.landed.done():
-            await asyncio.wait([other.landed])
-            yield other.landed.result()
+        other = self._by_key.get(key)
+        if other is not None and not other.result.done():
+            await asyncio.wait([other.result])
+            yield other.result.result()
             return
-        flight = self._here[key] = Flight(key, self._cache, held_up_s=self._held_up_s)
+        flight = self._by_key[key] = Flight(key, self._cache, max_blocked_s=self._max_blocked_s)
         try:
-            leader = await self._taken(key, flight)
+            leader = await self._try_to_lead(key, flight)
             if leader is None:
-                async with background(flight.hold()):
+                async with background(flight.keep_lease()):
                     yield flight
             else:
-                landing = leader if isinstance(leader, Landing) else await self._watched(key, leader)
-                flight.landed.set_result(landing)
-                yield landing
+                result = leader if isinstance(leader, FlightResult) else await self._poll(key, leader)
+                flight.result.set_result(result)
+                yield result
         finally:
-            if self._here.get(key) is flight:
-                del self._here[key]
-            await flight.land(GONE)
+            if self._by_key.get(key) is flight:
+                del self._by_key[key]
+            await flight.finish(GONE)
 
-    async def _taken(self, key: SpeechKey, flight: Flight) -> str | Landing | None:
+    async def _try_to_lead(self, key: SpeechKey, flight: Flight) -> str | FlightResult | None:
+        """Return `None` if this flight leads, the token of the current leader, or `UNSHARED` without Valkey."""
         try:
             return await self._cache.take(key, flight.token)
         except StoreError:
             return UNSHARED
 
-    async def _watched(self, key: SpeechKey, leader: str) -> Landing:
+    async def _poll(self, key: SpeechKey, leader: str) -> FlightResult:
         while True:
             try:
-                leads, told = await self._cache.look(key, leader)
+                leads, message = await self._cache.look(key, leader)
             except StoreError:
                 return UNSHARED
-            if told is not None:
-                how, _, voice = told.partition(" ")
-                return Landing(_TOLD.get(how, "unshared"), voice)
+            if message is not None:
+                outcome, _, voice = message.partition(" ")
+                return FlightResult(_OUTCOMES.get(outcome, "unshared"), voice)
             if not leads:
                 return GONE
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_EVERY_S)

@@ -1,4 +1,4 @@
-"""Keeps a stream's events in Valkey too, once they may be read from another process."""
+"""Copy a stream's events to Valkey when they may be read from another process."""
 
 import asyncio
 from contextlib import aclosing, suppress
@@ -17,7 +17,7 @@ _IDLE_S = 3600.0
 
 
 class Spiller:
-    """Follows `events` from their first that is kept to their end; never slows the stream down."""
+    """Copies `events` to `spilled`, from the oldest kept event to the last, without slowing the stream down."""
 
     def __init__(self, events: EventLog, spilled: DetachedLog) -> None:
         self._events = events
@@ -28,9 +28,10 @@ class Spiller:
         self._copying = asyncio.Lock()
 
     async def run(self) -> None:
-        """Copy until the stream's end. While Valkey is away it tries again; what was dropped meanwhile is lost.
+        """Copy until the stream's end, retrying while Valkey is unavailable.
 
-        Concurrent calls take turns: the second finds everything copied.
+        Events that the log drops meanwhile are lost. Concurrent calls run one after the other; the later one finds
+        everything copied.
         """
         async with self._copying:
             await self._run()
@@ -43,7 +44,7 @@ class Spiller:
                 try:
                     await self._copy()
                 except (StoreError, Gone) as error:
-                    log.debug("spill.waits", error=str(error))
+                    log.debug("spill.retried", error=str(error))
                     await asyncio.sleep(_TRY_AGAIN_S)
                 except Emptied:
                     self._position = 0
@@ -54,27 +55,27 @@ class Spiller:
             self._moved.set()
 
     async def run_again(self) -> None:
-        """Copy what an earlier run has not copied, or all of it where Valkey has lost that copy."""
+        """Copy what an earlier run has not copied, or everything if Valkey has lost the copy."""
         with suppress(StoreError):
             if await self._spilled.is_emptied():
                 self._position = 0
         await self.run()
 
     async def caught_up(self) -> None:
-        """Wait until all that is there now is copied, or nobody copies any more."""
+        """Wait until all current events are copied, or the copying has ended."""
         target = self._events.last_id
         while self._position < target and not self._given_up:
             self._moved.clear()
             await self._moved.wait()
 
     async def _copy(self) -> None:
-        following = self._events.follow(self._position, idle_s=_IDLE_S, patiently=True)
+        following = self._events.follow(self._position, idle_s=_IDLE_S, may_lag=True)
         async with aclosing(following) as frames:
             async for ready in frames:
                 if not ready.frames:
                     continue
-                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.whole)
+                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
                 await self._spilled.append(batch)
                 self._position = ready.last_id
                 self._moved.set()
-                del ready, batch  # the next may be long in coming
+                del ready, batch  # Free their memory: the next events may take long to arrive.

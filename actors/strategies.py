@@ -1,4 +1,4 @@
-"""Names of strategies become attempts: here configs meet vendor clients."""
+"""Resolve strategy names into vendor clients, according to the configs of the app."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Built = TypeVar("Built")
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A conversation strategy that can be asked: its config and its language model."""
+    """A conversation strategy that is ready for use: its config and the client of its language model."""
 
     name: str
     config: Conversation
@@ -43,6 +43,8 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Ear:
+    """A recognition strategy that is ready for use."""
+
     config: Recognition
     platform: str
     recognizer: Recognizer
@@ -51,18 +53,20 @@ class Ear:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
+    """A speech strategy that is ready for use."""
+
     config: Speech
     platform: str
     synthesizer: Synthesizer
     need_viseme: bool
     gate: Gate
-    stored_as: str | None = None
-    """A digest of all that shapes its sound; none where what it says is not cached."""
+    cache_digest: str | None = None
+    """A digest of everything that affects the sound; `None` if the strategy does not cache its speech."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """One account of a pronunciation strategy."""
+    """One account of a pronunciation strategy, ready for use."""
 
     config: VendorCall
     platform: str
@@ -72,15 +76,15 @@ class Grader:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A strategy that exists no more, or whose config cannot be used: a failed attempt with this reason."""
+    """A strategy that does not exist or whose config is invalid. It becomes a failed attempt with this error."""
 
     name: str
     fault: ServiceError
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechWish:
-    """What a request asks of a voice, over the strategy's own settings."""
+class SpeechOverrides:
+    """Settings in a request that override those of the speech strategy."""
 
     voice: str | None = None
     prompt: str | None = None
@@ -89,11 +93,11 @@ class SpeechWish:
     need_viseme: bool | None = None
 
 
-NO_WISH = SpeechWish()
+NO_OVERRIDES = SpeechOverrides()
 
 
 class Strategies:
-    """Looks strategies up by name. What can be made when a config changes is made once, not per stream."""
+    """Resolves strategies by name. Conversation strategies are cached until a config changes."""
 
     def __init__(
         self, configs: ConfigStore, http: VendorHttp, engines: LocalEngines, *, local_url: str | None
@@ -103,22 +107,28 @@ class Strategies:
         self._engines = engines
         self._local_url = local_url
         self._gates: dict[tuple[str, str], Gate] = {}
-        self._made: dict[tuple[str, str], Strategy | Broken] = {}
-        self._made_of: tuple[object, ...] = ()
+        self._cache: dict[tuple[str, str], Strategy | Broken] = {}
+        self._cache_version: tuple[object, ...] = ()
 
     def conversations(self, app_id: str, names: Sequence[str]) -> list[Strategy | Broken]:
-        """The named strategies in order. None exists: `ItemNotFound`. All that exist broken: `ConfigInvalid`."""
-        made_of = (self._configs.version, self._engines.missing)
-        if self._made_of != made_of:
-            self._made.clear()
-            self._made_of = made_of
+        """Return the named strategies in order.
+
+        Raises `ItemNotFound` if none exists, and `ConfigInvalid` if all that exist are broken.
+        """
+        version = (self._configs.version, self._engines.missing)
+        if self._cache_version != version:
+            self._cache.clear()
+            self._cache_version = version
         self._check_names(CONVERSATION.name, names, lambda name: self._configs.exists(CONVERSATION, app_id, name))
-        found = [self._conversation(app_id, name) for name in names]
-        _check_one_sound(found)
-        return found
+        strategies = [self._conversation(app_id, name) for name in names]
+        _check_any_usable(strategies)
+        return strategies
 
     def ear(self, app_id: str, strategy: Strategy, *, language_code: str, prompt: str | None) -> Ear:
-        """The recogniser of a conversation strategy; a `ServiceError` where it has none that fits."""
+        """Return the recogniser of a conversation strategy.
+
+        Raises `ConfigInvalid` if it has no usable one, and `InvalidParameter` if it does not support the language.
+        """
         name = strategy.config.recognition
         if name is None:
             raise ConfigInvalid(f"conversation {strategy.name}: recognition is not set")
@@ -135,69 +145,74 @@ class Strategies:
         client = _client(f"recognition {name}", recognizer, self._http, account, spec)
         return Ear(config, account.platform, client, self._gate(app_id, config.account))
 
-    def voice(self, app_id: str, name: str, wishes: Mapping[str, SpeechWish], *, language: str | None) -> Voice:
-        """The voice of a speech strategy; `wishes` by platform id go over its settings."""
+    def voice(
+        self, app_id: str, name: str, overrides: Mapping[str, SpeechOverrides], *, language: str | None
+    ) -> Voice:
+        """Return the voice of a speech strategy. `overrides` are settings from the request, by platform id.
+
+        Raises `ConfigInvalid` if the config is unusable, and `InvalidParameter` if it lacks the language.
+        """
         active = self._config(lambda: self._configs.get(SPEECH, app_id, name))
         config = active.value
         account = self._account(app_id, config, "speech")
-        wish = wishes.get(account.platform, NO_WISH)
-        spoken = wish.language_code or config.language_code or language
-        if spoken is not None:
-            field = "target_language_code" if wish.language_code is None else "language_code"
-            _check_language(config.languages, field, spoken)
+        override = overrides.get(account.platform, NO_OVERRIDES)
+        language_code = override.language_code or config.language_code or language
+        if language_code is not None:
+            field = "target_language_code" if override.language_code is None else "language_code"
+            _check_language(config.languages, field, language_code)
         spec = SpeechSpec(
             model=config.model,
             options=config.options,
             connect_s=config.waits.connect_s,
-            voice=wish.voice or config.voice,
-            speed=config.speed if wish.speed is None else wish.speed,
-            prompt=config.prompt if wish.prompt is None else wish.prompt,
-            language_code=spoken,
+            voice=override.voice or config.voice,
+            speed=config.speed if override.speed is None else override.speed,
+            prompt=config.prompt if override.prompt is None else override.prompt,
+            language_code=language_code,
             audio_format=config.audio_format,
-            need_viseme=config.need_viseme if wish.need_viseme is None else wish.need_viseme,
+            need_viseme=config.need_viseme if override.need_viseme is None else override.need_viseme,
         )
         client = _client(f"speech {name}", synthesizer, self._http, account, spec)
-        stored_as = self._stored_as(app_id, name, active, spec) if config.cache else None
+        cache_digest = self._cache_digest(app_id, name, active, spec) if config.cache else None
         gate = self._gate(app_id, config.account)
-        return Voice(config, account.platform, client, spec.need_viseme, gate, stored_as)
+        return Voice(config, account.platform, client, spec.need_viseme, gate, cache_digest)
 
-    def _stored_as(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
-        """Another one after each change of the strategy or its account, and for other wishes."""
+    def _cache_digest(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
+        """Return a digest that differs after every change of the strategy or its account, and between overrides."""
         account = self._configs.get(VENDOR_ACCOUNTS, app_id, active.value.account)
         return sha256_hex(dumps([name, active.revision, active.value.account, account.revision, spec]))
 
     def voices(
-        self, app_id: str, names: Sequence[str], wishes: Mapping[str, SpeechWish]
+        self, app_id: str, names: Sequence[str], overrides: Mapping[str, SpeechOverrides]
     ) -> list[tuple[str, Voice | Broken]]:
-        """The named speech strategies in order, with the same rules as `conversations`."""
+        """Return the named speech strategies in order. Raises the same errors as `conversations`."""
         self._check_names(SPEECH.name, names, lambda name: self._configs.exists(SPEECH, app_id, name))
-        found: list[tuple[str, Voice | Broken]] = []
+        voices: list[tuple[str, Voice | Broken]] = []
         for name in names:
             try:
-                found.append((name, self.voice(app_id, name, wishes, language=None)))
+                voices.append((name, self.voice(app_id, name, overrides, language=None)))
             except ServiceError as error:
-                found.append((name, Broken(name, error)))
-        _check_one_sound([voice for _, voice in found])
-        return found
+                voices.append((name, Broken(name, error)))
+        _check_any_usable([voice for _, voice in voices])
+        return voices
 
     def assessors(self, app_id: str, name: str, *, language: str) -> list[tuple[str, Grader | Broken]]:
-        """The accounts of a pronunciation strategy by name, in order.
+        """Return the accounts of a pronunciation strategy in order, with their names.
 
-        It does not exist: `ItemNotFound`. All accounts broken: `ConfigInvalid`. It lacks the language:
-        `InvalidParameter`.
+        Raises `ItemNotFound` if the strategy does not exist, `ConfigInvalid` if all accounts are broken, and
+        `InvalidParameter` if the strategy does not support the language.
         """
         if not self._configs.exists(PRONUNCIATION, app_id, name):
             raise ItemNotFound(f"strategy names no {PRONUNCIATION.name} strategy of this app")
         config = self._configs.get(PRONUNCIATION, app_id, name).value
         _check_language(config.languages, "language", language)
-        found: list[tuple[str, Grader | Broken]] = []
+        graders: list[tuple[str, Grader | Broken]] = []
         for call in config.accounts:
             try:
-                found.append((call.account, self._grader(app_id, name, call)))
+                graders.append((call.account, self._grader(app_id, name, call)))
             except ServiceError as error:
-                found.append((call.account, Broken(call.account, error)))
-        _check_one_sound([grader for _, grader in found])
-        return found
+                graders.append((call.account, Broken(call.account, error)))
+        _check_any_usable([grader for _, grader in graders])
+        return graders
 
     def _grader(self, app_id: str, name: str, call: VendorCall) -> Grader:
         account = self._account(app_id, call, "assessment")
@@ -207,14 +222,14 @@ class Strategies:
 
     def _conversation(self, app_id: str, name: str) -> Strategy | Broken:
         key = (app_id, name)
-        if key not in self._made:
+        if key not in self._cache:
             try:
-                self._made[key] = self._make(app_id, name)
+                self._cache[key] = self._make(app_id, name)
             except ServiceError as error:
                 if isinstance(error, ItemNotFound):
-                    return Broken(name, error)  # not kept: anybody can ask for any name
-                self._made[key] = Broken(name, error)
-        return self._made[key]
+                    return Broken(name, error)  # Not cached, because clients can send any number of names.
+                self._cache[key] = Broken(name, error)
+        return self._cache[key]
 
     def _make(self, app_id: str, name: str) -> Strategy:
         config = self._configs.get(CONVERSATION, app_id, name).value
@@ -232,7 +247,7 @@ class Strategies:
         return Strategy(name, config, account.platform, model, gate, hedge_of(chat), price_of(chat))
 
     def _gate(self, app_id: str, account: str) -> Gate:
-        """The one gate of an account; a new one where the account's limits were changed."""
+        """Return the gate that all calls of an account share. A change of the account's limits makes a new gate."""
         config = self._configs.get(VENDOR_ACCOUNTS, app_id, account).value
         policy = GatePolicy(
             at_once=config.concurrency,
@@ -254,8 +269,8 @@ class Strategies:
         if getattr(platform, capability) is None:
             raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} offers no {capability}")
         own_engines = platform.local and config.base_url is None
-        if own_engines and (what := self._engines.missing.get(call.model)):
-            raise ConfigInvalid(f"vendor_accounts {name}: {call.model} is missing: {what}")
+        if own_engines and (reason := self._engines.missing.get(call.model)):
+            raise ConfigInvalid(f"vendor_accounts {name}: {call.model} is missing: {reason}")
         base_url = self._local_url if own_engines else config.base_url or platform.base_url
         if base_url is None:
             raise ConfigInvalid(f"vendor_accounts {name}: base_url is not set")
@@ -287,30 +302,32 @@ def _client(
         raise ConfigInvalid(f"{config}: options.{error.what}") from None
 
 
-def _check_one_sound(found: Sequence[object]) -> None:
-    broken = [strategy for strategy in found if isinstance(strategy, Broken)]
+def _check_any_usable(strategies: Sequence[object]) -> None:
+    """Raise the first `ConfigInvalid` if all existing `strategies` are broken because of their configs."""
+    broken = [strategy for strategy in strategies if isinstance(strategy, Broken)]
     existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
     by_config = [strategy for strategy in existing if isinstance(strategy.fault, ConfigInvalid)]
-    if by_config and len(by_config) == len(existing) and len(broken) == len(found):
-        raise by_config[0].fault.with_traceback(None)  # it is kept: it must not gather frames
+    if by_config and len(by_config) == len(existing) and len(broken) == len(strategies):
+        # The error is cached and raised again: without this, its traceback would grow.
+        raise by_config[0].fault.with_traceback(None)
 
 
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:
     if languages is None:
         return
-    wanted = language_code.lower()
+    code = language_code.lower()
     for language in languages:
-        if wanted == language.lower() or wanted.startswith(f"{language.lower()}-"):
+        if code == language.lower() or code.startswith(f"{language.lower()}-"):
             return
     raise InvalidParameter(f"{field} {language_code} is not one of {', '.join(languages)}")
 
 
 def price_of(call: VendorCall) -> UnitPrice:
-    """A strategy's prices as money is counted."""
+    """Return the prices of a strategy as exact decimals."""
     return UnitPrice(Decimal(str(call.price.input)), Decimal(str(call.price.output)))
 
 
 def hedge_of(call: VendorCall) -> Hedge | None:
-    """A strategy's hedge as attempts want it, in seconds."""
+    """Return the hedge delay of a strategy in seconds, or `"auto"`, or `None` for no hedging."""
     after = call.hedge_after_ms
     return after / 1000 if isinstance(after, int) else after

@@ -1,4 +1,4 @@
-"""Owns every actor's task: admits, finds, keeps what has ended for a while, drains."""
+"""The owner of all actor tasks: admits and finds streams, keeps ended ones readable for a while, drains them."""
 
 import asyncio
 import time
@@ -16,18 +16,18 @@ from streams.metrics import Levels
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
-LIVE = Levels("parley_streams_live", "Streams whose actor is running", ["kind"])
+LIVE = Levels("parley_streams_live", "Running streams", ["kind"])
 
 _DRAIN_SAVE_S = 10
 _SPILL_S = 10
-_SPILLS_AT_ONCE = 32
+_CONCURRENT_SPILLS = 32
 _FINISHED_BYTES = 256 * 1024 * 1024
 _FRAME_BYTES = 100
-"""What a kept frame costs beside its own bytes."""
+"""Approximate memory overhead of a kept frame."""
 
 
 class Supervisor:
-    """The actors of this process. One that crashes has ended its own stream and nobody else's."""
+    """The actors of this process. If one crashes, only its own stream ends."""
 
     def __init__(self, *, finished_bytes: int = _FINISHED_BYTES) -> None:
         self._by_owner: Counter[Owner] = Counter()
@@ -45,44 +45,47 @@ class Supervisor:
 
     @property
     def by_app(self) -> Mapping[str, int]:
-        """How many streams of each app run."""
+        """Number of running streams by app."""
         return self._by_app
 
     @property
     def finished_bytes(self) -> int:
-        """What is kept of streams that have ended and can still be read."""
+        """Size of the logs of streams that have ended and can still be read."""
         return self._finished.size_bytes
 
     def check_owner(self, owner: Owner, *, per_user: int, per_app: int, elsewhere: int = 0) -> None:
-        """Refuse an owner or an app that has its fill of streams, the app with those in other processes."""
+        """Raise `RateLimited` if the user or the app has too many streams.
+
+        `elsewhere` is the number of the app's streams in other processes.
+        """
         if self._by_owner[owner] >= per_user:
             raise RateLimited(f"at most {per_user} streams at once", retry_after_s=1)
         if self._by_app[owner.app_id] + elsewhere >= per_app:
             raise RateLimited(f"at most {per_app} streams of the app at once", retry_after_s=1)
 
     def check_open(self, *, limit: int) -> None:
-        """Refuse while the process is going or full."""
+        """Raise `Unavailable` if the process is draining or runs `limit` streams already."""
         if self.draining:
             raise Unavailable("the server is draining", retry_after_s=1)
         if len(self._tasks) >= limit:
             raise Unavailable("the server is full", retry_after_s=2)
 
     def check_readers(self, owner: Owner, *, per_user: int, per_process: int) -> None:
-        """Refuse another event stream to an owner, or from a process, that has its fill of them."""
+        """Raise an error if the user (`RateLimited`) or the process (`Unavailable`) has too many readers."""
         if self._readers_by_owner[owner] >= per_user:
             raise RateLimited(f"at most {per_user} readers of a user at once", retry_after_s=1)
         if self._readers >= per_process:
             raise Unavailable("the server is full", retry_after_s=2)
 
     def count_reader(self, owner: Owner, change: int) -> None:
-        """Count an event stream to `owner` that begins (1) or ends (-1), wherever its actor lives."""
+        """Count a reader of `owner` that starts (1) or ends (-1), also if its stream runs in another process."""
         self._readers += change
         self._readers_by_owner[owner] += change
         if not self._readers_by_owner[owner]:
             del self._readers_by_owner[owner]
 
     def start(self, actor: Actor) -> None:
-        """Run `actor`; its task is this supervisor's from here on."""
+        """Run `actor` in a task that this supervisor owns."""
         task = asyncio.create_task(actor.run(), name=f"stream {actor.stream_id}")  # noqa: TID251 - awaited in drain()
         self._tasks[actor.stream_id] = (actor, task)
         self._idle.clear()
@@ -92,13 +95,13 @@ class Supervisor:
         task.add_done_callback(lambda done: self._ended(actor, done))
 
     def find(self, stream_id: str, owner: Owner) -> Actor | None:
-        """A stream of `owner` that runs, or has ended and can still be read."""
+        """Return a stream of `owner` that runs, or that has ended and can still be read."""
         running = self._tasks.get(stream_id)
         actor = running[0] if running else self._finished.find(stream_id)
         return actor if actor is not None and actor.ctx.owner == owner else None
 
     def forget(self, owner: Owner, conversation_id: str) -> list[str]:
-        """Keep the streams of this conversation that have ended no longer; the ids of those that were kept."""
+        """Drop the ended streams of this conversation. Return their ids."""
         return self._finished.forget(owner, conversation_id)
 
     def live(self) -> list[Actor]:
@@ -120,7 +123,10 @@ class Supervisor:
             report_crash(actor.stream_id, actor.kind, error)
 
     async def drain(self, timeout_s: float) -> None:
-        """Take no more, let what runs run for `timeout_s`, then end it with an error and wait until it is kept."""
+        """Refuse new streams and wait up to `timeout_s` seconds for the running ones to end.
+
+        Then end the remaining ones with an error, and wait until their answers are stored.
+        """
         self.draining = True
         if await self._idle_within(timeout_s):
             return
@@ -128,14 +134,14 @@ class Supervisor:
             actor.tell(Drain())
         if await self._idle_within(_DRAIN_SAVE_S):
             return
-        left = [task for _, task in self._tasks.values()]
-        log.error("drain.cut", streams=len(left))
-        for task in left:
+        remaining = [task for _, task in self._tasks.values()]
+        log.error("drain.timed_out", streams=len(remaining))
+        for task in remaining:
             task.cancel()
-        await asyncio.wait(left)
+        await asyncio.wait(remaining)
 
-    async def leave(self) -> None:
-        """Leave what has ended and can still be read where other processes find it."""
+    async def spill_finished(self) -> None:
+        """Copy the logs of ended streams that can still be read to Valkey, for other processes."""
         await self._finished.spill()
 
     def close(self) -> None:
@@ -155,10 +161,10 @@ class Supervisor:
 
 
 class _Finished:
-    """Actors that have ended, the oldest first; a bound on their bytes lets the oldest go early."""
+    """Actors that have ended, oldest first. If they exceed `max_bytes`, the oldest are dropped early."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self.size_bytes = 0
         self._actors: dict[str, tuple[float, int, Actor]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -167,34 +173,34 @@ class _Finished:
         size = actor.log.kept_bytes + _FRAME_BYTES * actor.log.last_id
         self._actors[actor.stream_id] = (time.monotonic() + actor.readable_s, size, actor)
         self.size_bytes += size
-        self._sweep()
+        self._drop_expired()
 
     def find(self, stream_id: str) -> Actor | None:
         until, _, actor = self._actors.get(stream_id, (0.0, 0, None))
         return actor if until > time.monotonic() else None
 
     def forget(self, owner: Owner, conversation_id: str) -> list[str]:
-        gone = [
+        stream_ids = [
             stream_id
             for stream_id, (_, _, actor) in self._actors.items()
             if actor.conversation_id == conversation_id and actor.ctx.owner == owner
         ]
-        for stream_id in gone:
+        for stream_id in stream_ids:
             _, size, _ = self._actors.pop(stream_id)
             self.size_bytes -= size
-        return gone
+        return stream_ids
 
     async def spill(self) -> None:
-        """Leave all of them in Valkey, as far as there is time."""
+        """Copy all logs to Valkey, within a time limit, and drop them here."""
         self.close()
-        left = [actor for until, _, actor in self._actors.values() if until > time.monotonic()]
+        remaining = [actor for until, _, actor in self._actors.values() if until > time.monotonic()]
         try:
             async with asyncio.timeout(_SPILL_S):
-                while left:
-                    some, left = left[:_SPILLS_AT_ONCE], left[_SPILLS_AT_ONCE:]
-                    await asyncio.gather(*(actor.spilled() for actor in some))
+                while remaining:
+                    batch, remaining = remaining[:_CONCURRENT_SPILLS], remaining[_CONCURRENT_SPILLS:]
+                    await asyncio.gather(*(actor.spill() for actor in batch))
         except TimeoutError:
-            log.warning("drain.not_spilled", streams=len(left))
+            log.warning("drain.not_spilled", streams=len(remaining))
         self._actors.clear()
         self.size_bytes = 0
 
@@ -203,25 +209,25 @@ class _Finished:
             self._timer.cancel()
             self._timer = None
 
-    def _sweep(self) -> None:
+    def _drop_expired(self) -> None:
         now = time.monotonic()
         while self._actors:
             stream_id, (until, size, _) = next(iter(self._actors.items()))
-            if until > now and self.size_bytes <= self._most_bytes:
+            if until > now and self.size_bytes <= self._max_bytes:
                 if self._timer is None:
-                    self._timer = asyncio.get_running_loop().call_later(until - now, self._due)
+                    self._timer = asyncio.get_running_loop().call_later(until - now, self._on_timer)
                 return
             del self._actors[stream_id]
             self.size_bytes -= size
 
-    def _due(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._sweep()
+        self._drop_expired()
 
 
 @asynccontextmanager
 async def ending(supervisor: Supervisor) -> AsyncIterator[None]:
-    """End what still runs when the block is left."""
+    """End all running streams when the block is left."""
     try:
         yield
     finally:

@@ -1,4 +1,7 @@
-"""One text in the first of several voices that can: from the cache where it is there, made once for all who ask."""
+"""Speak one text with the first of several voices that succeeds.
+
+Speech comes from the cache if it is there. Otherwise one stream calls the vendor for all that need the text.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -10,8 +13,8 @@ from prometheus_client import Counter
 
 from actors.context import StreamContext
 from actors.replay import CACHE_VENDOR, READ_S, Recording, read, replay
-from actors.speech_flight import FAILED, UNSHARED, Flight, Landing
-from actors.speech_store import Kept, keep
+from actors.speech_flight import FAILED, UNSHARED, Flight, FlightResult
+from actors.speech_store import StoredSpeech, store_speech
 from actors.strategies import Voice
 from actors.voice import SpokenFile, voice_attempts
 from storage.objects import ObjectStore
@@ -25,184 +28,197 @@ log = structlog.get_logger()
 CACHE = Counter("parley_speech_cache", "Texts spoken by strategies that cache: hit, joined, miss", ["result"])
 
 Candidate = tuple[str, Voice | ServiceError]
+"""The name of a speech strategy, and its voice or the error that makes it unusable."""
 
-_FAILURES = 2
-"""So many leaders may fail before who waits for them asks for itself: else a queue would try one by one."""
+_MAX_LEADER_FAILURES = 2
+"""After this many failed leaders, a waiting stream calls the vendor itself, instead of queueing for a third one."""
 
 
 @asynccontextmanager
-async def uttered(ctx: StreamContext, text: str, voices: Sequence[Candidate]) -> AsyncIterator["Utterance"]:
-    """`text` as the first of `voices` says it that has output; what a cached voice has said, nobody is asked for.
+async def open_utterance(ctx: StreamContext, text: str, voices: Sequence[Candidate]) -> AsyncIterator["Utterance"]:
+    """Speak `text` with the first of `voices` that has output, or replay it from the cache.
 
-    The vendor of a cached voice is asked by one stream at a time: others with the same first voice wait for what
-    that one makes, and take it in whatever voice of theirs it was spoken in the end.
+    For a voice with a cache, only one stream at a time calls the vendor. Streams with the same first voice wait for
+    its result, and use it if the voice that finally spoke is one of theirs.
     """
     async with AsyncExitStack() as stack:
-        search = _Search(ctx, text, voices)
+        lookup = _CacheLookup(ctx, text, voices)
         with ctx.receipt.waiting():
-            await search.go(stack)
+            await lookup.run(stack)
             try:
-                attempt, items = await stack.enter_async_context(first_success(search.attempts(), ctx.attempts))
+                attempt, items = await stack.enter_async_context(first_success(lookup.attempts(), ctx.attempts))
             except ServiceError:
-                await search.land(FAILED)
+                await lookup.finish_flight(FAILED)
                 raise
-        utterance = Utterance(ctx.resources.objects, search, attempt)
+        utterance = Utterance(ctx.resources.objects, lookup, attempt)
         await utterance.begin()
-        utterance.items = await stack.enter_async_context(aclosing(utterance.heard(items)))
+        utterance.items = await stack.enter_async_context(aclosing(utterance.record(items)))
         try:
             yield utterance
         except ServiceError:
-            await search.land(FAILED)
+            await lookup.finish_flight(FAILED)
             raise
-        await search.land(UNSHARED)
+        await lookup.finish_flight(UNSHARED)
 
 
 class Utterance:
-    """What is said, item by item, and where it is kept."""
+    """The speech of one text: iterate over `items`, then call `store` or `share`."""
 
     items: AsyncIterator[SpeechItem]
 
-    def __init__(self, objects: ObjectStore, search: "_Search", attempt: Attempt[SpeechItem]) -> None:
+    def __init__(self, objects: ObjectStore, lookup: "_CacheLookup", attempt: Attempt[SpeechItem]) -> None:
         self.strategy = attempt.strategy
         self._objects = objects
-        self._search = search
+        self._lookup = lookup
         self._cached = attempt.vendor == CACHE_VENDOR
-        self._key = search.keys.get(attempt.strategy)
+        self._key = lookup.keys.get(attempt.strategy)
         self._recording: Recording | None = None
 
     async def begin(self) -> None:
-        """Where nothing will come for those who wait, or all is there, they are told at once."""
+        """Start recording if the speech is to be cached. Otherwise finish the flight, so that no stream waits."""
         if self._cached and self._key is not None:
-            CACHE.labels("joined" if self._search.joined else "hit").inc()
-            await self._search.land(Landing("stored", self._key.voice))
+            CACHE.labels("joined" if self._lookup.joined else "hit").inc()
+            await self._lookup.finish_flight(FlightResult("stored", self._key.voice))
         elif self._key is None:
-            await self._search.land(UNSHARED)
+            await self._lookup.finish_flight(UNSHARED)
         else:
             CACHE.labels("miss").inc()
-            self._recording = Recording(self._search.text)
+            self._recording = Recording(self._lookup.text)
 
-    async def heard(self, items: AsyncIterator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
-        """The items, which are written down where they are to be cached."""
-        listening = nullcontext if self._search.flight is None else self._search.flight.held_up
+    async def record(self, items: AsyncIterator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
+        """Yield `items`, and record them if they are to be cached."""
+        blocked = nullcontext if self._lookup.flight is None else self._lookup.flight.blocked
         async for item in items:
-            if self._recording is not None and not self._recording.take(item):
+            if self._recording is not None and not self._recording.add(item):
                 self._recording = None
-                await self._search.land(UNSHARED)
-            with listening():
+                await self._lookup.finish_flight(UNSHARED)
+            with blocked():
                 yield item
         if self._recording is not None:
             self._recording.end()
 
-    async def keep(self, file: SpokenFile, name: str, *, need_viseme: bool) -> Kept:
-        """Store `file`, which is all that was said, for who listens: under `name`, or where the cache has it."""
+    async def store(self, file: SpokenFile, name: str, *, need_viseme: bool) -> StoredSpeech:
+        """Store the complete `file` as `name`, or in the cache if the strategy caches its speech."""
         if self._cached and self._key is not None:
-            cached = self._search.found[self._key]
-            there = cached.object_keys
-            kept = await keep(self._objects, cached.name, file, need_viseme=need_viseme, there=there)
+            cached = self._lookup.cached_speech[self._key]
+            existing_keys = cached.object_keys
+            stored = await store_speech(
+                self._objects, cached.name, file, need_viseme=need_viseme, existing_keys=existing_keys
+            )
             await self._touch(self._key)
-            return kept
-        if self._key is None or self._recording is None or not self._recording.whole:
-            return await keep(self._objects, name, file, need_viseme=need_viseme)
-        cached_name = await self._announced(self._key, file)
-        kept = await keep(self._objects, cached_name or name, file, need_viseme=need_viseme)
+            return stored
+        if self._key is None or self._recording is None or not self._recording.complete:
+            return await store_speech(self._objects, name, file, need_viseme=need_viseme)
+        cached_name = await self._announce(self._key, file)
+        stored = await store_speech(self._objects, cached_name or name, file, need_viseme=need_viseme)
         if cached_name is not None:
-            await self._publish(self._key, self._recording, cached_name, kept)
-        return kept
+            await self._publish(self._key, self._recording, cached_name, stored)
+        return stored
 
     async def share(self) -> None:
-        """Put all that was said into the cache, for others. That a store is away costs nobody anything else."""
+        """Write the complete speech to the cache. If a store is unavailable, log it and continue."""
         if self._cached and self._key is not None:
             await self._touch(self._key)
-        elif self._key is not None and self._recording is not None and self._recording.whole:
+        elif self._key is not None and self._recording is not None and self._recording.complete:
             file = self._recording.file
-            need_viseme = self._search.voice(self.strategy).need_viseme
+            need_viseme = self._lookup.voice(self.strategy).need_viseme
             if need_viseme:
                 file.estimate()
-            name = await self._announced(self._key, file)
+            name = await self._announce(self._key, file)
             if name is None:
                 return
             try:
-                kept = await keep(self._objects, name, file, need_viseme=need_viseme)
+                stored = await store_speech(self._objects, name, file, need_viseme=need_viseme)
             except StoreError as error:
                 log.warning("speech.not_cached", strategy=self.strategy, error=str(error))
             else:
-                await self._publish(self._key, self._recording, name, kept)
+                await self._publish(self._key, self._recording, name, stored)
 
-    async def _announced(self, key: SpeechKey, file: SpokenFile) -> str | None:
-        """The name in the cache to store `file` under; none while Valkey, which has it removed, is away."""
+    async def _announce(self, key: SpeechKey, file: SpokenFile) -> str | None:
+        """Register new objects for `file` in Valkey, which schedules their removal, and return their name.
+
+        Return `None` if Valkey is unavailable: the objects would never be removed.
+        """
         name = key.new_name()
-        days = self._search.voice(self.strategy).config.cache_days
+        days = self._lookup.voice(self.strategy).config.cache_days
         try:
-            await self._search.cache.announce(name, file.mime_type, days=days)
+            await self._lookup.cache.announce(name, file.mime_type, days=days)
         except StoreError as error:
             log.warning("speech.not_cached", strategy=self.strategy, error=str(error))
             return None
         return name
 
-    async def _publish(self, key: SpeechKey, recording: Recording, name: str, kept: Kept) -> None:
-        told = recording.file.format
-        assert told is not None, "what is whole has a format"
-        speech = CachedSpeech(name, told.mime_type, told.sample_rate, recording.score, kept.viseme_key is not None)
+    async def _publish(self, key: SpeechKey, recording: Recording, name: str, stored: StoredSpeech) -> None:
+        audio_format = recording.file.format
+        assert audio_format is not None, "a complete recording has a format"
+        has_viseme_file = stored.viseme_key is not None
+        speech = CachedSpeech(
+            name, audio_format.mime_type, audio_format.sample_rate, recording.score, has_viseme_file
+        )
         try:
-            await self._search.cache.put(key, speech, days=self._search.voice(self.strategy).config.cache_days)
+            await self._lookup.cache.put(key, speech, days=self._lookup.voice(self.strategy).config.cache_days)
         except StoreError as error:
             log.warning("speech.not_cached", strategy=self.strategy, error=str(error))
         else:
-            await self._search.land(Landing("stored", key.voice))
+            await self._lookup.finish_flight(FlightResult("stored", key.voice))
 
     async def _touch(self, key: SpeechKey) -> None:
         try:
-            days = self._search.voice(self.strategy).config.cache_days
-            await self._search.cache.touch(key, self._search.found[key], days=days)
+            days = self._lookup.voice(self.strategy).config.cache_days
+            await self._lookup.cache.touch(key, self._lookup.cached_speech[key], days=days)
         except StoreError as error:
             log.debug("speech.not_touched", strategy=self.strategy, error=str(error))
 
 
-class _Search:
-    """Looks a text up in the cache, and finds out who asks a vendor for it where it is not there."""
+class _CacheLookup:
+    """Looks up a text in the cache and, if it is missing, joins or leads the flight that synthesises it."""
 
     def __init__(self, ctx: StreamContext, text: str, voices: Sequence[Candidate]) -> None:
         self.cache = ctx.resources.speech_cache
         self._objects = ctx.resources.objects
-        self.found: dict[SpeechKey, CachedSpeech] = {}
+        self.cached_speech: dict[SpeechKey, CachedSpeech] = {}
         self.flight: Flight | None = None
         self.joined = False
         self._ctx = ctx
         self.text = text
         self._voices = voices
         self._replay: Attempt[SpeechItem] | None = None
-        sound = {name: voice for name, voice in voices if isinstance(voice, Voice)}
-        cached = {name: voice.stored_as for name, voice in sound.items() if voice.stored_as is not None}
-        text_sha256 = sha256_hex(text.encode()) if cached else ""
-        self.keys = {name: SpeechKey(ctx.owner.app_id, text_sha256, voice) for name, voice in cached.items()}
-        self._first = next(iter(sound), "")
+        usable = {name: voice for name, voice in voices if isinstance(voice, Voice)}
+        digests = {name: voice.cache_digest for name, voice in usable.items() if voice.cache_digest is not None}
+        text_sha256 = sha256_hex(text.encode()) if digests else ""
+        self.keys = {name: SpeechKey(ctx.owner.app_id, text_sha256, digest) for name, digest in digests.items()}
+        self._first = next(iter(usable), "")
 
     def voice(self, strategy: str) -> Voice:
         voice = dict(self._voices)[strategy]
-        assert isinstance(voice, Voice), "a fault says nothing"
+        assert isinstance(voice, Voice), "a broken voice has no attempt that succeeds"
         return voice
 
-    async def land(self, landing: Landing) -> None:
+    async def finish_flight(self, result: FlightResult) -> None:
+        """Publish the result to waiting streams, if this stream leads a flight."""
         if self.flight is not None:
-            await self.flight.land(landing)
+            await self.flight.finish(result)
 
-    async def go(self, stack: AsyncExitStack) -> None:
-        """Find what is there. Without Valkey, all is as if nothing were cached."""
+    async def run(self, stack: AsyncExitStack) -> None:
+        """Look up the text, and join or lead a flight if it is missing. Without Valkey, caching is disabled."""
         if not self.keys:
             return
         try:
-            if not await self._look(self._first):
+            if not await self._find(self._first):
                 await self._join(stack)
         except StoreError as error:
             log.debug("speech.cache_away", error=str(error))
             self.keys = {}
 
     async def _join(self, stack: AsyncExitStack) -> None:
-        """Lead, or wait for the leader: for half a stream's life, which leaves the other half to do it oneself."""
+        """Lead the flight, or wait for its leader.
+
+        The wait ends after half of the maximum stream duration. The other half remains for calling the vendor.
+        """
         key = self.keys.get(self._first)
         deadline = asyncio.get_running_loop().time() + self._ctx.longest_s / 2
         failures = 0
-        while key is not None and failures < _FAILURES:
+        while key is not None and failures < _MAX_LEADER_FAILURES:
             try:
                 async with asyncio.timeout_at(deadline):
                     joined = await stack.enter_async_context(self._ctx.resources.flights.join(key))
@@ -210,50 +226,50 @@ class _Search:
                 return
             if isinstance(joined, Flight):
                 self.flight = joined
-                await self._look(self._first)  # another may have landed meanwhile
+                await self._find(self._first)  # An earlier flight may have stored the speech meanwhile.
                 return
-            match joined.how:
+            match joined.outcome:
                 case "unshared":
                     return
                 case "stored":
-                    said = [name for name, own in self.keys.items() if own.voice == joined.voice]
-                    if said and await self._look(said[0]):
+                    names = [name for name, key_of_name in self.keys.items() if key_of_name.voice == joined.voice]
+                    if names and await self._find(names[0]):
                         self.joined = True
                         return
                     failures += 1
                 case "failed":
                     failures += 1
 
-    async def _look(self, strategy: str) -> bool:
-        """Look all up, and read what `strategy` has: whether it can be said again."""
-        self.found = await self.cache.find(list(dict.fromkeys(self.keys.values())))
+    async def _find(self, strategy: str) -> bool:
+        """Look up the text for all voices, and read the audio for `strategy`. Return whether it can be replayed."""
+        self.cached_speech = await self.cache.find(list(dict.fromkeys(self.keys.values())))
         key = self.keys.get(strategy)
-        if key is None or key not in self.found:
+        if key is None or key not in self.cached_speech:
             return False
-        speech = self.found[key]
+        speech = self.cached_speech[key]
         try:
             async with asyncio.timeout(READ_S):
                 audio = await read(self._objects, speech)
         except (StoreError, ItemNotFound, TimeoutError) as error:
             log.info("speech.cache_unreadable", name=speech.name, error=str(error))
-            del self.found[key]
+            del self.cached_speech[key]
             return False
         self._replay = replay(strategy, self._objects, speech, audio)
         return True
 
     def attempts(self) -> list[Attempt[SpeechItem]]:
-        """In the order of the voices; what is cached is asked before its vendor."""
+        """Return the attempts in the order of the voices. For each voice, the cache comes before the vendor."""
         if self._replay is not None:
-            said = self._replay
-            before = takewhile(lambda voice: voice[0] != said.strategy, self._voices)
-            faults = [
-                failed_attempt(name, "tts", fault) for name, fault in before if isinstance(fault, ServiceError)
+            replayed = self._replay
+            before = takewhile(lambda voice: voice[0] != replayed.strategy, self._voices)
+            failed = [
+                failed_attempt(name, "tts", error) for name, error in before if isinstance(error, ServiceError)
             ]
-            return [*faults, said]
-        asked = {attempt.strategy: attempt for attempt in voice_attempts(dict(self._voices).items(), self.text)}
+            return [*failed, replayed]
+        calls = {attempt.strategy: attempt for attempt in voice_attempts(dict(self._voices).items(), self.text)}
         attempts: list[Attempt[SpeechItem]] = []
         for name, _ in self._voices:
-            if (key := self.keys.get(name)) in self.found:
-                attempts.append(replay(name, self._objects, self.found[key]))
-            attempts.append(asked[name])
+            if (key := self.keys.get(name)) in self.cached_speech:
+                attempts.append(replay(name, self._objects, self.cached_speech[key]))
+            attempts.append(calls[name])
         return attempts

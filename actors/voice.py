@@ -1,4 +1,4 @@
-"""One synthesis as whole files need it: audio joined over sentences, its header, its mouth shapes."""
+"""Speech synthesis attempts, and the assembly of synthesised audio into complete files."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -13,12 +13,12 @@ from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
 from vendors.speech.guard import Guard, RemainingAttempts, guarded
 from vendors.speech.visemes import estimated
 
-_MOST_BYTES = 64 * 1024 * 1024
-"""Of one file: more than any text that may be spoken comes to."""
+_MAX_BYTES = 64 * 1024 * 1024
+"""Maximum size of one file. The audio of the longest permitted text is smaller."""
 
 
 def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str) -> list[Attempt[SpeechItem]]:
-    """Attempts to speak `text`, in order: audio of the last one that can be asked is never too slow."""
+    """Return attempts to speak `text`, in order. Slow audio is accepted from the last attempt that can run."""
     remaining = RemainingAttempts()
     return [voice_attempt(name, voice, text, remaining) for name, voice in voices]
 
@@ -26,9 +26,10 @@ def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str
 def voice_attempt(
     name: str, voice: Voice | ServiceError, text: str, remaining: RemainingAttempts | None = None
 ) -> Attempt[SpeechItem]:
-    """An attempt to speak `text`; its first output is audio that was found good, not what announces it.
+    """Return an attempt to speak `text`. Its first output is audio that passed the guard.
 
-    Without `remaining` it is the only one. The time for the first output covers the hold of the guard.
+    Without `remaining`, it is the only attempt. The timeout for the first output includes the time that the guard
+    holds audio back.
     """
     if isinstance(voice, ServiceError):
         return failed_attempt(name, "tts", voice)
@@ -58,9 +59,10 @@ def voice_attempt(
 
 
 class SpokenFile:
-    """The audio of one file, from one or several syntheses of one voice: pieces to send, and the file to keep.
+    """The audio of one or several syntheses of one voice, as pieces to send and as a complete file to store.
 
-    MP3: later tags and info frames are taken out. WAV: a streamed header goes first, the kept file has true sizes.
+    MP3: tags and info frames are removed, so that the pieces form one file. WAV: the pieces begin with a header of
+    unknown length, and the complete file has a header with its actual length.
     """
 
     def __init__(self) -> None:
@@ -70,7 +72,7 @@ class SpokenFile:
         self._joiner: Mp3Joiner | None = None
         self._done_ms = 0
         self._spoken: list[tuple[str, int, int]] = []
-        """Texts, and where their audio begins and ends."""
+        """Each text with the start and the end of its audio, in ms."""
 
     @property
     def mime_type(self) -> str:
@@ -82,29 +84,29 @@ class SpokenFile:
 
     @property
     def spoken_ms(self) -> int:
-        """The length of the syntheses that are whole."""
+        """Duration of the completed syntheses, in ms."""
         return self._done_ms
 
     def begin(self, speech_format: SpeechFormat) -> None:
-        """A synthesis begins: its times count from the audio so far."""
+        """Begin a synthesis. Its mouth shapes are relative to the end of the audio so far."""
         if self.format is None:
             self.format = speech_format
             self._joiner = Mp3Joiner() if speech_format.mime_type == "audio/mpeg" else None
 
     def piece(self, audio: bytes) -> bytes:
-        """What is to be sent of `audio`."""
+        """Add `audio` of the current synthesis and return the bytes to send."""
         first = not self._kept
         out = self._joiner.feed(audio) if self._joiner else audio
         self._kept += out
-        if len(self._kept) > _MOST_BYTES:
-            raise ServiceError("the voice does not end", error_type="backend unavailable")
+        if len(self._kept) > _MAX_BYTES:
+            raise ServiceError("the speech vendor sent too much audio", error_type="backend unavailable")
         if first and out and self._joiner is None:
-            assert self.format is not None, "a synthesis begins with its format"
+            assert self.format is not None, "begin() was not called"
             return wav_header(self.format.sample_rate) + out
         return out
 
     def end(self, text: str = "") -> bytes:
-        """The synthesis of `text` is over: what is still to be sent of it."""
+        """End the synthesis of `text` and return its remaining bytes to send."""
         out = self._joiner.end() if self._joiner else b""
         self._kept += out
         begin_ms, self._done_ms = self._done_ms, self._duration_ms()
@@ -112,14 +114,14 @@ class SpokenFile:
         return out
 
     def estimate(self) -> list[tuple[int, int]]:
-        """All its mouth shapes by its texts, where nothing told their times; they are in the file from then on."""
+        """Estimate all mouth shapes from the texts if the vendor sent none. Return and keep the estimates."""
         if self.visemes:
             return []
         self.visemes = [(shape.offset_ms, shape.viseme_id) for shape in estimated(self._spoken)]
         return self.visemes
 
     def shapes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
-        """`visemes` of the running synthesis as they lie in this file."""
+        """Add `visemes` of the current synthesis. Return the new mouth shapes with times relative to this file."""
         begin = len(self.visemes)
         for viseme in visemes:
             if not self.visemes or self.visemes[-1][1] != viseme.viseme_id:
@@ -127,7 +129,7 @@ class SpokenFile:
         return self.visemes[begin:]
 
     def whole(self) -> bytes:
-        """The file to keep."""
+        """Return the complete file."""
         if self.mime_type == "audio/mpeg" or self.format is None:
             return bytes(self._kept)
         return wav_header(self.format.sample_rate, data_bytes=len(self._kept)) + bytes(self._kept)

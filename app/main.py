@@ -69,7 +69,7 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
                 log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
                 await _serve_until_drained(services, runner, listeners, inherited)
             await answer_last_requests(runner)
-            await services.supervisor.leave()
+            await services.supervisor.spill_finished()
         finally:
             await runner.cleanup()
             await operations.cleanup()

@@ -1,44 +1,45 @@
-"""Two sequences side by side with as few differences as can be."""
+"""Align two sequences with as few differences as possible."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-_MOST_CELLS = 1_000_000
-"""Of what differs; beyond, runs in common are looked for, which is quicker and not always the best."""
+_MAX_CELLS = 1_000_000
+"""Size limit of the table for the exact algorithm. Larger inputs use `difflib`: faster, but not always optimal."""
 
 Run = tuple[int, int, int, int]
-"""`a[begin:end]` beside `b[begin:end]`."""
+"""`(left_begin, left_end, right_begin, right_end)`: the two slices that correspond to each right."""
 
 
-def matches(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
-    """Runs that are equal in both, in order; what lies between two of them differs."""
+def matches(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs that are equal in both sequences, in order. The items between two runs differ."""
     head = 0
-    while head < min(len(one), len(other)) and one[head] == other[head]:
+    while head < min(len(left), len(right)) and left[head] == right[head]:
         head += 1
     tail = 0
-    while tail < min(len(one), len(other)) - head and one[-1 - tail] == other[-1 - tail]:
+    while tail < min(len(left), len(right)) - head and left[-1 - tail] == right[-1 - tail]:
         tail += 1
     if head:
         yield 0, head, 0, head
-    middle, beside = one[head : len(one) - tail], other[head : len(other) - tail]
-    pairs = _common(middle, beside) if len(middle) * len(beside) <= _MOST_CELLS else _runs(middle, beside)
+    left_middle, right_middle = left[head : len(left) - tail], right[head : len(right) - tail]
+    exact = len(left_middle) * len(right_middle) <= _MAX_CELLS
+    pairs = _common(left_middle, right_middle) if exact else _runs(left_middle, right_middle)
     for at, to in pairs:
         yield head + at, head + at + 1, head + to, head + to + 1
     if tail:
-        yield len(one) - tail, len(one), len(other) - tail, len(other)
+        yield len(left) - tail, len(left), len(right) - tail, len(right)
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """A longest common subsequence, as pairs of positions."""
-    width = len(other) + 1
-    lengths = [[0] * width for _ in range(len(one) + 1)]
-    for at in range(len(one) - 1, -1, -1):
-        row, below, wanted = lengths[at], lengths[at + 1], one[at]
+def _common(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield a longest common subsequence as pairs of positions."""
+    width = len(right) + 1
+    lengths = [[0] * width for _ in range(len(left) + 1)]
+    for at in range(len(left) - 1, -1, -1):
+        row, below, item = lengths[at], lengths[at + 1], left[at]
         for to in range(width - 2, -1, -1):
-            row[to] = below[to + 1] + 1 if wanted == other[to] else max(below[to], row[to + 1])
+            row[to] = below[to + 1] + 1 if item == right[to] else max(below[to], row[to + 1])
     at = to = 0
-    while at < len(one) and to < len(other):
-        if one[at] == other[to]:
+    while at < len(left) and to < len(right):
+        if left[at] == right[to]:
             yield at, to
             at, to = at + 1, to + 1
         elif lengths[at + 1][to] >= lengths[at][to + 1]:
@@ -47,8 +48,8 @@ def _common(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int
             to += 1
 
 
-def _runs(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
+def _runs(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, int]]:
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
     for block in matcher.get_matching_blocks():
         for step in range(block.size):
             yield block.a + step, block.b + step

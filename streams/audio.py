@@ -1,4 +1,4 @@
-"""What audio bytes are: containers by their magic, WAV headers, and the length of PCM."""
+"""Identify audio containers by their magic bytes, read and write WAV headers, compute the duration of PCM."""
 
 import struct
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ WEBM = "audio/webm"
 MP3 = "audio/mpeg"
 
 SNIFF_BYTES = MAX_FRAME_BYTES + HEADER_BYTES
-"""From so many bytes on `sniff` does not change its answer."""
+"""`sniff` needs at most this many bytes: more bytes do not change its result."""
 
 WAV_HEAD_BYTES = 64 * 1024
-"""More than any sound WAV has before its samples: who still gets none from `parse_wav` may give up."""
+"""Upper bound for the header of a valid WAV file. If `parse_wav` finds no samples in this many bytes, give up."""
 
 _MAGIC = (
     (0, b"OggS", OGG),
@@ -26,18 +26,21 @@ _MAGIC = (
 )
 
 PCM = 1
-"""Format tag of integer samples."""
+"""WAV format tag of uncompressed integer samples."""
 _EXTENSIBLE = 0xFFFE
 _STREAMED = 0xFFFF_FFFF
-_LEAST_STREAMED = 0x7FFF_F000  # other writers take half of that, or leave room for the header
+_MIN_STREAMED = 0x7FFF_F000  # Some writers use 0x7FFF_FFFF instead, or subtract the size of the header.
 _RIFF_BYTES = 12
 _CHUNK_BYTES = 8
 _FMT_BYTES = 16
-_EXTENSIBLE_BYTES = 26  # up to the format tag that begins its GUID
+_EXTENSIBLE_BYTES = 26  # Up to and including the format tag, which is the first field of the GUID.
 
 
 def sniff(head: bytes) -> str | None:
-    """The mime type of what begins with `head`; none is raw PCM. Give it `SNIFF_BYTES`, or all there is."""
+    """Return the MIME type of the audio that begins with `head`, or `None` for raw PCM.
+
+    `head` must hold the first `SNIFF_BYTES` bytes, or the whole audio if it is shorter.
+    """
     if head.startswith(b"RIFF") and head.startswith(b"WAVE", 8):
         return WAV
     for at, magic, mime_type in _MAGIC:
@@ -47,7 +50,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def _two_frames(head: bytes) -> bool:
-    """One header alone is no proof: quiet PCM also begins with bytes of ones."""
+    """Require two matching headers, because quiet PCM can begin with bytes that look like one header."""
     first = mp3_header(head)
     second = mp3_header(head, first.frame_bytes) if first else None
     return first is not None and second is not None and second.continues(first)
@@ -55,10 +58,10 @@ def _two_frames(head: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WavFormat:
-    """What the header of a WAV says. `data_bytes` is none where it was streamed and its size is not known."""
+    """The header of a WAV file. `data_bytes` is `None` if the file was streamed and its size is unknown."""
 
     format_tag: int
-    """Of the samples, also where the header has the extensible form."""
+    """Format of the samples. For an extensible header, the tag in its GUID."""
     channels: int
     sample_rate: int
     bits: int
@@ -67,14 +70,15 @@ class WavFormat:
 
 
 def parse_wav(head: bytes) -> WavFormat | None:
-    """The format of the WAV that begins with `head`; none while `head` ends before the samples begin.
+    """Return the format of the WAV file that begins with `head`, or `None` if `head` ends before the samples.
 
-    Chunks that are not asked for are passed over. `ValueError` where it is no WAV or has no format.
+    Other chunks are skipped. Raises `ValueError` if `head` is not a WAV header, or if the samples come before
+    the format.
     """
     if len(head) < _RIFF_BYTES:
         return None
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
-        raise ValueError("it is no WAV")
+        raise ValueError("not a WAV file")
     fmt: bytes | None = None
     at = _RIFF_BYTES
     while len(head) >= at + _CHUNK_BYTES:
@@ -90,7 +94,7 @@ def parse_wav(head: bytes) -> WavFormat | None:
 
 def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
     if fmt is None or len(fmt) < _FMT_BYTES:
-        raise ValueError("its samples come before their format")
+        raise ValueError("the samples come before the format")
     format_tag, channels, sample_rate, _, _, bits = struct.unpack_from("<HHIIHH", fmt)
     if format_tag == _EXTENSIBLE and len(fmt) >= _EXTENSIBLE_BYTES:
         (format_tag,) = struct.unpack_from("<H", fmt, _EXTENSIBLE_BYTES - 2)
@@ -100,12 +104,12 @@ def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavF
         sample_rate=sample_rate,
         bits=bits,
         data_offset=data_offset,
-        data_bytes=None if data_bytes == 0 or data_bytes >= _LEAST_STREAMED else data_bytes,
+        data_bytes=None if data_bytes == 0 or data_bytes >= _MIN_STREAMED else data_bytes,
     )
 
 
 def wav_header(sample_rate: int, *, channels: int = 1, bits: int = 16, data_bytes: int | None = None) -> bytes:
-    """The 44 bytes in front of PCM samples; without `data_bytes` those of a stream of unknown length."""
+    """Return the 44-byte WAV header for PCM samples. Without `data_bytes`, the length is marked as unknown."""
     frame_bytes = channels * bits // 8
     riff_bytes = _STREAMED if data_bytes is None else 36 + data_bytes + data_bytes % 2
     return struct.pack(
@@ -127,5 +131,5 @@ def wav_header(sample_rate: int, *, channels: int = 1, bits: int = 16, data_byte
 
 
 def pcm_seconds(size_bytes: int, sample_rate: int, *, channels: int = 1, bits: int = 16) -> float:
-    """How long so many bytes of PCM play."""
+    """Return the duration of `size_bytes` bytes of PCM in seconds."""
     return size_bytes * 8 / (sample_rate * channels * bits)

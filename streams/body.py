@@ -1,4 +1,7 @@
-"""The chunked request of §4.17: a JSON object of parameters, then the input, however they are chunked."""
+"""Read the chunked request body of §4.17: a JSON object of parameters, then the input.
+
+The result does not depend on the chunk boundaries, because proxies may change them.
+"""
 
 import asyncio
 import re
@@ -14,7 +17,7 @@ _INSIDE = re.compile(rb'["\\]')
 
 
 class FirstObject:
-    """Finds the end of the first JSON object in bytes that come in pieces. Pure: no I/O, no clock."""
+    """Find the end of the first JSON object in a sequence of byte pieces. Performs no I/O and reads no clock."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -24,7 +27,11 @@ class FirstObject:
         self._in_string = False
 
     def feed(self, piece: bytes) -> tuple[bytes, bytes] | None:
-        """The object and what followed it in the bytes so far, once the object is complete."""
+        """Return the object and the bytes that follow it, or `None` while the object is incomplete.
+
+        Raises `InvalidParameter` if the body does not begin with an object or nests too deeply, and `TooLarge`
+        if the object exceeds the limit.
+        """
         if not self._seen:
             piece = piece.lstrip(WHITESPACE)
             if piece and piece[:1] != b"{":
@@ -38,12 +45,12 @@ class FirstObject:
         return None
 
     def _scan(self) -> int | None:
-        # what lies behind the limit is not looked at: which fault is told must not depend on the pieces
+        # Bytes beyond the limit are not examined: the error must not depend on how the body was split.
         seen, limit = self._seen, self._limit_bytes
         while match := (_INSIDE if self._in_string else _OUTSIDE).search(seen, self._at, limit):
             at, byte = match.start(), seen[match.start()]
             if byte == 0x5C:
-                if at + 1 == len(seen):  # what is escaped has not come yet
+                if at + 1 == len(seen):  # The escaped byte has not arrived yet.
                     self._at = at
                     return None
                 self._at = at + 2
@@ -72,20 +79,20 @@ class InputLimits:
 
 
 Part = tuple[bytes, bool]
-"""Some bytes, and whether an HTTP chunk ends with them."""
+"""Bytes of the body, and whether an HTTP chunk ends with them."""
 _END: Part = (b"", False)
 
 
 _SMALL_BYTES = 64
-"""Shorter parts are read together with all that is buffered behind them."""
+"""After a part shorter than this, the next read takes everything that is buffered."""
 
 
 class ChunkReader:
-    """Reads one request: `first_json()` once, then `next_part()` until it returns nothing.
+    """Read one request: call `first_json()` once, then `next_part()` until it returns `None`.
 
-    `read` waits for the next part; at the end of the body it returns nothing, with no end of a chunk. `buffered`
-    returns at once all bytes that are there, of however many chunks, and does not say where a chunk ends.
-    `received`: how many bytes of the body have come so far. `arrived`: whether all of it has.
+    `read` waits for the next part and returns `(b"", False)` at the end of the body. `buffered` returns all bytes
+    that have already arrived, without waiting and without chunk boundaries. `received` returns the number of body
+    bytes received so far. `arrived` returns whether the whole body has been received.
     """
 
     __slots__ = (
@@ -116,15 +123,18 @@ class ChunkReader:
         self._arrived = arrived
         self._limits = limits
         self._after = _END
-        """What came with the last bytes of the parameters."""
+        """The bytes that arrived together with the end of the parameters."""
         self._begun = False
         self._deadline: float | None = None
         self._taken = 0
         self._small = False
-        """Whether the last part was."""
+        """Whether the last part was shorter than `_SMALL_BYTES`."""
 
     async def first_json(self) -> bytes:
-        """The bytes of the parameters, as sent."""
+        """Return the bytes of the JSON object exactly as sent.
+
+        Raises `InvalidParameter` if they are invalid, incomplete or late, and `TooLarge` if they exceed the limit.
+        """
         scanner = FirstObject(self._limits.parameters_bytes)
         if self._arrived():
             return await self._first_json(scanner)
@@ -137,19 +147,22 @@ class ChunkReader:
     async def _first_json(self, scanner: FirstObject) -> bytes:
         while (part := await self._next()) != _END:
             piece, chunk_ends = part
-            if found := scanner.feed(piece):
-                parameters, after = found
+            if result := scanner.feed(piece):
+                parameters, after = result
                 self._after = after, chunk_ends
                 return parameters
         raise InvalidParameter("body must hold a whole JSON object of parameters")
 
     async def next_part(self) -> Part | None:
-        """The next of the input behind the parameters and the whitespace after them; nothing at its end."""
+        """Return the next part of the input, or `None` at its end.
+
+        Whitespace between the parameters and the input is skipped. Raises `InvalidParameter` on a timeout.
+        """
         part, self._after = self._after, _END
         while True:
             if part == _END:
-                is_there = self._received() > self._taken or self._arrived()
-                part = await (self._next() if is_there else self._next_in_time())
+                available = self._received() > self._taken or self._arrived()
+                part = await (self._next() if available else self._next_in_time())
                 if part == _END:
                     return None
             if not self._begun:

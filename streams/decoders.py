@@ -1,4 +1,4 @@
-"""Incremental decoders of a stream's input: any split of the same bytes gives the same result. Pure."""
+"""Incremental decoders for a stream's input. The result does not depend on how the bytes are split."""
 
 import binascii
 import codecs
@@ -14,23 +14,23 @@ _RUN = re.compile(rb"[^=]+|=+")
 
 
 class Utf8Decoder:
-    """Text whose sequences may be split anywhere."""
+    """Decode UTF-8 that may be split inside a character. Rejects U+0000, which PostgreSQL's `text` cannot store."""
 
-    __slots__ = ("_begun",)
+    __slots__ = ("_incomplete",)
 
     def __init__(self) -> None:
-        self._begun = b""
-        """A sequence whose end has not come."""
+        self._incomplete = b""
+        """The first bytes of a character whose remaining bytes have not arrived."""
 
     def feed(self, piece: bytes, *, last: bool = False) -> str:
-        piece = self._begun + piece
+        piece = self._incomplete + piece
         try:
             text, used = codecs.utf_8_decode(piece, "strict", last)
         except UnicodeDecodeError:
             raise InvalidParameter("text is not valid UTF-8") from None
         if "\0" in text:
             raise InvalidParameter("text must not hold the character U+0000")
-        self._begun = piece[used:]
+        self._incomplete = piece[used:]
         return text
 
     def finish(self) -> str:
@@ -38,7 +38,10 @@ class Utf8Decoder:
 
 
 class Base64Decoder:
-    """One base64 text over all chunks: both alphabets, padding optional, groups split anywhere."""
+    """Decode base64 that may be split inside a group of four characters.
+
+    Accepts the standard and the URL-safe alphabet. Padding is optional, and may also end each chunk.
+    """
 
     def __init__(self) -> None:
         self._group = b""
@@ -46,7 +49,7 @@ class Base64Decoder:
 
     @property
     def unaligned(self) -> bool:
-        """Whether what came so far ends 2 or 3 characters into a group, without padding."""
+        """Whether the input so far ends with an unpadded group of 2 or 3 characters."""
         return len(self._group) > 1
 
     def feed(self, piece: bytes) -> bytes:
@@ -67,9 +70,9 @@ class Base64Decoder:
     def _characters(self, run: bytes) -> bytes:
         self._padding_due = 0
         run = self._group + run
-        whole = len(run) & ~3
-        self._group = run[whole:]
-        return binascii.a2b_base64(run[:whole])
+        end = len(run) & ~3
+        self._group = run[end:]
+        return binascii.a2b_base64(run[:end])
 
     def _padding(self, count: int) -> bytes:
         if self._group:

@@ -1,4 +1,4 @@
-"""How long audio plays, by what its container says of it, without decoding it."""
+"""Read the duration of audio from its container, without decoding it."""
 
 from streams.audio import FLAC, MP3, OGG, WAV, parse_wav, pcm_seconds
 from streams.mp3 import id3v2_bytes, mp3_duration_ms
@@ -10,7 +10,7 @@ _STREAMINFO = slice(8, 42)
 
 
 def duration_s(audio: bytes, mime_type: str) -> float | None:
-    """None where the container does not tell it, or tells it too deep inside."""
+    """Return the duration in seconds, or `None` if the container does not state it in a place that is read here."""
     match mime_type:
         case _ if mime_type == WAV:
             return _wav_s(audio)
@@ -24,7 +24,7 @@ def duration_s(audio: bytes, mime_type: str) -> float | None:
 
 
 def ogg_s(ogg: bytes) -> float:
-    """Of Opus, by the time of its last page that has one; the lead-in is counted."""
+    """Return the duration of Ogg Opus in seconds by its last page with a timestamp. The pre-skip is included."""
     at = ogg.rfind(_PAGE)
     while at >= 0:
         samples = int.from_bytes(ogg[at:][_PAGE_TIME], "little")
@@ -41,15 +41,15 @@ def _wav_s(audio: bytes) -> float | None:
         return None
     if wav is None or not (wav.channels and wav.sample_rate and wav.bits):
         return None
-    there = len(audio) - wav.data_offset
-    size = there if wav.data_bytes is None else min(there, wav.data_bytes)
+    available = len(audio) - wav.data_offset
+    size = available if wav.data_bytes is None else min(available, wav.data_bytes)
     return pcm_seconds(size, wav.sample_rate, channels=wav.channels, bits=wav.bits)
 
 
 def _flac_s(audio: bytes) -> float | None:
-    facts = audio[_STREAMINFO]
-    if len(facts) < 18:
+    info = audio[_STREAMINFO]
+    if len(info) < 18:
         return None
-    packed = int.from_bytes(facts[10:18])  # 20 bits rate, 3 channels, 5 bits a sample, 36 samples in all
+    packed = int.from_bytes(info[10:18])  # 20 bits sample rate, 3 bits channels, 5 bits depth, 36 bits sample count
     rate, samples = packed >> 44, packed & ((1 << 36) - 1)
     return samples / rate if rate and samples else None

@@ -1,4 +1,4 @@
-"""What streams say: one class per event (§6 of the interface), and their one encoding."""
+"""The events of streams (§6 of the interface), one class each, and their encoding as Server-Sent Events."""
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
@@ -14,14 +14,15 @@ FinishReason = Literal["stop", "length", "content_filter", "canceled"]
 
 @dataclass(slots=True)
 class Event(ABC):
-    """`content` is what stands under `content` in the event's JSON.
+    """An event. `content()` returns the value of `content` in the event's JSON.
 
-    Not frozen, nor is what becomes one: that would cost a delta as much as encoding it. Nothing changes them.
+    Events, and the items that become events, are never changed. They are not frozen dataclasses, because creating
+    a frozen dataclass takes as long as encoding a delta.
     """
 
     name: ClassVar[str]
     head: ClassVar[bytes]
-    """Of its frames, behind the id."""
+    """The part of the frame between the id and the JSON."""
 
     def __init_subclass__(cls) -> None:
         cls.head = b"event: %b\ndata: " % cls.name.encode()
@@ -29,14 +30,14 @@ class Event(ABC):
     @abstractmethod
     def content(self) -> Any: ...
 
-    def said(self) -> str | bytes:
-        """The answer that this event delivers: what the stream's digest covers."""
+    def output(self) -> str | bytes:
+        """Return the part of the answer that this event delivers. The stream's digest covers it."""
         return b""
 
 
 @dataclass(slots=True)
 class Start(Event):
-    """First event of every stream."""
+    """The first event of every stream."""
 
     name = "start"
 
@@ -46,7 +47,7 @@ class Start(Event):
 
 @dataclass(slots=True)
 class UserInput(Event):
-    """What the user said: the text as sent, or what was recognised."""
+    """The user's input: the text as sent, or the recognised text."""
 
     name = "user_input"
     text: str
@@ -66,13 +67,13 @@ class AssistantOutputChunk(Event):
     def content(self) -> dict[str, Any]:
         return {"index": self.index, "text": self.text}
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.text
 
 
 @dataclass(slots=True)
 class AssistantOutputContentSegment(Event):
-    """The whole text of paragraph `index`, after its chunks."""
+    """The complete text of paragraph `index`, sent after its chunks."""
 
     name = "assistant_output_content_segment"
     index: int
@@ -84,7 +85,7 @@ class AssistantOutputContentSegment(Event):
 
 @dataclass(slots=True)
 class AssistantOutputRestart(Event):
-    """The answer was cut and is written anew: all with an index from `from_index` on is void."""
+    """The answer starts again: all events with an index of `from_index` or higher are void."""
 
     name = "assistant_output_restart"
     from_index: int
@@ -95,7 +96,7 @@ class AssistantOutputRestart(Event):
 
 @dataclass(slots=True)
 class FirstSentenceEnabled(Event):
-    """Once, directly before the first audio of a conversation."""
+    """Sent once per conversation stream, directly before the first audio."""
 
     name = "assistant_output_audio_first_sentence_enabled"
 
@@ -105,7 +106,7 @@ class FirstSentenceEnabled(Event):
 
 @dataclass(slots=True)
 class AssistantOutputAudioChunk(Event):
-    """Audio of paragraph `index`, in order. The first of an index tells what it is."""
+    """A piece of the audio of paragraph `index`, in order. The first piece of a paragraph states the format."""
 
     name = "assistant_output_audio_chunk"
     index: int
@@ -116,13 +117,13 @@ class AssistantOutputAudioChunk(Event):
     def content(self) -> dict[str, Any]:
         return {"index": self.index, **_audio(self.audio, self.mime_type, self.sample_rate)}
 
-    def said(self) -> bytes:
+    def output(self) -> bytes:
         return self.audio
 
 
 @dataclass(slots=True)
 class AssistantOutputAudio(Event):
-    """Where the stored audio of paragraph `index` is."""
+    """Links to the stored audio of paragraph `index`."""
 
     name = "assistant_output_audio"
     index: int
@@ -138,7 +139,10 @@ class AssistantOutputAudio(Event):
 
 @dataclass(slots=True)
 class AssistantOutputViseme(Event):
-    """Mouth shapes of paragraph `index`, no later than their audio; `estimated` ones come once, behind it."""
+    """Mouth shapes of paragraph `index`, sent before or with their audio.
+
+    `estimated` mouth shapes are sent once, after the audio of the paragraph.
+    """
 
     name = "assistant_output_viseme"
     index: int
@@ -151,7 +155,7 @@ class AssistantOutputViseme(Event):
 
 @dataclass(slots=True)
 class AudioChunk(Event):
-    """A piece of text-to-speech audio; the pieces joined are one file. The first tells what it is."""
+    """A piece of text-to-speech audio. All pieces joined are one file. The first piece states the format."""
 
     name = "audio_chunk"
     audio: bytes
@@ -161,13 +165,16 @@ class AudioChunk(Event):
     def content(self) -> dict[str, Any]:
         return _audio(self.audio, self.mime_type, self.sample_rate)
 
-    def said(self) -> bytes:
+    def output(self) -> bytes:
         return self.audio
 
 
 @dataclass(slots=True)
 class VisemeEvent(Event):
-    """Mouth shapes of text-to-speech, no later than their audio; `estimated` ones come once, behind it."""
+    """Mouth shapes of a text-to-speech stream, sent before or with their audio.
+
+    `estimated` mouth shapes are sent once, after all audio.
+    """
 
     name = "viseme"
     visemes: Sequence[tuple[int, int]]
@@ -179,7 +186,7 @@ class VisemeEvent(Event):
 
 @dataclass(slots=True)
 class Audio(Event):
-    """Where the stored audio of a text-to-speech stream is, and what it cost."""
+    """Links to the stored audio of a text-to-speech stream, and its price."""
 
     name = "audio"
     audio_url: str
@@ -198,7 +205,7 @@ class Audio(Event):
 
 @dataclass(slots=True)
 class End(Event):
-    """Last event of a good stream: what came of it."""
+    """The last event of a stream that succeeded, with a summary of the stream."""
 
     name = "end"
     receipt: dict[str, Any]
@@ -209,7 +216,7 @@ class End(Event):
 
 @dataclass(slots=True)
 class Failed(Event):
-    """Last event of a stream that failed. The words of errors stand in their underscore form."""
+    """The last event of a stream that failed. Its error types are written with underscores."""
 
     name = "error"
     error: dict[str, Any]
@@ -222,23 +229,23 @@ PING = b"event: ping\ndata: %b\n\n"
 
 
 def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
-    """The frame of one event: made once, whoever reads it."""
-    told = dumps({"content": event.content(), "timestamp": timestamp_ms})
-    return b"id: %d\n%b%b\n\n" % (event_id, event.head, told)
+    """Return the frame of an event. All readers share the same bytes."""
+    body = dumps({"content": event.content(), "timestamp": timestamp_ms})
+    return b"id: %d\n%b%b\n\n" % (event_id, event.head, body)
 
 
 def encode_unnumbered(event: Event, timestamp_ms: int) -> bytes:
-    """A frame without an id: what is said in place of a stream that is lost."""
+    """Return a frame without an id. It reports the loss of a stream to the reader."""
     return encode(event, 0, timestamp_ms).partition(b"\n")[2]
 
 
 def encode_ping(timestamp_ms: int) -> bytes:
-    """A sign of life without an id: no part of the log."""
+    """Return a keep-alive frame. It has no id, because it is not part of the log."""
     return PING % dumps({"content": "ping", "timestamp": timestamp_ms})
 
 
 def error_content(error: ServiceError) -> dict[str, Any]:
-    """An error as events tell it: words in their underscore form, and whether asking again may help."""
+    """Return an error as events present it: error types with underscores, and `retryable` in `extra`."""
     extra = {"retryable": error.retryable, **error.extra}
     if attempts := extra.get("attempts"):
         extra["attempts"] = attempts_content(attempts)
@@ -246,7 +253,7 @@ def error_content(error: ServiceError) -> dict[str, Any]:
 
 
 def attempts_content(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Attempts that failed, as events tell them."""
+    """Return failed attempts as events present them."""
     return [{**attempt, **_underscored(**attempt)} for attempt in attempts]
 
 

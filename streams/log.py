@@ -1,4 +1,4 @@
-"""The events of one stream, encoded: one writer, many readers, bounded, with backpressure."""
+"""The bounded log of one stream's encoded events: one writer, many readers, with backpressure."""
 
 import asyncio
 from bisect import bisect_left, bisect_right
@@ -8,32 +8,32 @@ from typing import NamedTuple, Protocol
 from streams.wire.errors import ItemNotFound
 
 PIECE_BYTES = 64 * 1024
-"""How much of its backlog a reader is given at once: that is joined for this reader alone."""
+"""Largest backlog that a reader receives at once. It is joined into a copy that only this reader holds."""
 
 
 class Gone(ItemNotFound):
-    """A position whose events are no longer kept."""
+    """The events after the requested position are no longer kept."""
 
     status_hint = 410
 
 
 class Ready(NamedTuple):
-    """Frames up to id `last_id`, joined: at most `PIECE_BYTES`, or one larger frame.
+    """Joined frames up to id `last_id`: at most `PIECE_BYTES`, or one larger frame.
 
-    `frames` is empty after a silence. `whole`: these are the last frames of the stream.
+    `frames` is empty if no event arrived within the idle time. `final` is true for the last frames of the stream.
     """
 
     last_id: int
     frames: bytes
-    whole: bool
+    final: bool
 
 
 Push = Callable[[bytes], bool]
-"""Takes frames at once, or not at all."""
+"""Writes frames synchronously and returns `True`, or writes nothing and returns `False`."""
 
 
 class Following(Protocol):
-    """Who follows a stream: gives what is ready to who asks, and is closed when nobody asks any more."""
+    """An iterator over the frames of a stream. Close it when no more frames are needed."""
 
     def __aiter__(self) -> AsyncIterator[Ready]: ...
 
@@ -41,19 +41,29 @@ class Following(Protocol):
 
 
 class Followable(Protocol):
-    """A stream's events, wherever its actor lives."""
+    """The events of a stream, which may run in this process or in another one."""
 
     def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> Following: ...
 
 
 class _Reader(AsyncIterator[Ready]):
-    """A position in the log, and the timer that ends a wait without events."""
+    """A reader's position in the log, and the timer that ends a wait without events."""
 
-    __slots__ = ("_given", "_idle_s", "_log", "_loop", "_push", "_timer", "_waiter", "_waiting_since", "position")
+    __slots__ = (
+        "_idle_s",
+        "_log",
+        "_loop",
+        "_push",
+        "_returned",
+        "_timer",
+        "_waiter",
+        "_waiting_since",
+        "position",
+    )
 
     def __init__(self, log: "EventLog", position: int, idle_s: float, push: Push | None) -> None:
         self.position = position
-        self._given = position
+        self._returned = position
         self._waiter: asyncio.Future[bool] | None = None
         self._log = log
         self._push = push
@@ -64,14 +74,14 @@ class _Reader(AsyncIterator[Ready]):
 
     async def __anext__(self) -> Ready:
         log = self._log
-        if self._given > self.position:
-            log.taken(self, self._given)
+        if self._returned > self.position:
+            log.acknowledge(self, self._returned)
         while True:
             if self.position < log.dropped:
                 raise Gone(f"events after {self.position} are no longer kept")
             if self.position < log.last_id:
                 ready = log.ready(self.position)
-                self._given = ready.last_id
+                self._returned = ready.last_id
                 return ready
             if log.closed:
                 await self.aclose()
@@ -82,7 +92,7 @@ class _Reader(AsyncIterator[Ready]):
                 self._timer = self._loop.call_later(self._idle_s, self._check)
             try:
                 if not await self._waiter:
-                    return Ready(self.position, b"", whole=False)
+                    return Ready(self.position, b"", final=False)
             finally:
                 self._waiter = None
 
@@ -90,10 +100,10 @@ class _Reader(AsyncIterator[Ready]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._log.left(self)
+        self._log.detach(self)
 
     def wake(self, frame: bytes) -> None:
-        """There is a new frame: it is pushed where it is all that is missing, or given to who waits."""
+        """Push the new `frame` if it is the only one that this reader lacks; otherwise wake the waiting reader."""
         waiter = self._waiter
         if waiter is None or waiter.done():
             return
@@ -106,22 +116,22 @@ class _Reader(AsyncIterator[Ready]):
         waiter.set_result(True)
 
     def _check(self) -> None:
-        # one timer a reader, moved on when it finds that there were events: none is set per event
+        # Each reader has one timer. It restarts itself if events arrived meanwhile, so that no event sets a timer.
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return
-        left = self._waiting_since + self._idle_s - self._loop.time()
-        if left > 0.001:
-            self._timer = self._loop.call_later(left, self._check)
+        remaining = self._waiting_since + self._idle_s - self._loop.time()
+        if remaining > 0.001:
+            self._timer = self._loop.call_later(remaining, self._check)
         else:
             self._waiter.set_result(False)
 
 
 class EventLog:
-    """Frames with ids 1, 2, 3… `keep_bytes` of them are kept; the oldest are dropped first.
+    """Frames with the ids 1, 2, 3… At most about `keep_bytes` are kept; the oldest frames are dropped first.
 
-    `append` waits only while an attached reader is more than `lag_bytes` behind. A reader has read what it
-    was given once it asks for more. Frames that an attached reader has still to read are not dropped.
+    `append` waits while an attached reader is more than `lag_bytes` behind. A reader has read the frames it
+    received when it asks for more. Frames that an attached reader has not read are not dropped.
     """
 
     __slots__ = (
@@ -131,8 +141,8 @@ class EventLog:
         "_frames",
         "_keep_bytes",
         "_lag_bytes",
-        "_patient",
         "_readers",
+        "_unthrottled",
         "_writers",
         "closed",
         "last_id",
@@ -141,18 +151,21 @@ class EventLog:
 
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
         self._keep_bytes = keep_bytes
-        self._lag_bytes = min(lag_bytes, keep_bytes // 2)  # what an attached reader has still to read is kept
+        # The backlog of attached readers is always kept, so it must fit into the log.
+        self._lag_bytes = min(lag_bytes, keep_bytes // 2)
         self._frames: list[bytes] = []
-        self._ends: list[int] = []  # offset of the end of each kept frame, from the stream's first byte
+        self._ends: list[int] = []
+        """The end of each kept frame, as an offset from the stream's first byte."""
         self.last_id = 0
         self.size_bytes = 0
-        """Of all frames, those that are no longer kept too."""
+        """Size of all frames ever appended, including those no longer kept."""
         self._dropped = 0
         self._dropped_end = 0
         self._readers: list[_Reader] = []
-        self._patient: list[_Reader] = []
+        self._unthrottled: list[_Reader] = []
+        """Readers that the writer does not wait for."""
         self._writers: list[asyncio.Future[None]] = []
-        """Those that wait for room."""
+        """Writers that wait for room."""
         self.closed = False
 
     @property
@@ -170,11 +183,11 @@ class EventLog:
 
     @property
     def lag(self) -> int:
-        """Bytes that the slowest attached reader has not taken."""
+        """Bytes that the slowest attached reader has not read."""
         return max((self.size_bytes - self._end_of(reader.position) for reader in self._readers), default=0)
 
     def put(self, frame: bytes) -> bool:
-        """Append, waiting for nobody; whether there is room for more."""
+        """Append a frame without waiting. Return whether there is room for more."""
         self.last_id += 1
         end = self.size_bytes = self.size_bytes + len(frame)
         self._frames.append(frame)
@@ -183,7 +196,7 @@ class EventLog:
             self._drop()
         for reader in self._readers:
             reader.wake(frame)
-        for reader in self._patient:
+        for reader in self._unthrottled:
             reader.wake(frame)
         if self._writers:
             self._wake_writers()
@@ -191,35 +204,35 @@ class EventLog:
 
     async def append(self, frame: bytes) -> None:
         if not self.put(frame):
-            await self.room()
+            await self.wait_for_room()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until no attached reader is too far behind."""
         while self._full():
-            taken = asyncio.get_running_loop().create_future()
-            self._writers.append(taken)
-            await taken
+            room = asyncio.get_running_loop().create_future()
+            self._writers.append(room)
+            await room
 
     def finish(self, frame: bytes) -> None:
-        """Append the last frame, waiting for nobody."""
+        """Append the last frame without waiting and close the log."""
         self.closed = True
         self.put(frame)
 
     def follow(
-        self, after: int, *, idle_s: float = 15, patiently: bool = False, push: Push | None = None
+        self, after: int, *, idle_s: float = 15, may_lag: bool = False, push: Push | None = None
     ) -> Following:
-        """All frames after id `after`, joined in pieces as they are ready, to the end of the stream.
+        """Iterate over all frames after id `after`, joined into pieces, to the end of the stream.
 
-        A silence of `idle_s` gives no bytes, once per silence of that length. The writer does not wait for one who
-        follows `patiently`. While the follower waits, what comes is given to `push`, and to the follower only
-        when that refuses, or with the end.
+        After every `idle_s` seconds without events, an empty piece is returned. The writer does not wait for a
+        reader that `may_lag`. While the reader waits, new frames go to `push`; the reader receives a frame itself
+        only if `push` refuses it, or if it is the last one. Raises `Gone` if frames after `after` were dropped.
         """
         reader = _Reader(self, after, idle_s, push)
-        (self._patient if patiently else self._readers).append(reader)
+        (self._unthrottled if may_lag else self._readers).append(reader)
         return reader
 
     def ready(self, after: int) -> Ready:
-        """The next frames after id `after`: as many as fit into a piece, at least one."""
+        """Return the next frames after id `after`: as many as fit into a piece, but at least one."""
         first = after - self._dropped
         begin = self._ends[first - 1] if first else self._dropped_end
         if self.size_bytes - begin <= PIECE_BYTES:
@@ -228,16 +241,17 @@ class EventLog:
             end = max(bisect_right(self._ends, begin + PIECE_BYTES, first), first + 1)
             frames, last_id = self._frames[first:end], self._dropped + end
         joined = frames[0] if len(frames) == 1 else b"".join(frames)
-        return Ready(last_id, joined, whole=self.closed and last_id == self.last_id)
+        return Ready(last_id, joined, final=self.closed and last_id == self.last_id)
 
-    def taken(self, reader: _Reader, last_id: int) -> None:
+    def acknowledge(self, reader: _Reader, last_id: int) -> None:
+        """Record that `reader` has read all frames up to id `last_id`."""
         reader.position = last_id
         if self._writers:
             self._wake_writers()
 
-    def left(self, reader: _Reader) -> None:
-        """`reader` follows no more."""
-        for readers in (self._readers, self._patient):
+    def detach(self, reader: _Reader) -> None:
+        """Remove `reader`, so that the writer no longer waits for it."""
+        for readers in (self._readers, self._unthrottled):
             if reader in readers:
                 readers.remove(reader)
         self._wake_writers()
@@ -257,8 +271,8 @@ class EventLog:
         return False
 
     def _drop(self) -> None:
-        # An eighth at a time, because deleting from the front of a list costs as much as what stays. Frames that
-        # attached readers have not read stay. They are bounded: the writer waits while a reader lags.
+        # Drop an eighth of the log at a time, because deleting from the front of a list moves all remaining items.
+        # Frames that attached readers have not read stay. Their size is bounded, because the writer waits.
         target = self.size_bytes - self._keep_bytes * 7 // 8
         read = min((reader.position for reader in self._readers), default=self.last_id) - self._dropped
         count = min(bisect_left(self._ends, target) + 1, len(self._ends) - 1, read)

@@ -1,4 +1,4 @@
-"""What every stream counts and times for `/metrics`. Written by the event loop alone, hence without locks."""
+"""Counters, gauges and histograms for `/metrics` without locks: only the event loop may update them."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 
 class Counts:
-    """A counter. `labels` name what its counts are told apart by."""
+    """A counter. `labels` are the label names."""
 
     _family: type[CounterMetricFamily | GaugeMetricFamily] = CounterMetricFamily
 
@@ -19,11 +19,10 @@ class Counts:
         REGISTRY.register(self)
 
     def add(self, count: int, *labels: str) -> None:
-        """Count so many more."""
+        """Add `count` to the series with these label values."""
         self._counts[labels] = self._counts.get(labels, 0) + count
 
     def collect(self) -> Iterable[Metric]:
-        """What `/metrics` tells."""
         name, documentation, names = self._head
         family = self._family(name, documentation, labels=names)
         for labels, count in self._counts.items():
@@ -32,24 +31,24 @@ class Counts:
 
 
 class Levels(Counts):
-    """A gauge: less may be added than nothing."""
+    """A gauge: negative amounts may be added."""
 
     _family = GaugeMetricFamily
 
 
 class Times:
-    """A histogram of seconds; `buckets` are the upper bounds of all but the last."""
+    """A histogram of durations in seconds. `buckets` are the upper bounds; a last bucket without bound is added."""
 
     def __init__(self, name: str, documentation: str, labels: Sequence[str], *, buckets: Sequence[float]) -> None:
         self._head = (name, documentation, labels)
         self._bounds = [*map(float, buckets), float("inf")]
         self._names = [*map(str, self._bounds[:-1]), "+Inf"]
         self._rows: dict[tuple[str, ...], list[float]] = {}
-        """How many there are in each bucket, and the sum of all."""
+        """By label values: the number of observations in each bucket, then the sum of all observations."""
         REGISTRY.register(self)
 
     def add(self, seconds: float, *labels: str) -> None:
-        """Count one that took so long."""
+        """Add one observation to the series with these label values."""
         row = self._rows.get(labels)
         if row is None:
             row = self._rows[labels] = [0.0] * (len(self._bounds) + 1)
@@ -57,9 +56,9 @@ class Times:
         row[-1] += seconds
 
     def collect(self) -> Iterable[Metric]:
-        """What `/metrics` tells: there a bucket holds what those before it hold too."""
         name, documentation, names = self._head
         family = HistogramMetricFamily(name, documentation, labels=names)
         for labels, (*counts, total) in self._rows.items():
+            # In the exposition format, each bucket also counts the observations of all smaller buckets.
             family.add_metric(labels, list(zip(self._names, accumulate(counts), strict=True)), total)
         return [family]

@@ -1,25 +1,25 @@
-"""MPEG Layer III frames: reading their headers, and joining several MP3s into one playable file."""
+"""MPEG Layer III: read frame headers, and join several MP3 files into one playable file."""
 
 import re
 from dataclasses import dataclass, field
 
 HEADER_BYTES = 4
 MAX_FRAME_BYTES = 1441
-"""Of Layer III with a stated bit rate: 320 kbit/s at 32 kHz, padded."""
+"""The largest Layer III frame with a stated bit rate: 320 kbit/s at 32 kHz, padded."""
 
-_MPEG1, _MPEG2 = 3, 2  # version bits; 0 is MPEG 2.5, 1 is reserved
+_MPEG1, _MPEG2 = 3, 2  # Values of the version bits. 0 is MPEG 2.5, 1 is reserved.
 _LAYER_3 = 1
 _KBPS_1 = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _KBPS_2 = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44_100, 48_000, 32_000)
 _ID3V2_BYTES = 10
 _ID3V1_BYTES = 128
-_START = re.compile(rb"[\xffIT]")  # of a frame, "ID3" or "TAG"
+_START = re.compile(rb"[\xffIT]")  # The first byte of a frame, of "ID3" or of "TAG".
 
 
 @dataclass(frozen=True, slots=True)
 class Mp3Header:
-    """What the four bytes in front of a frame say."""
+    """The decoded four-byte header of a frame."""
 
     version: int
     sample_rate: int
@@ -29,16 +29,16 @@ class Mp3Header:
 
     @property
     def samples(self) -> int:
-        """Per channel."""
+        """Number of samples per channel in the frame."""
         return 1152 if self.version == _MPEG1 else 576
 
     def continues(self, other: "Mp3Header") -> bool:
-        """Whether both can be frames of the same audio: bit rate and channel mode may change in it."""
+        """Return whether both frames can belong to the same audio. Bit rate and channel mode may differ."""
         return (self.version, self.sample_rate) == (other.version, other.sample_rate)
 
 
 def mp3_header(raw: bytes | bytearray, at: int = 0) -> Mp3Header | None:
-    """The header at `at`; none where there is no valid one of Layer III with a stated bit rate."""
+    """Return the header at `at`, or `None` if there is no valid Layer III header with a stated bit rate."""
     if len(raw) < at + HEADER_BYTES or raw[at] != 0xFF or raw[at + 1] & 0xE0 != 0xE0:
         return None
     version, layer = raw[at + 1] >> 3 & 3, raw[at + 1] >> 1 & 3
@@ -58,7 +58,7 @@ def mp3_header(raw: bytes | bytearray, at: int = 0) -> Mp3Header | None:
 
 
 def id3v2_bytes(raw: bytes | bytearray, at: int = 0) -> int:
-    """The size of the ID3v2 tag whose ten header bytes stand at `at`; 0 where there is none."""
+    """Return the size of the ID3v2 tag whose ten-byte header is at `at`, or 0 if there is none."""
     head = raw[at : at + _ID3V2_BYTES]
     if len(head) < _ID3V2_BYTES or head[:3] != b"ID3" or 0xFF in head[3:5] or max(head[6:10]) > 0x7F:
         return 0
@@ -69,66 +69,72 @@ def id3v2_bytes(raw: bytes | bytearray, at: int = 0) -> int:
 
 @dataclass(slots=True)
 class Mp3Joiner:
-    """Passes on the audio frames of MP3s, without what would stop a player between two of them.
+    """Extract the audio frames of consecutive MP3 files, so that they play as one file.
 
-    ID3v2 tags, the ID3v1 trailer, the Xing, Info or VBRI frame and foreign bytes between frames are left out.
-    Pieces may be cut anywhere: what comes out depends on the joined bytes alone. Less than a frame and a
-    header is held back.
+    ID3v2 tags, ID3v1 trailers, the Xing, Info or VBRI frame and foreign bytes between frames are dropped, because
+    players may stop at them. The output does not depend on how the input is split. At most one frame and one
+    header are held back.
     """
 
     sample_rate: int | None = None
-    """Of the last frame passed on."""
+    """Sample rate of the last frame returned, in Hz."""
     frames: int = 0
     _samples: dict[int, int] = field(default_factory=dict)
-    """By sample rate: rounding waits until somebody asks."""
+    """Number of samples by sample rate. Kept exact; `duration_ms` rounds the sum."""
     _held: bytearray = field(default_factory=bytearray)
     _skip: int = 0
     _last: Mp3Header | None = None
-    """The frame that ends where `_held` begins; none where frames have still to be found."""
+    """Header of the frame directly before `_held`; `None` while searching for the next frame."""
     _first: bool = True
-    """Whether the next frame may be one of facts instead of audio."""
+    """Whether the next frame may be a Xing, Info or VBRI frame instead of audio."""
 
     @property
     def duration_ms(self) -> int:
-        """Of all frames passed on so far."""
+        """Duration of all frames returned so far, in milliseconds."""
         return round(sum(samples * 1000 / rate for rate, samples in self._samples.items()))
 
     @property
     def held_ms(self) -> float:
-        """How much of the frame behind them has come, by the size of the last one."""
+        """Estimated duration of the incomplete next frame in milliseconds, based on the size of the last frame."""
         if self._last is None:
             return 0.0
         share = min(1.0, len(self._held) / self._last.frame_bytes)
         return share * self._last.samples * 1000 / self._last.sample_rate
 
     def feed(self, piece: bytes) -> bytes:
-        """The frames that `piece` completes, joined; the last one may wait for the bytes behind it."""
+        """Return the frames that `piece` completes. The last one may be held back until more bytes confirm it."""
         self._held += piece
-        return self._passed(ended=False)
+        return self._take_frames(ended=False)
 
     def end(self) -> bytes:
-        """The rest of this MP3; a frame that was cut is dropped. What is fed next is another MP3."""
-        rest = self._passed(ended=True)
+        """End this MP3 file and return its remaining frames. An incomplete frame is dropped.
+
+        The next call of `feed` begins another MP3 file.
+        """
+        rest = self._take_frames(ended=True)
         self._held.clear()
         self._skip, self._last, self._first = 0, None, True
         return rest
 
-    def _passed(self, *, ended: bool) -> bytes:
-        passed = bytearray()
+    def _take_frames(self, *, ended: bool) -> bytes:
+        frames = bytearray()
         at = 0
         while (step := self._step(at, ended=ended)) is not None:
             size, header = step
             if header is not None:
-                passed += self._taken(header, at)
+                frames += self._take_frame(header, at)
             at += size
         del self._held[:at]
-        return bytes(passed)
+        return bytes(frames)
 
     def _step(self, at: int, *, ended: bool) -> tuple[int, Mp3Header | None] | None:
-        """Size of what stands at `at` and its header where it is a frame; none where more bytes must come."""
+        """Return how many bytes to consume at `at`, and the header if they are a frame.
+
+        Return `None` if more bytes are needed.
+        """
         if self._skip:
-            return self._skipped(at)
-        if at == len(self._held) or not (ended or self._legible(at)):
+            return self._skip_tag(at)
+        if at == len(self._held) or not (ended or self._identifiable(at)):
             return None
         if tag := self._tag_bytes(at):
             self._skip, self._last, self._first = tag, None, True
@@ -137,19 +143,19 @@ class Mp3Joiner:
         if self._last is not None and not (header and header.continues(self._last)):
             self._last = None
         if header is None:
-            found = _START.search(self._held, at + 1)
-            return (found.start() if found else len(self._held)) - at, None
+            start = _START.search(self._held, at + 1)
+            return (start.start() if start else len(self._held)) - at, None
         return self._frame(header, at, ended=ended)
 
-    def _skipped(self, at: int) -> tuple[int, None] | None:
+    def _skip_tag(self, at: int) -> tuple[int, None] | None:
         size = min(len(self._held) - at, self._skip)
         self._skip -= size
         return (size, None) if size else None
 
-    def _legible(self, at: int) -> bool:
-        """Whether there are bytes enough to tell what begins at `at`."""
-        enough = HEADER_BYTES if self._held.startswith(b"\xff", at) else _ID3V2_BYTES
-        return len(self._held) >= at + enough
+    def _identifiable(self, at: int) -> bool:
+        """Return whether enough bytes have arrived to identify what begins at `at`."""
+        needed = HEADER_BYTES if self._held.startswith(b"\xff", at) else _ID3V2_BYTES
+        return len(self._held) >= at + needed
 
     def _tag_bytes(self, at: int) -> int:
         if self._held.startswith(b"TAG", at):
@@ -157,9 +163,12 @@ class Mp3Joiner:
         return id3v2_bytes(self._held, at)
 
     def _frame(self, header: Mp3Header, at: int, *, ended: bool) -> tuple[int, Mp3Header | None] | None:
-        """A frame behind a frame is one; where frames have still to be found, the bytes behind must agree."""
+        """Return the step for a possible frame at `at`.
+
+        Directly after a frame, the header is trusted. Otherwise the bytes after the frame must confirm it.
+        """
         end = at + header.frame_bytes
-        if not ended and (len(self._held) < end or (self._last is None and not self._legible(end))):
+        if not ended and (len(self._held) < end or (self._last is None and not self._identifiable(end))):
             return None
         if len(self._held) < end or (self._last is None and not self._confirmed(header, end)):
             return 1, None
@@ -167,15 +176,15 @@ class Mp3Joiner:
         return header.frame_bytes, header
 
     def _confirmed(self, header: Mp3Header, end: int) -> bool:
-        follower = mp3_header(self._held, end)
-        if follower is not None:
-            return follower.continues(header)
+        next_header = mp3_header(self._held, end)
+        if next_header is not None:
+            return next_header.continues(header)
         return len(self._held) < end + HEADER_BYTES or self._tag_bytes(end) > 0
 
-    def _taken(self, header: Mp3Header, at: int) -> bytes:
+    def _take_frame(self, header: Mp3Header, at: int) -> bytes:
         frame = bytes(self._held[at : at + header.frame_bytes])
         first, self._first = self._first, False
-        if first and _holds_facts(header, frame):
+        if first and _is_info_frame(header, frame):
             return b""
         self.sample_rate = header.sample_rate
         self.frames += 1
@@ -184,17 +193,17 @@ class Mp3Joiner:
 
 
 def mp3_duration_ms(data: bytes) -> int:
-    """How long the frames of one whole MP3 play."""
+    """Return the duration of a complete MP3 file in milliseconds."""
     joiner = Mp3Joiner()
     joiner.feed(data)
     joiner.end()
     return joiner.duration_ms
 
 
-def _holds_facts(header: Mp3Header, frame: bytes) -> bool:
-    """Whether the frame holds a Xing, Info or VBRI table in place of audio."""
+def _is_info_frame(header: Mp3Header, frame: bytes) -> bool:
+    """Return whether the frame holds a Xing, Info or VBRI table instead of audio."""
     side_bytes = {1152: (32, 17), 576: (17, 9)}[header.samples][header.mono]
-    places = {HEADER_BYTES + side_bytes}
-    if header.protected:  # some writers count the two bytes of the checksum, some do not
-        places.add(HEADER_BYTES + side_bytes + 2)
-    return frame.startswith(b"VBRI", 36) or any(frame.startswith((b"Xing", b"Info"), at) for at in places)
+    offsets = {HEADER_BYTES + side_bytes}
+    if header.protected:  # Some encoders count the two bytes of the checksum, some do not.
+        offsets.add(HEADER_BYTES + side_bytes + 2)
+    return frame.startswith(b"VBRI", 36) or any(frame.startswith((b"Xing", b"Info"), at) for at in offsets)

@@ -1,4 +1,4 @@
-"""Whether MP3 frames hold sound, told by their side information: nothing is decoded."""
+"""Detect silence in MP3 frames from their side information, without decoding them."""
 
 from math import log2
 
@@ -10,18 +10,21 @@ _LARGEST = (
     0, 1, 2, 2, 0, 3, 3, 5, 5, 5, 7, 7, 7, 15, 0, 15,
     *(14 + (1 << bits) for bits in (1, 2, 3, 4, 6, 8, 10, 13, 4, 5, 6, 7, 8, 9, 11, 13)),
 )  # fmt: skip
-"""The largest value that each Huffman table can give."""
+"""The largest value that each Huffman table can encode."""
 _UNIT_GAIN = 210
-"""Where a value of 1 is the full scale."""
+"""The global gain at which a value of 1 means full scale."""
 _QUIET_BITS = -11.0
-"""No spectral line over 2**-11 of the full scale (-66 dB): a tone of 16 among 16-bit samples, or a faint hiss."""
+"""A frame is silent if no spectral line exceeds 2**-11 of full scale (-66 dB).
+
+That is a tone with an amplitude of 16 in 16-bit samples, or a faint hiss.
+"""
 
 
 def has_sound(frames: bytes) -> bool:
-    """Whether any of these whole frames can be heard.
+    """Return whether any of these complete frames may contain sound.
 
-    The side information bounds how loud a frame's lines may be, so sound is never taken for silence; the hiss of
-    an encoder that wastes bits may be taken for sound.
+    The side information gives an upper bound for the loudness of a frame. Sound is therefore never classified as
+    silence, but quiet noise that is encoded with many bits may be classified as sound.
     """
     at = 0
     while (header := mp3_header(frames, at)) is not None:
@@ -32,7 +35,7 @@ def has_sound(frames: bytes) -> bool:
 
 
 def _loudest_bits(header: Mp3Header, frames: bytes, at: int) -> float:
-    """An upper bound of the frame's spectral lines, as a power of two of the full scale."""
+    """Return an upper bound for the frame's spectral lines, as the base-2 logarithm relative to full scale."""
     mpeg1 = header.samples == _MPEG1_SAMPLES
     channels = 1 if header.mono else 2
     begin = at + HEADER_BYTES + (_CHECKSUM_BYTES if header.protected else 0)
@@ -47,7 +50,7 @@ def _granule_bits(bits: "_Bits", *, compress_bits: int, preflag: bool) -> float:
     used, big_values, gain = bits.take(12), bits.take(9), bits.take(8)
     bits.take(compress_bits)
     tables: tuple[int, ...]
-    if bits.take(1):  # short blocks
+    if bits.take(1):  # The granule uses short blocks.
         bits.take(3)
         tables = (bits.take(5), bits.take(5))
         bits.take(9)
@@ -62,7 +65,7 @@ def _granule_bits(bits: "_Bits", *, compress_bits: int, preflag: bool) -> float:
 
 
 class _Bits:
-    """Reads numbers, highest bit first; behind the end there are zeros."""
+    """Read unsigned integers bit by bit, most significant bit first. Bits after the end are zero."""
 
     def __init__(self, raw: bytes) -> None:
         self._value = int.from_bytes(raw)

@@ -1,4 +1,7 @@
-"""Items that are given to a function as they come: then no task is woken for each, and no generator goes on."""
+"""Push-based iteration: a source calls a function with each item as it arrives.
+
+Compared with `async for`, no task is woken and no generator is resumed per item.
+"""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -6,25 +9,28 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Sink = Callable[[Item], bool]
-"""Takes an item at once; whether it takes more. It may be called outside of any task."""
+"""Consumes an item synchronously and returns whether it accepts more. It may be called outside of any task."""
 
 
 class PushSource(AsyncIterator[Item]):
-    """Can be read one by one too; what was drain_into is not read again."""
+    """A source that can push its items or be iterated. Each item is delivered once, in one of the two ways."""
 
     __slots__ = ()
 
     @abstractmethod
     async def push_to(self, sink: Sink[Item]) -> bool:
-        """Give `sink` every item as it comes. Whether it was stopped by `sink`; else that was all."""
+        """Call `sink` with every item as it arrives.
+
+        Return `True` if `sink` refused more items, `False` if the source is exhausted.
+        """
 
 
 def drain_into(items: AsyncIterator[Item], sink: Sink[Item]) -> Coroutine[Any, Any, bool]:
-    """`items.pour`, also where they can only be read one by one."""
-    return items.push_to(sink) if isinstance(items, PushSource) else _one_by_one(items, sink)
+    """Call `sink` with every item of `items`, by iteration if `items` cannot push. Returns as `push_to` does."""
+    return items.push_to(sink) if isinstance(items, PushSource) else _iterate_into(items, sink)
 
 
-async def _one_by_one(items: AsyncIterator[Item], sink: Sink[Item]) -> bool:
+async def _iterate_into(items: AsyncIterator[Item], sink: Sink[Item]) -> bool:
     async for item in items:
         if not sink(item):
             return True

@@ -1,27 +1,30 @@
-"""Sentences of a text that comes in deltas, for a voice. Pure: the split does not depend on the cutting."""
+"""Split text that arrives in deltas into sentences for speech synthesis.
+
+The result does not depend on how the text is divided into deltas.
+"""
 
 import re
 
 from sentencex import segment
 
 _LIMIT = 1000
-_STOPS = "。！？｡"  # noqa: RUF001 - of scripts without spaces
+_STOPS = "。！？｡"  # noqa: RUF001 - full stops of scripts without spaces
 _CLOSERS = "」』”’）】》"  # noqa: RUF001
 _POINT = re.compile(rf"(?<=\S)\s|(?<=[\s{_STOPS}{_CLOSERS}])\S")
-"""Where a word ends or begins: there, and only there, it is asked whether a sentence is over."""
+"""The start and the end of words. Only there does `Sentences` check whether a sentence is complete."""
 _WHOLE_WORD = re.compile(r"\S\s")
 _FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSERS}]*\s*$")
 _BREAK = re.compile(r"\n+")
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![A-Za-z0-9])")
-"""Not in the midst of a word: `2*3` and `first_name` are said as they stand."""
+"""Emphasis marks at the edge of a word. Marks within a word stay: `2*3`, `first_name`."""
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000), " ")
-"""The segmenter panics where one of these stands between an initial and its stop."""
+"""Spaces that are replaced for the segmenter, which panics if one of them follows an initial."""
 
 
 class Sentences:
-    """A sentence is let go once a whole next word is seen, or after a stop of a script without spaces.
+    """Return a sentence once the next word is complete, or after a full stop of a script without spaces.
 
-    No character is lost or moved: the sentences joined are the text. A text without an end is cut at a space.
+    The sentences joined are exactly the text. A sentence of more than 1,000 characters is cut at a space.
     """
 
     def __init__(self, language_code: str) -> None:
@@ -44,11 +47,11 @@ class Sentences:
                 return done
 
     def finish(self) -> list[str]:
-        """End of a paragraph: all that is left."""
+        """End the paragraph and return the remaining sentences."""
         return [self._cut(len(sentence)) for sentence in self._segments(self._tail)]
 
     def _sure_end(self) -> int:
-        """Where the first sentence ends, as far as the text was seen; 0 while that is not sure."""
+        """Return the end of the first sentence, or 0 while more text could still extend it."""
         seen = self._tail[: self._seen]
         sentences = self._segments(seen)
         if len(sentences) < 2:
@@ -59,7 +62,7 @@ class Sentences:
         return end if sure else 0
 
     def _segments(self, text: str) -> list[str]:
-        """Strings as long as the sentences of `text`, one after the other."""
+        """Return the sentences of `text`. Lengths are exact, but special spaces are replaced."""
         sentences: list[str] = segment(self._language, text.translate(_SPACES))
         return sentences
 
@@ -70,7 +73,7 @@ class Sentences:
 
 
 def merged(sentences: list[str], limit: int) -> tuple[str, int]:
-    """As many whole sentences from the front as fit `limit` characters (at least one), and their count."""
+    """Join as many sentences from the front as fit into `limit` characters, at least one. Return text and count."""
     text, count = sentences[0], 1
     while count < len(sentences) and len(text) + len(sentences[count]) <= limit:
         text += sentences[count]
@@ -79,7 +82,7 @@ def merged(sentences: list[str], limit: int) -> tuple[str, int]:
 
 
 def speakable(text: str) -> str:
-    """`text` without Markdown's marks, for a voice; blank where nothing is left to say."""
+    """Return `text` without Markdown markup, for speech synthesis. Empty if nothing speakable remains."""
     text = re.sub(r"```.*?(```|$)", " ", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"^\s{0,3}(#{1,6}\s+|[-*+]\s+|>\s?|\d+\.\s+(?=\S))", "", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Server-Sent Events over HTTP: ready frames written as they are, a ping in silence, a limit on waiting."""
+"""Server-Sent Events over HTTP: write encoded frames, send pings while no event arrives, drop slow readers."""
 
 import asyncio
 import socket as sockets
@@ -17,32 +17,33 @@ from streams.log import PIECE_BYTES, Followable
 from streams.wire.codec import now_ms
 
 _SEND_BUFFER_BYTES = 128 * 1024
-"""What the kernel holds for a reader. With one piece in the transport, a reader costs less than 256 KiB."""
+"""Size of the kernel's send buffer. With one piece in the transport, a reader costs less than 256 KiB."""
 _PUSHED_BYTES = 16 * 1024
 """Larger writes wait for the socket to drain, because bytes in the transport do not count as reader lag."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _TCP_USER_TIMEOUT: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
-"""Linux alone has it."""
+"""Available on Linux only."""
 
 
 class StreamConnection:
-    """What a server's connection knows for its stream: there is one at a time."""
+    """A server connection that supports event streams. It carries one stream at a time."""
 
     __slots__ = ()
     on_lost: Callable[[], None] | None
-    """What is called when it is lost: else that is seen at the next write alone."""
+    """Called when the connection is lost. Without it, the loss is noticed only at the next write."""
     send_timeout_s: float | None
-    """That of its socket, once it is set."""
+    """The send timeout configured on the socket; `None` before it is configured."""
 
 
 class ReaderGone(ConnectionError):
-    """The reader left, or has not taken a write for too long. Its stream goes on without it."""
+    """The reader closed the connection, or did not accept data in time. The stream itself continues."""
 
 
 class EventStream(EventSourceResponse):
-    """aiohttp-sse's response without its ping task (a ping is due only in silence) and its re-formatting.
+    """aiohttp-sse's response without its ping task and its formatting.
 
-    It writes to the transport itself, each time once: the head goes with the first frames.
+    Pings are sent only while no event arrives, and frames arrive encoded. The response writes to the transport
+    directly, with one call per write. The head is sent together with the first frames.
     """
 
     _protocol: RequestHandler
@@ -52,12 +53,12 @@ class EventStream(EventSourceResponse):
         self._send_timeout_s = send_timeout_s
         self._ping_after_s = ping_after_s
         self._head = b""
-        """What goes first: the head, and the frames that were pushed before it went."""
+        """The unsent head, and the frames pushed before it was sent. Empty once sent."""
         self._sender: asyncio.Task[Any] | None = None
         self._is_lost = False
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
-        """Make the head: it goes out in `send_all`, with the first frames or just ahead of them."""
+        """Build the head. `send_all` sends it, with the first frames or directly before them."""
         if self.prepared:
             return self._payload_writer
         protocol = self._protocol = request.protocol
@@ -66,9 +67,9 @@ class EventStream(EventSourceResponse):
         self._set_socket(protocol.transport)
         self._req, self._payload_writer = request, request.writer
         self._chunked = request.version >= HttpVersion11
-        self._keep_alive = self._chunked and request.keep_alive  # else the body ends with the connection
+        self._keep_alive = self._chunked and request.keep_alive  # Without chunks, closing ends the body.
         self._head = self._make_head(*request.version)
-        self._headers.clear()  # the stream may last
+        self._headers.clear()  # Free their memory: the stream may last for minutes.
         return self._payload_writer
 
     def _make_head(self, major: int, minor: int) -> bytes:
@@ -85,9 +86,12 @@ class EventStream(EventSourceResponse):
         return f"HTTP/{major}.{minor} 200 OK\r\n{lines}\r\n\r\n".encode()
 
     async def send_all(self, source: Followable, after: int) -> None:
-        """Write every event of `source` behind id `after`, to its end. `ReaderGone` when the reader is."""
+        """Write every event of `source` after id `after`, until the stream ends.
+
+        Raises `ReaderGone` if the reader disconnects or is too slow.
+        """
         protocol, writer = self._protocol, self._payload_writer
-        assert writer is not None, "it is prepared"
+        assert writer is not None, "prepare() was not called"
         self._sender = asyncio.current_task()
         if isinstance(protocol, StreamConnection):
             protocol.on_lost = self._lost
@@ -95,16 +99,16 @@ class EventStream(EventSourceResponse):
         following = source.follow(after, idle_s=self._ping_after_s, push=self._push)
         try:
             async for ready in following:
-                frames, whole = ready.frames or encode_ping(now_ms()), ready.whole
+                frames, final = ready.frames or encode_ping(now_ms()), ready.final
                 if len(frames) <= PIECE_BYTES:
-                    self._write(frames, whole=whole)
+                    self._write(frames, final=final)
                 else:
-                    await self._write_slices(frames, writer, whole=whole)
-                del ready, frames  # the wait may be long
+                    await self._write_slices(frames, writer, final=final)
+                del ready, frames  # Free their memory: the next wait may be long.
                 if protocol.writing_paused:
-                    await self._drained(writer)
+                    await self._drain(writer)
             if not self._eof_sent:
-                self._write(b"", whole=True)
+                self._write(b"", final=True)
         except ConnectionError:
             raise ReaderGone from None
         except asyncio.CancelledError:
@@ -119,20 +123,20 @@ class EventStream(EventSourceResponse):
             await following.aclose()
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Nothing is left to do, unless the answer was cut: then it has no end."""
+        """Raise `ReaderGone` if the response is incomplete. Otherwise `send_all` has already written its end."""
         if not self._eof_sent:
             raise ReaderGone
 
     def _lost(self) -> None:
-        """End the sender's wait."""
+        """Cancel `send_all`, which may be waiting for events."""
         if self._sender is not None and not self._is_lost:
             self._is_lost = True
             self._sender.cancel()
 
     def _push(self, frames: bytes) -> bool:
-        """Write `frames` at once, as one chunk, unless they are much, or much that was written is still on its way.
+        """Write `frames` as one chunk without waking the task of `send_all`.
 
-        It is what `send_all` does, without waking its task.
+        Return `False` without writing if `frames` is large or the transport still holds earlier data.
         """
         protocol = self._protocol
         if protocol.writing_paused or len(frames) > _PUSHED_BYTES:
@@ -150,42 +154,42 @@ class EventStream(EventSourceResponse):
             transport.write(frames)
         return True
 
-    def _write(self, frames: bytes, *, whole: bool = False) -> None:
-        """Write `frames` as one chunk; `whole` ends the answer."""
+    def _write(self, frames: bytes, *, final: bool = False) -> None:
+        """Write `frames` as one chunk. If `final`, also end the response."""
         transport = self._open_transport()
         if len(frames) > _PUSHED_BYTES:
-            begin, end = self._framing(len(frames), whole=whole)
-            transport.writelines((begin, frames, end))  # without a copy
+            begin, end = self._framing(len(frames), final=final)
+            transport.writelines((begin, frames, end))  # This avoids a copy of `frames`.
         else:
             if self._chunked:
                 chunk = b"%x\r\n%b\r\n" % (len(frames), frames) if frames else b""
-                frames = chunk + _LAST_CHUNK if whole else chunk
+                frames = chunk + _LAST_CHUNK if final else chunk
             transport.write(self._take_head() + frames if self._head else frames)
-        if whole:
-            self._finished()
+        if final:
+            self._finish()
 
-    async def _write_slices(self, frames: bytes, writer: AbstractStreamWriter, *, whole: bool) -> None:
-        """Write a large frame as one chunk, in slices that share its memory with the log and all other readers.
+    async def _write_slices(self, frames: bytes, writer: AbstractStreamWriter, *, final: bool) -> None:
+        """Write a large frame as one chunk, in slices that share memory with the log and with all other readers.
 
-        Each slice waits until the socket has taken the one before it.
+        Before each slice, wait until the socket has accepted the previous one.
         """
-        begin, end = self._framing(len(frames), whole=whole)
+        begin, end = self._framing(len(frames), final=final)
         view = memoryview(frames)
         for at in range(0, len(view), PIECE_BYTES):
             if self._protocol.writing_paused:
-                await self._drained(writer)
+                await self._drain(writer)
             last = at + PIECE_BYTES >= len(view)
             slice_end = end if last else b""
             self._open_transport().writelines((begin, view[at : at + PIECE_BYTES], slice_end))
             begin = b""
-        if whole:
-            self._finished()
+        if final:
+            self._finish()
 
-    def _framing(self, size_bytes: int, *, whole: bool) -> tuple[bytes, bytes]:
-        """What goes before and after a chunk: the head too, where it has not gone, and the end of the answer."""
+    def _framing(self, size_bytes: int, *, final: bool) -> tuple[bytes, bytes]:
+        """Return the bytes before and after a chunk, with the unsent head and the end of the response."""
         if not self._chunked:
             return self._take_head(), b""
-        return self._take_head() + b"%x\r\n" % size_bytes, b"\r\n" + _LAST_CHUNK if whole else b"\r\n"
+        return self._take_head() + b"%x\r\n" % size_bytes, b"\r\n" + _LAST_CHUNK if final else b"\r\n"
 
     def _open_transport(self) -> asyncio.Transport:
         transport = self._protocol.transport
@@ -193,12 +197,12 @@ class EventStream(EventSourceResponse):
             raise ReaderGone
         return transport
 
-    def _finished(self) -> None:
+    def _finish(self) -> None:
         self._eof_sent = True
         self._req = self._payload_writer = None
 
     def _send_head(self) -> None:
-        """Let the reader have the head, with all that the play said until it first had to wait."""
+        """Send the head, with the frames that the play emitted before it first had to wait."""
         transport = self._protocol.transport
         if self._head and transport is not None:
             transport.write(self._take_head())
@@ -206,11 +210,15 @@ class EventStream(EventSourceResponse):
     def _take_head(self) -> bytes:
         head, self._head = self._head, b""
         if self._payload_writer is not None:
-            self._payload_writer.output_size += len(head)  # it has begun: no other answer can be given
+            # aiohttp must see that the response has begun, or it may send an error response after this one.
+            self._payload_writer.output_size += len(head)
         return head
 
-    async def _drained(self, writer: AbstractStreamWriter) -> None:
-        """Wait until the reader has taken enough. One who does not, in time, is cut."""
+    async def _drain(self, writer: AbstractStreamWriter) -> None:
+        """Wait until the socket has accepted the written data.
+
+        Aborts the connection and raises `ReaderGone` after the send timeout.
+        """
         try:
             async with asyncio.timeout(self._send_timeout_s):
                 await writer.drain()
@@ -220,10 +228,10 @@ class EventStream(EventSourceResponse):
             raise ReaderGone from None
 
     def _set_socket(self, transport: asyncio.Transport) -> None:
-        """Limit what the transport and the kernel hold for a reader, and how long the kernel waits for one.
+        """Limit how much the transport and the kernel buffer for a reader, and how long the kernel waits for it.
 
-        Neither counts as reader lag. The transport reports that writing is paused as soon as it holds anything, so
-        that it never holds more than one write. Set once per connection, which may carry several streams.
+        Data in these buffers does not count as reader lag. The transport pauses writing as soon as it holds any
+        data, so it never holds more than one write. A connection, which may carry several streams, is set up once.
         """
         connection = self._protocol if isinstance(self._protocol, StreamConnection) else None
         if connection is not None and connection.send_timeout_s == self._send_timeout_s:
@@ -231,7 +239,7 @@ class EventStream(EventSourceResponse):
         transport.set_write_buffer_limits(high=0)
         socket = transport.get_extra_info("socket")
         if socket is not None and socket.family in {AF_INET, AF_INET6}:
-            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
+            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles the value.
             if _TCP_USER_TIMEOUT is not None:
                 socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(self._send_timeout_s * 1000))
         if connection is not None:

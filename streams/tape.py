@@ -1,11 +1,14 @@
-"""A stream's input: written once as it arrives, read from its start by every attempt."""
+"""The input of a stream: written once as it arrives, read from its start by every attempt."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 
 
 class Tape:
-    """Bytes so far, then live, until `end()` or `fail()`. The writer bounds it: what it takes, it keeps."""
+    """A buffer with one writer and any number of readers, each of which reads all bytes from the first one.
+
+    The writer calls `write()`, then `end()` or `fail()`. Nothing is dropped, so the writer must limit the size.
+    """
 
     __slots__ = ("_bytes", "_ended", "_error", "_waiters")
 
@@ -20,7 +23,7 @@ class Tape:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole input is here."""
+        """Whether the whole input has arrived without an error."""
         return self._ended and self._error is None
 
     def write(self, piece: bytes) -> None:
@@ -32,13 +35,13 @@ class Tape:
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """End the input with a fault: readers meet it behind what came before it."""
+        """End the input with an error. Readers receive the bytes before it first. Ignored if already ended."""
         if not self._ended:
             self._error = error
             self.end()
 
     async def read(self) -> AsyncGenerator[bytes]:
-        """Every byte from the first, in pieces as they are there."""
+        """Yield all bytes from the first one, in pieces as they arrive. Raises the error passed to `fail()`."""
         position = 0
         while True:
             if position < len(self._bytes):
@@ -53,7 +56,7 @@ class Tape:
                 await self._change()
 
     async def head(self, size: int) -> bytes:
-        """The first `size` bytes, or all when the input is shorter."""
+        """Return the first `size` bytes, or the whole input if it is shorter."""
         while len(self._bytes) < size and not self._ended:
             await self._change()
         if self._error is not None and len(self._bytes) < size:
@@ -61,14 +64,14 @@ class Tape:
         return bytes(self._bytes[:size])
 
     async def completed(self) -> None:
-        """Wait until all of it is here; raises the fault that it ended with."""
+        """Wait until the whole input has arrived. Raises the error passed to `fail()`."""
         while not self._ended:
             await self._change()
         if self._error is not None:
             raise self._error
 
     async def whole(self) -> bytes:
-        """All of it, once it is complete."""
+        """Return the whole input, once it is complete."""
         await self.completed()
         return bytes(self._bytes)
 

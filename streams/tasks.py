@@ -1,4 +1,4 @@
-"""Tasks with an owner: the only way, beside the supervisor, that one is made."""
+"""Tasks with an owner. All tasks are created here or by the supervisor."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,11 +7,11 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class background(Generic[T]):  # noqa: N801 - used as a function is
-    """Run a coroutine beside the block and end it with the block.
+class background(Generic[T]):  # noqa: N801 - it is used like a function
+    """Run a coroutine concurrently with the block of an `async with`.
 
-    The task is cancelled and awaited when the block is left. Its own fault is raised at the end of a block that
-    went well (a block that failed raises its own); `await task` in the block raises it there.
+    The task is cancelled and awaited at the end of the block. If the block raises no exception, an exception of
+    the task is raised there. `await task` within the block raises it earlier.
     """
 
     __slots__ = ("_coro", "_task")
@@ -29,76 +29,77 @@ class background(Generic[T]):  # noqa: N801 - used as a function is
             raise fault
 
     def start(self) -> asyncio.Task[T]:
-        """For an owner that is no block, and will `stop` it."""
-        self._task = asyncio.create_task(self._coro)  # noqa: TID251 - awaited in `stop`, whatever happens
+        """Start the task without a block. The caller must call `stop` or `end_within`."""
+        self._task = asyncio.create_task(self._coro)  # noqa: TID251 - `stop` awaits it in every case
         return self._task
 
     async def stop(self) -> None:
-        """End it, and see it ended; its own fault is not raised."""
+        """Cancel the task and wait until it has ended. Its exception is not raised."""
         if not self._task.done():
-            await _stopped(self._task)
+            await _cancel_and_wait(self._task)
         elif not self._task.cancelled():
-            self._task.exception()  # seen
+            self._task.exception()  # Mark it as retrieved, so that asyncio does not log it.
 
     async def end_within(self, wait_s: float) -> None:
-        """Wait for it so long, then end it as `stop` does."""
+        """Wait up to `wait_s` seconds for the task to end, then stop it."""
         try:
             await asyncio.wait([self._task], timeout=wait_s)
         finally:
             await self.stop()
 
 
-class unless_failed:  # noqa: N801 - used as a function is
-    """Cut the block as soon as a task or future beside it fails, whose fault is raised then.
+class unless_failed:  # noqa: N801 - it is used like a function
+    """Cancel the block as soon as `future` fails, and raise the exception of `future` instead.
 
-    A block that ends well all the same has not been cut.
+    If the block completes despite the cancellation, nothing is raised.
     """
 
-    __slots__ = ("_beside", "_cut", "_over", "_owner")
+    __slots__ = ("_cancelled", "_future", "_over", "_owner")
 
-    def __init__(self, beside: asyncio.Future[Any]) -> None:
-        self._beside = beside
-        self._cut = self._over = False
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self._future = future
+        self._cancelled = self._over = False
 
     def __enter__(self) -> None:
         owner = asyncio.current_task()
-        assert owner is not None, "a block of a task"
+        assert owner is not None, "the block must run in a task"
         self._owner = owner
-        self._beside.add_done_callback(self._ended)
+        self._future.add_done_callback(self._ended)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._over = True  # the callback may be under way
-        self._beside.remove_done_callback(self._ended)
-        if not self._cut:
+        self._over = True  # The callback may already be scheduled.
+        self._future.remove_done_callback(self._ended)
+        if not self._cancelled:
             return
         self._owner.uncancel()
-        if kind is asyncio.CancelledError and not self._owner.cancelling():  # else it is told to end by others
-            raise self._beside.exception() or AssertionError("what has no fault cuts nothing") from None
+        # If the owner has further cancellation requests, its `CancelledError` propagates.
+        if kind is asyncio.CancelledError and not self._owner.cancelling():
+            raise self._future.exception() or AssertionError("the future has no exception") from None
 
-    def _ended(self, beside: asyncio.Future[Any]) -> None:
-        if not self._over and not beside.cancelled() and beside.exception() is not None:
-            self._cut = True
+    def _ended(self, future: asyncio.Future[Any]) -> None:
+        if not self._over and not future.cancelled() and future.exception() is not None:
+            self._cancelled = True
             self._owner.cancel()
 
 
 def stopping() -> bool:
-    """Whether the running task was told to end: what a loop asks before it goes on.
+    """Return whether cancellation of the running task was requested. Loops check this before each iteration.
 
-    On Python 3.11 `asyncio.wait_for`, and what is built on it, can lose a cancellation that comes just as it ends.
+    On Python 3.11, `asyncio.wait_for` and code based on it can lose a cancellation that arrives just as it ends.
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-async def _stopped(task: asyncio.Task[Any]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     task.cancel()
     interrupted: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
-            interrupted = error  # told on once the task has cleaned up: nobody else waits for it
+            interrupted = error  # Raised below, after the task has cleaned up, because nothing else waits for it.
     if not task.cancelled():
-        task.exception()  # seen: it is raised, or gives way to the block's own
+        task.exception()  # Mark it as retrieved: the caller raises it, or prefers the exception of its block.
     if interrupted is not None:
         raise interrupted

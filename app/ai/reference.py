@@ -89,7 +89,7 @@ def _transcript(events: list[Event], end: Mapping[str, Any], stages: Mapping[str
     """Return the encoded stream of `events`, with `start` before and a matching `end` after them."""
     receipt = Receipt(0)
     for event in events:
-        receipt.said(event.said())
+        receipt.add_output(event.output())
     stream = [Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})]
     return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(stream, 1))
 

@@ -7,7 +7,7 @@ from aiohttp import web
 from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
-from actors.strategies import SpeechWish
+from actors.strategies import SpeechOverrides
 from app.ai.opening import idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.http.endpoint import Call, DeferredResponse
@@ -64,9 +64,9 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResp
     return serve(call, opened)
 
 
-def _wishes(params: list[PlatformParams]) -> dict[str, SpeechWish]:
+def _wishes(params: list[PlatformParams]) -> dict[str, SpeechOverrides]:
     return {
-        overrides.platform: SpeechWish(
+        overrides.platform: SpeechOverrides(
             voice=overrides.voice,
             prompt=overrides.prompt,
             speed=overrides.speed,

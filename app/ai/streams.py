@@ -11,7 +11,7 @@ from pydantic import Field
 from actors.actor import Actor
 from actors.context import Owner
 from actors.mailbox import Attach, Cancel, Detach
-from actors.relay import MOST_READERS, LogRange, cancel, too_many_readers
+from actors.relay import MAX_READERS, LogRange, cancel, too_many_readers
 from actors.supervisor import Supervisor
 from app.ai.opening import check_readers, longest_stream_s
 from app.http.endpoint import Call, json_response
@@ -90,7 +90,7 @@ async def _attach_and_send(
 ) -> web.StreamResponse:
     actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
-        if actor.readers >= MOST_READERS:
+        if actor.readers >= MAX_READERS:
             raise too_many_readers()
         span = LogRange(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
         actor.tell(Attach())

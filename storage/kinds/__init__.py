@@ -1,4 +1,4 @@
-"""Every kind of named config. A new kind is a file here and an entry of KINDS."""
+"""All kinds of named configs. To add a kind, add a module here and an entry in `KINDS`."""
 
 from typing import Any
 

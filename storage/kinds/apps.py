@@ -1,4 +1,4 @@
-"""Kind `apps`: an app that this deployment serves. It exists while this config does."""
+"""Kind `apps`: an app that this deployment serves. The app exists as long as this config exists."""
 
 from pydantic import Field
 
@@ -8,16 +8,17 @@ from streams.wire.model import Model
 
 class Cors(Model):
     origins: list[str] = Field(default_factory=list, max_length=100)
-    """Origins of web pages that may call, such as `https://example.com`; `*` for any."""
+    """Origins of web pages that may call the app, such as `https://example.com`. `*` allows any origin."""
 
 
 class App(Model):
     title: str = ""
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
-    """Of every price in the app's configs."""
+    """Currency of all prices in the app's configs, as an ISO 4217 code."""
     cors: Cors = Cors()
     playground: bool | None = None
-    """Whether `/` is a page to try the app out, and its users may list its strategies; absent: in development."""
+    """Whether `/` serves a page to try out the app, and users may list its strategies.
+    Default: in development only."""
 
 
 APPS = ConfigKind("apps", "App", App, singleton=True)

@@ -1,4 +1,4 @@
-"""Kind `auth`: how callers of an app prove themselves."""
+"""Kind `auth`: how callers of an app authenticate."""
 
 from typing import Literal
 
@@ -9,35 +9,41 @@ from streams.wire.model import Model
 
 
 class SignKey(Model):
-    """A key of `X-Service-Sign`; several may be active while one replaces another."""
+    """A key for `X-Service-Sign`. Several keys may be active, so that they can be replaced without interruption."""
 
     id: str
     key: SecretStr
 
 
 class ServerKey(Model):
-    """A key of `X-Service-Auth-Token`, bound to one algorithm."""
+    """A key for `X-Service-Auth-Token`, valid for one algorithm."""
 
     kid: str
     alg: Literal["EdDSA", "ES256", "RS256", "HS256"]
     public_key: str | None = None
-    """PEM, for the asymmetric algorithms."""
+    """The public key in PEM format. For the asymmetric algorithms."""
     secret: SecretStr | None = None
-    """For HS256; at least 32 bytes."""
+    """The shared secret, at least 32 bytes. For HS256."""
 
 
 class Auth(Model):
     require_sign: bool = True
+    """Whether requests of clients must carry a signature in `X-Service-Sign`."""
     require_nonce: bool = False
+    """Whether signatures must contain a nonce."""
     sign_keys: list[SignKey] = Field(default_factory=list, max_length=100)
     server_keys: list[ServerKey] = Field(default_factory=list, max_length=100)
     server_audience: str = "parley"
+    """The required `aud` claim of server tokens."""
     server_token_max_s: int = Field(default=600, ge=1, le=3600)
+    """Maximum lifetime of a server token in seconds."""
     session_sliding_s: int = Field(default=30 * DAY_S, ge=60, le=3660 * DAY_S)
+    """Seconds without use after which a session expires."""
     session_absolute_s: int = Field(default=180 * DAY_S, ge=60, le=3660 * DAY_S)
+    """Maximum lifetime of a session in seconds."""
     sessions_per_user: int = Field(default=10, ge=1, le=100)
     anonymous_login: bool = True
-    """Whether `anonymity` and `device` may log in."""
+    """Whether users may log in with the platforms `anonymity` and `device`."""
 
 
 AUTH = ConfigKind("auth", "Sessions, signatures and server tokens", Auth, singleton=True)

@@ -1,4 +1,4 @@
-"""What every config kind is: a name, a title for the operator, a model of its value."""
+"""The definition of a config kind: a name, a title for operators, and the model of its value."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,14 +8,17 @@ from streams.wire.model import Model
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 MIB = 1024 * 1024
-"""Units of the bounds that fields have. A bound keeps out what timers, counters and memory could not hold."""
+"""Units for the bounds of fields. The bounds exclude values that timers, counters or memory cannot handle."""
 
 ConfigModel = TypeVar("ConfigModel", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKind(Generic[ConfigModel]):
-    """`singleton`: one config an app, named `default`. Fields of type `SecretStr` are secrets."""
+    """A config kind. A `singleton` kind has one config per app, named `default`.
+
+    Fields of type `SecretStr` are secrets, which are stored encrypted.
+    """
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Kind `conversation`: ears, a language model and a voice under one name."""
+"""Kind `conversation`: a speech recogniser, a language model and a voice under one name."""
 
 from typing import Literal
 
@@ -11,27 +11,35 @@ from streams.wire.model import Model
 
 class Chat(VendorCall):
     system_prompt: str = ""
-    """`{{.name.of.param}}` is replaced by that value of the request's `params`; a missing one by nothing."""
+    """Template of the system prompt. `{{.a.b}}` is replaced by that value of the request's `params`, or by nothing
+    if it is missing."""
     context_tokens: int = Field(default=4096, ge=1, le=100_000_000)
-    """What of the history goes to the model, newest records first."""
+    """Maximum size of the model's input in tokens, as estimated. Older records of the history are left out."""
     max_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
+    """Maximum length of the answer in tokens. Default: the model's own limit."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature. Default: the model's own."""
 
 
 class Conversation(Model):
     chat: Chat
     recognition: str | None = None
-    """Name of a config of kind `recognition`; absent: no audio input."""
+    """Name of a config of kind `recognition`. If absent, audio input is not supported."""
     speech: str | None = None
-    """Name of a config of kind `speech`; absent: the answer is text alone."""
+    """Name of a config of kind `speech`. If absent, the answer is text only."""
     paragraph_delimiter: str = Field(default="\n\n", min_length=1, max_length=16)
+    """Text that separates the paragraphs of an answer."""
     sentence_characters: int = Field(default=200, ge=20, le=2000)
-    """Short sentences after the first are spoken together up to this length."""
+    """Sentences after the first are combined for synthesis up to this number of characters."""
     on_break: Literal["fail", "restart", "continue"] = "fail"
-    """When the model breaks off in the middle: end with an error; have the next strategy write the answer anew;
-    or have it go on with what was said, where its model takes such a beginning."""
+    """What happens if the model breaks off in the middle of an answer. `fail`: the stream ends with an error.
+    `restart`: the next strategy writes a new answer. `continue`: the next strategy whose model supports it
+    continues the answer."""
     on_abandon: OnAbandon = "cancel"
+    """What happens if no reader is left and none returns in time. `cancel`: the calls to vendors are cancelled, and
+    the stored answer remains incomplete. `drain`: the stream continues to its end, so that its usage is known."""
     voices_at_once: int = Field(default=2, ge=1, le=8)
+    """Maximum number of concurrent syntheses per answer."""
 
 
 CONVERSATION = ConfigKind("conversation", "Conversation", Conversation)

@@ -1,4 +1,4 @@
-"""Kind `limits`: how much a caller of an app may ask for."""
+"""Kind `limits`: limits on requests, streams and readers of an app."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from streams.wire.model import Model
 
 
 class Rate(Model):
-    """`count` calls in `per_s` seconds, all of them at once if need be."""
+    """At most `count` calls in `per_s` seconds. They may arrive all at once."""
 
     count: int = Field(ge=1, le=1_000_000)
     per_s: float = Field(ge=0.001, le=366 * DAY_S)
@@ -22,37 +22,48 @@ def _rates() -> dict[str, Rate]:
 
 class Limits(Model):
     body_bytes: int = Field(default=128 * 1024, ge=1024, le=64 * MIB)
+    """Maximum size of a JSON body."""
     parameters_bytes: int = Field(default=64 * 1024, ge=1024, le=64 * MIB)
-    """Of the first JSON value of a chunked request."""
+    """Maximum size of the JSON object at the start of a chunked request."""
     parameters_s: float = Field(default=10, gt=0, le=HOUR_S)
+    """Seconds within which that JSON object must arrive."""
     input_idle_s: float = Field(default=30, gt=0, le=HOUR_S)
+    """Maximum pause in seconds while the input of a stream arrives."""
     input_total_s: float = Field(default=600, gt=0, le=DAY_S)
+    """Seconds within which the whole input of a stream must arrive."""
     text_bytes: int = Field(default=32 * 1024, ge=1, le=64 * MIB)
+    """Maximum size of text input."""
     audio_bytes: int = Field(default=10 * MIB, ge=1, le=1024 * MIB)
-    """Of decoded audio input."""
+    """Maximum size of audio input, after decoding base64."""
     tts_characters: int = Field(default=4096, ge=1, le=1_000_000)
+    """Maximum length of a text to be spoken."""
     streams_per_process: int = Field(default=10_000, ge=1, le=1_000_000)
     streams_per_app: int = Field(default=100_000, ge=1, le=100_000_000)
     streams_per_user: int = Field(default=4, ge=1, le=1_000_000)
     readers_per_user: int = Field(default=32, ge=1, le=1_000_000)
-    """Event streams that one process sends to a user at once. At least `streams_per_user` are allowed."""
+    """Maximum number of event streams that one process sends to a user at once. `streams_per_user` applies if it is
+    higher."""
     readers_per_process: int = Field(default=20_000, ge=1, le=1_000_000)
-    """Event streams that one process sends at once. At least `streams_per_process` are allowed."""
+    """Maximum number of event streams that one process sends at once. `streams_per_process` applies if it is
+    higher."""
     stream_s: float = Field(default=600, gt=0, le=DAY_S)
+    """Maximum duration of a stream in seconds."""
     answer_bytes: int = Field(default=MIB, ge=1024, le=256 * MIB)
-    """Of one answer's text: a longer one ends there, with finish reason `length`."""
+    """Maximum size of an answer's text. A longer answer is truncated and has the finish reason `length`."""
     resume_grace_s: float = Field(default=60, ge=0, le=DAY_S)
-    """How long a stream goes on that nobody reads."""
+    """Seconds for which a stream continues without a reader."""
     readable_s: float = Field(default=120, ge=0, le=DAY_S)
-    """How long a stream can be read again once it has ended."""
+    """Seconds for which a stream can still be read after it has ended."""
     log_bytes: int = Field(default=8 * MIB, ge=64 * 1024, le=1024 * MIB)
-    """Of the events that one stream keeps for readers who come back."""
+    """Maximum size of the events that a stream keeps for resuming readers."""
     lag_bytes: int = Field(default=MIB, ge=64 * 1024, le=256 * MIB)
-    """What a reader may leave unread before its stream waits for it."""
+    """How far a reader may fall behind before its stream waits for it."""
     send_timeout_s: float = Field(default=30, gt=0, le=HOUR_S)
+    """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, gt=0, le=HOUR_S)
+    """Seconds without an event after which a `ping` is sent."""
     rates: dict[str, Rate] = Field(default_factory=_rates, max_length=100)
-    """By the name of the limit in the route table; a name that is absent has its default."""
+    """Rate limits by name. A name that is missing keeps its default."""
 
     def rate(self, name: str) -> Rate | None:
         return self.rates.get(name) or _rates().get(name)

@@ -1,4 +1,4 @@
-"""Kind `pronunciation`: who grades how a text is read aloud."""
+"""Kind `pronunciation`: the vendor accounts that assess how a text is read aloud."""
 
 from pydantic import Field
 
@@ -9,9 +9,9 @@ from streams.wire.model import Model
 
 class Pronunciation(Model):
     accounts: list[VendorCall] = Field(min_length=1, max_length=16)
-    """Tried in order until one has graded all of the audio."""
+    """Accounts in order of preference. The next one is tried if one fails."""
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
-    """Language codes that are graded (`en` stands for every `en-…`); absent: any."""
+    """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
 
 
 PRONUNCIATION = ConfigKind("pronunciation", "Pronunciation assessment", Pronunciation)

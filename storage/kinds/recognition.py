@@ -8,9 +8,9 @@ from storage.kinds.strategies import VendorCall
 
 class Recognition(VendorCall):
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
-    """Language codes that it hears (`en` stands for every `en-…`); absent: any."""
+    """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
     prompt: str = ""
-    """Hint for the recogniser where the client sends no `stt_prompt`."""
+    """Prompt for the recogniser if the client sends no `stt_prompt`."""
 
 
 RECOGNITION = ConfigKind("recognition", "Speech to text", Recognition)

@@ -10,23 +10,29 @@ from storage.kinds.strategies import OnAbandon, VendorCall
 
 class Speech(VendorCall):
     voice: str = ""
+    """The vendor's name of the voice."""
     speed: float = Field(default=1.0, ge=0.25, le=4.0)
+    """Speaking rate relative to normal speed."""
     prompt: str = ""
-    """How to speak, where the vendor takes instructions."""
+    """Instructions on how to speak, for vendors that support them."""
     language_code: str | None = None
-    """Absent: the `target_language_code` of a conversation, else the voice's own."""
+    """Language of the speech. Default: the `target_language_code` of a conversation, or the voice's language."""
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
-    """Language codes that it speaks (`en` stands for every `en-…`); absent: any."""
+    """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
     audio_format: Literal["mp3", "wav"] = "mp3"
     need_viseme: bool = False
-    """Whether to tell mouth shapes; by the vendor's times where it gives any, else estimated."""
+    """Whether to send mouth shapes. They are estimated if the vendor provides no timing."""
     min_realtime_factor: float = Field(default=1.2, ge=0, le=100)
-    """How many seconds of audio must come in a second, or the next strategy speaks; 0: however slowly it comes."""
+    """Minimum seconds of audio that must arrive per second. If less arrives, the next strategy is used.
+    0 accepts any pace."""
     on_abandon: OnAbandon = "cancel"
+    """What happens if no reader is left and none returns in time. `cancel`: the calls to vendors are cancelled.
+    `drain`: the stream continues to its end, so that its usage is known."""
     cache: bool = False
-    """Whether what was said once is kept and said again to all users of the app, where nothing in it differs."""
+    """Whether speech is cached. The same text with the same settings is then synthesised once for all users of the
+    app."""
     cache_days: float = Field(default=30, gt=0, le=3650)
-    """How long it is kept after it was last said."""
+    """Days for which cached speech is kept after its last use."""
 
 
 SPEECH = ConfigKind("speech", "Text to speech", Speech)

@@ -1,4 +1,4 @@
-"""What strategies of all kinds share: whom they call, how long they wait, what it costs."""
+"""Settings common to all kinds of strategies: the account to call, timeouts and prices."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,34 +9,38 @@ from streams.wire.model import Model
 
 
 class Waits(Model):
-    """How long an attempt may take before the next strategy is tried, in seconds."""
+    """Timeouts of an attempt in seconds. When one expires, the attempt has failed."""
 
     connect_s: float = Field(default=5, gt=0, le=HOUR_S)
+    """Timeout for the connection to the vendor."""
     first_output_s: float = Field(default=10, gt=0, le=HOUR_S)
+    """Timeout for the first output."""
     between_s: float = Field(default=20, gt=0, le=HOUR_S)
+    """Maximum pause between two outputs."""
 
 
 class Price(Model):
-    """Of one unit, in the app's currency: a token, a code point spoken, a second heard."""
+    """Prices per unit in the app's currency. A unit is a token, a character spoken, or a second of audio input."""
 
     input: float = Field(default=0, ge=0, le=1_000_000)
     output: float = Field(default=0, ge=0, le=1_000_000)
 
 
 OnAbandon = Literal["cancel", "drain"]
-"""When nobody reads a stream any more and nobody may come back: its vendors' calls are closed at once and the
-record stays cut; or it plays to its end unseen, so that what the vendors bill is known exactly."""
+"""What happens to a stream that no reader follows after the grace time; see `on_abandon` of the strategies."""
 
 
 class VendorCall(Model):
-    """A model of a vendor, reached by an account."""
+    """A vendor's model, and the account through which it is called."""
 
     account: str
     """Name of a config of kind `vendor_accounts`."""
     model: str = ""
+    """The vendor's name of the model."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """What only this vendor knows; checked by its client."""
+    """Options specific to the vendor."""
     waits: Waits = Waits()
     price: Price = Price()
     hedge_after_ms: Annotated[int, Field(ge=0, le=HOUR_S * 1000)] | Literal["auto"] | None = None
-    """When the next strategy is started beside this one if it has shown no output; `auto`: by its own p95."""
+    """Milliseconds without output after which the next strategy is started in parallel. `auto` uses the 95th
+    percentile of recent times to the first output. If absent, no strategy is started in parallel."""

@@ -1,4 +1,4 @@
-"""Kind `vendor_accounts`: where a vendor is reached and with which key."""
+"""Kind `vendor_accounts`: the address of a vendor's API, the key, and limits on its use."""
 
 from pydantic import Field, SecretStr
 
@@ -7,24 +7,29 @@ from streams.wire.model import Model
 
 
 class Breaker(Model):
-    """When calls to the account are skipped for a while: by the share of failures in a sliding window."""
+    """A circuit breaker: after too many failures, calls to the account are skipped for a while."""
 
     failure_ratio: float = Field(default=0.5, gt=0, le=1)
+    """Share of failed calls in the window at which the breaker opens."""
     min_calls: int = Field(default=10, ge=1, le=1_000_000)
+    """Number of calls in the window below which the breaker does not open."""
     window_s: float = Field(default=30, gt=0, le=DAY_S)
+    """Length of the sliding window in seconds."""
     open_s: float = Field(default=10, gt=0, le=DAY_S)
+    """Seconds for which calls are skipped before one call is tried again."""
 
 
 class VendorAccount(Model):
     platform: str
-    """Platform id of the vendor catalog, such as `vendor_b_llm`."""
+    """Platform id from the vendor catalog, such as `vendor_b_llm`."""
     base_url: str | None = Field(default=None, pattern=r"^https?://")
-    """Absent: the vendor's own; for local engines, those of this server."""
+    """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
     api_key: SecretStr | None = None
     concurrency: int = Field(default=200, ge=1, le=1_000_000)
-    """Calls at once in one process."""
+    """Maximum number of concurrent calls per process."""
     waiting: int = Field(default=1000, ge=0, le=1_000_000)
-    """Further calls that may wait for a place, within the time for their first output."""
+    """Maximum number of further calls that wait for a free slot. Their timeout for the first output includes the
+    wait."""
     breaker: Breaker = Breaker()
 
 

@@ -1,4 +1,4 @@
-"""JSON, times and numbers as they stand on the wire. The only place that encodes or decodes JSON."""
+"""JSON and timestamps in the format of the interface. All JSON is encoded and decoded here."""
 
 import time
 from datetime import UTC, datetime
@@ -13,14 +13,18 @@ MAX_DEPTH = 32
 
 dumps = orjson.dumps
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
-"""`option` of `dumps` for a line of its own, with times as `rfc3339` tells them."""
+"""`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
 
 loads = orjson.loads
-"""Of trusted JSON (our own rows, a vendor's frame); `ValueError` when it is none."""
+"""Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
 
 
 def loads_request(raw: bytes) -> Any:
-    """Decode a client's JSON: bounded depth, no U+0000 (PostgreSQL's text cannot hold it)."""
+    """Decode JSON sent by a client.
+
+    Raises `InvalidParameter` if it is invalid, nested too deeply, or contains U+0000, which PostgreSQL's `text`
+    type cannot store.
+    """
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH:
         raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH}")
     try:
@@ -33,7 +37,7 @@ def loads_request(raw: bytes) -> Any:
 
 
 def depth(raw: bytes) -> int:
-    """The deepest nesting of brackets outside strings."""
+    """Return the maximum nesting depth of objects and arrays."""
     deepest = level = 0
     in_string = escaped = False
     for byte in raw:
@@ -63,12 +67,15 @@ def _holds_nul(value: Any) -> bool:
 
 
 def rfc3339(moment: datetime | None) -> str:
-    """UTC with `Z`, to the microsecond where there are any; the zero time for none."""
+    """Return `moment` in UTC with the suffix `Z`, or the zero time for `None`.
+
+    Microseconds are included unless they are zero.
+    """
     if moment is None:
         return ZERO_TIME
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def now_ms() -> int:
-    """Unix milliseconds, the unit of `timestamp` in events."""
+    """Return the Unix time in milliseconds, the unit of `timestamp` in events."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Failures that a client may be told: the error envelope of the interface (§7)."""
+"""Exceptions that are reported to clients in the error envelope of the interface (§7)."""
 
 import re
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ _SHORTEST_SECRET = 5
 
 
 class ServiceError(Exception):
-    """A failure with its word on the wire. `str()` is the whole message, `<error_type>: <what>`.
+    """A failure that is reported to the client.
 
-    `status_hint` overrides the HTTP status that the error type has in general.
+    `what` says what is wrong. `str()` returns the complete message, `<error_type>: <what>`. `status_hint` overrides
+    the usual HTTP status of the error type.
     """
 
     error_type: str = "internal"
@@ -36,26 +37,27 @@ class ServiceError(Exception):
         super().__init__(f"{self.error_type}: {what}")
 
     def redact(self, secret: str) -> None:
-        """Take `secret`, and what no line of text holds, out of the words that came from outside.
+        """Replace `secret` with `***` in the message and in string values of `extra`.
 
-        In whatever case it stands there, and where the words were cut in the middle of it.
+        The comparison ignores case, and also finds a secret that is cut off at the end of the text. Unprintable
+        characters in the message become spaces.
         """
-        self.what = _without(secret, "".join(letter if letter.isprintable() else " " for letter in self.what))
+        self.what = _without(secret, "".join(char if char.isprintable() else " " for char in self.what))
         self.extra = {
             name: _without(secret, value) if isinstance(value, str) else value for name, value in self.extra.items()
         }
         self.args = (f"{self.error_type}: {self.what}",)
 
 
-def _without(secret: str, words: str) -> str:
+def _without(secret: str, text: str) -> str:
     if len(secret) <= _SHORTEST_SECRET:
-        return words
-    words = re.sub(re.escape(secret), "***", words, flags=re.IGNORECASE)
-    lowered, beginning = words.lower(), secret.lower()
+        return text
+    text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+    lowered, beginning = text.lower(), secret.lower()
     for length in range(len(secret) - 1, _SHORTEST_SECRET, -1):
         if lowered.endswith(beginning[:length]):
-            return f"{words[:-length]}***"
-    return words
+            return f"{text[:-length]}***"
+    return text
 
 
 class InvalidParameter(ServiceError):
@@ -69,7 +71,7 @@ class TooLarge(InvalidParameter):
 
 
 class ConfigInvalid(ServiceError):
-    """A fault in a named config; `what` names the config and the field."""
+    """A named config is invalid. `what` names the config and the field."""
 
     error_type = "config_invalid"
 
@@ -79,14 +81,14 @@ class ItemNotFound(ServiceError):
 
 
 class InvalidOperation(ServiceError):
-    """Something else holds what is asked for (another turn, another body under the same key)."""
+    """The request conflicts with the current state, such as a running turn or a reused idempotency key."""
 
     error_type = "invalid_operation"
     status_hint = 409
 
 
 class AuthFailed(ServiceError):
-    """A missing or wrong header of ours; `what` names the header and never which part of it."""
+    """An authentication header is missing or wrong. `what` names the header, but not which part of it is wrong."""
 
     error_type = "auth_failed"
 
@@ -101,7 +103,7 @@ class RateLimited(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """This server is draining, full, or something it stands on is away: asking again may help."""
+    """The server is draining or full, or a service it depends on is unavailable. Retrying may help."""
 
     error_type = "backend unavailable"
     status_hint = 503
@@ -109,13 +111,13 @@ class Unavailable(ServiceError):
 
 
 class StoreError(ServiceError):
-    """PostgreSQL (`database`) or Valkey (`redis_service`) refused."""
+    """PostgreSQL (`database`) or Valkey (`redis_service`) returned an error."""
 
     error_type = "database"
 
 
 class StoreAway(StoreError):
-    """A store was not reached, or has no place for us in time: asking again may help."""
+    """A store could not be reached, or had no free connection in time. Retrying may help."""
 
     status_hint = 503
     retryable = True

@@ -1,4 +1,4 @@
-"""Ids that sort by time, and random tokens."""
+"""Ids that sort by time, request ids, and hashes."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ import time
 from contextvars import ContextVar
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-"""Of the request that is being answered, as vendors are told it."""
+"""Id of the current request. It is sent to vendors."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -16,19 +16,19 @@ _RANDOM = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
 
 
 def new_id() -> str:
-    """A UUIDv7 as 32 hexadecimal digits: sorts by the millisecond of its making (RFC 9562 §5.7)."""
+    """Return a UUIDv7 as 32 hexadecimal digits. It sorts by its creation time in milliseconds (RFC 9562 §5.7)."""
     random = int.from_bytes(os.urandom(10)) & _RANDOM
     return f"{time.time_ns() // 1_000_000 << 80 | _VERSION | random:032x}"
 
 
 def is_id(text: str) -> bool:
-    """Whether `text` has the form of an id of ours: others cannot exist and need no query."""
+    """Return whether `text` has the form of an id from `new_id`. Other ids cannot exist and need no query."""
     return _ID.fullmatch(text) is not None
 
 
-def request_id(given: str | None) -> str:
-    """The caller's `X-Request-Id` where it is 1 to 64 of `[A-Za-z0-9._-]`, else a new one."""
-    return given if given and _REQUEST_ID.fullmatch(given) else new_id()
+def request_id(header: str | None) -> str:
+    """Return the caller's `X-Request-Id` if it is 1 to 64 characters of `[A-Za-z0-9._-]`, otherwise a new id."""
+    return header if header and _REQUEST_ID.fullmatch(header) else new_id()
 
 
 def sha256_hex(raw: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The typed border: one strict, frozen model for bodies, replies, configs and options."""
+"""The base class of all models of request bodies, replies, configs and vendor options."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from streams.wire.codec import loads_request
 from streams.wire.errors import InvalidParameter
 
-_WHAT = {
+_DESCRIPTIONS = {
     "missing": "is required",
     "string_type": "must be a string",
     "int_type": "must be an integer",
@@ -49,7 +49,7 @@ _PLURAL = {"character": "characters", "entry": "entries"}
 
 _TAGS = ("function-", "tagged-union", "is-instance", "literal[", "constrained-", "nullable")
 _TYPES = frozenset({"int", "float", "str", "bool"})
-"""Parts of a fault's place that are no fields."""
+"""Names that Pydantic adds to the location of an error and that are not field names."""
 
 
 def _whole_number(value: Any) -> Any:
@@ -62,18 +62,18 @@ def _whole_number(value: Any) -> Any:
 
 
 QueryInt = Annotated[int, Field(gt=-(10**18), lt=10**18), BeforeValidator(_whole_number)]
-"""An integer of a query string. Fields narrow it further."""
+"""An integer in a query string. Fields may restrict it further."""
 
 
 def not_blank(text: str) -> str:
-    """For a field that must say something."""
+    """Validate that `text` contains a character other than whitespace."""
     if not text.strip():
         raise ValueError("is required")
     return text
 
 
 class Model(BaseModel):
-    """Strict types, frozen, unknown fields ignored (old servers, new clients)."""
+    """A frozen model with strict types. Unknown fields are ignored, so newer clients work with older servers."""
 
     model_config = ConfigDict(
         strict=True,
@@ -86,29 +86,29 @@ class Model(BaseModel):
 
     @classmethod
     def of(cls, value: Any, *, short_paths: bool = False) -> Self:
-        """The model of a decoded JSON value, or `InvalidParameter` naming the first field that is wrong.
+        """Validate a decoded JSON value. Raises `InvalidParameter` that names the first invalid field.
 
-        With `short_paths` the field is named by its last path element alone.
+        With `short_paths`, the field is named by the last element of its path only.
         """
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            path, what = next(faults(error))
+            path, description = next(faults(error))
             if short_paths:
                 path = path.rpartition(".")[2]
-            raise InvalidParameter(f"{path or 'body'} {what}") from None
+            raise InvalidParameter(f"{path or 'body'} {description}") from None
 
     @classmethod
     def read(cls, raw: bytes, *, short_paths: bool = False) -> Self:
-        """The model of a client's JSON body; an empty body is an empty object."""
+        """Parse and validate a client's JSON body. An empty body counts as an empty object."""
         value = loads_request(raw) if raw.strip() else {}
         return cls.of(value, short_paths=short_paths)
 
 
 def faults(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Path and plain words of each fault: `("data.reference_text", "is required")`."""
+    """Yield the path and the description of each error, such as `("data.reference_text", "is required")`."""
     for detail in error.errors(include_url=False, include_input=False):
-        yield _path(detail), _words(detail)
+        yield _path(detail), _description(detail)
 
 
 def _path(detail: ErrorDetails) -> str:
@@ -121,10 +121,10 @@ def _path(detail: ErrorDetails) -> str:
     return path
 
 
-def _words(detail: ErrorDetails) -> str:
+def _description(detail: ErrorDetails) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
-    if kind in _WHAT:
-        return _WHAT[kind]
+    if kind in _DESCRIPTIONS:
+        return _DESCRIPTIONS[kind]
     if kind in {"literal_error", "enum"}:
         return f"must be one of {context['expected']}"
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
@@ -132,18 +132,18 @@ def _words(detail: ErrorDetails) -> str:
     if kind in _BOUNDS or kind in _LENGTHS:
         return _limit(kind, context)
     if kind == "string_pattern_mismatch":
-        return f"has not the form {context['pattern']}"
+        return f"must match the pattern {context['pattern']}"
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
 
 
 def _limit(kind: str, context: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
-        name, what = _BOUNDS[kind]
-        return f"{what} {_number(context[name])}"
-    name, what, unit = _LENGTHS[kind]
+        name, phrase = _BOUNDS[kind]
+        return f"{phrase} {_number(context[name])}"
+    name, phrase, unit = _LENGTHS[kind]
     length = context[name]
-    return f"{what} {length} {unit if length == 1 else _PLURAL[unit]}"
+    return f"{phrase} {length} {unit if length == 1 else _PLURAL[unit]}"
 
 
 def _number(value: float) -> str:

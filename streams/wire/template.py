@@ -1,15 +1,15 @@
-"""The renderer of operators' templates: dotted lookup only, no functions, no loops."""
+"""Render operators' templates. Only variables are supported: no functions and no loops."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-_PLACE = re.compile(r"\{\{\s*\.([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*\.([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\s*\}\}")
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """`{{.a.b}}` becomes the text of that value; what is missing or no scalar renders empty."""
-    return _PLACE.sub(lambda place: _text(values, place[1].split(".")), template)
+    """Replace each `{{.a.b}}` with `values["a"]["b"]`. Missing values, lists and objects become empty strings."""
+    return _VARIABLE.sub(lambda variable: _text(values, variable[1].split(".")), template)
 
 
 def _text(value: Any, path: list[str]) -> str:

@@ -127,12 +127,12 @@ async def test_what_could_not_be_spilled_in_time_is_spilled_when_it_is_asked_for
         await said.wait()
 
     actor = actor_of(play, release, kept=kept, readable_s=60)
-    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spilled()) as spilled:
+    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spill()) as spilled:
         await kept.asked.wait()
         said.set()
         await running
         kept.away = False
         await spilled
-        await actor.spilled()
+        await actor.spill()
     assert kept.frames == b"".join([ready.frames async for ready in actor.log.follow(0)])
     assert kept.frames.count(b"event: end") == 1

@@ -85,9 +85,9 @@ def test_digest_covers_what_was_said_in_its_order():
     receipt = Receipt(0)
     assert receipt.digest == {"chars": 0, "sha256": hashlib.sha256().hexdigest()}
 
-    receipt.said("Grü")
-    receipt.said(b"\0\1audio")
-    receipt.said("😀")
+    receipt.add_output("Grü")
+    receipt.add_output(b"\0\1audio")
+    receipt.add_output("😀")
 
     raw = "Grü".encode() + b"\0\1audio" + "😀".encode()
     assert receipt.digest == {"chars": 4, "sha256": hashlib.sha256(raw).hexdigest()}

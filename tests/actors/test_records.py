@@ -25,4 +25,4 @@ def test_only_a_record_that_holds_the_answer_lets_its_stream_say_end(
     else:
         assert error is not None
         assert error.error_type == ERROR_OF.get(found, "invalid_operation")
-        assert ("is not kept" in str(error)) is not KEPT[found]
+        assert ("was not stored" in str(error)) is not KEPT[found]

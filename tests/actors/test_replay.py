@@ -24,9 +24,9 @@ SYNTHESES = [(MP3, dressed_mp3(seconds=0.5)), (WAV, tone(seconds=0.2, sample_rat
 
 def written_down(items: list[SpeechItem]) -> tuple[Recording, CachedSpeech]:
     recording = Recording("Hello")
-    assert all(recording.take(item) for item in items)
+    assert all(recording.add(item) for item in items)
     recording.end()
-    assert recording.whole
+    assert recording.complete
     assert recording.file.format is not None
     told = recording.file.format
     return recording, CachedSpeech("name", told.mime_type, told.sample_rate, recording.score, has_viseme_file=False)
@@ -85,23 +85,23 @@ def _all_of(attempt) -> list[SpeechItem]:
 
 def test_what_is_too_large_is_not_written_down() -> None:
     recording = Recording("Hello")
-    assert recording.take(WAV)
+    assert recording.add(WAV)
     mebibyte = AudioBytes(bytes(1024 * 1024))
-    assert [recording.take(mebibyte) for _ in range(17)] == [True] * 16 + [False]
+    assert [recording.add(mebibyte) for _ in range(17)] == [True] * 16 + [False]
 
 
 def test_what_has_too_many_pieces_is_not_written_down() -> None:
     recording = Recording("Hello")
-    recording.take(WAV)
-    taken = [recording.take(AudioBytes(b"ab")) for _ in range(20_001)]
+    recording.add(WAV)
+    taken = [recording.add(AudioBytes(b"ab")) for _ in range(20_001)]
     assert taken == [True] * 20_000 + [False]
 
 
 def test_nothing_is_not_kept() -> None:
     recording = Recording("Hello")
-    recording.take(MP3)
+    recording.add(MP3)
     recording.end()
-    assert not recording.whole
+    assert not recording.complete
 
 
 async def test_audio_of_another_length_than_was_kept_is_refused(tmp_path: Path) -> None:

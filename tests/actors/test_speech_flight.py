@@ -7,14 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from actors.speech_flight import FAILED, GONE, UNSHARED, Flight, Flights, Landing
+from actors.speech_flight import FAILED, GONE, UNSHARED, Flight, FlightResult, Flights
 from storage.redis import open_valkey
 from storage.speech_cache import SpeechCache, SpeechKey
 from streams.tasks import background
 from tests.servers import Stores
 
 KEY = SpeechKey("default", "0" * 64, "voice")
-STORED = Landing("stored", "another")
+STORED = FlightResult("stored", "another")
 
 Process = Callable[..., Flights]
 
@@ -30,14 +30,16 @@ async def process(stores: Stores) -> AsyncIterator[Process]:
         yield make
 
 
-async def waited(flights: Flights) -> Landing | None:
+async def waited(flights: Flights) -> FlightResult | None:
     """How the flight ended that another led; none for who leads."""
     async with flights.join(KEY) as joined:
-        return joined if isinstance(joined, Landing) else None
+        return joined if isinstance(joined, FlightResult) else None
 
 
-@pytest.mark.parametrize("landing", [STORED, FAILED, UNSHARED])
-async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(process: Process, landing: Landing) -> None:
+@pytest.mark.parametrize("result", [STORED, FAILED, UNSHARED])
+async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(
+    process: Process, result: FlightResult
+) -> None:
     here, there = process(), process()
     async with here.join(KEY) as flight:
         assert isinstance(flight, Flight)
@@ -47,9 +49,9 @@ async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(process: Pr
             ]
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(waiting[1]), 0.2)
-            await flight.land(landing)
-            await flight.land(FAILED)  # too late
-            assert [await one for one in waiting] == [landing] * 3
+            await flight.finish(result)
+            await flight.finish(FAILED)  # too late
+            assert [await one for one in waiting] == [result] * 3
         assert await waited(here) is None  # who comes now finds nobody who leads
 
 
@@ -57,7 +59,7 @@ async def test_of_those_who_wait_for_a_leader_that_is_cancelled_one_leads(proces
     here, there = process(), process()
     leading: asyncio.Queue[None] = asyncio.Queue()
 
-    async def lead(flights: Flights) -> Landing:
+    async def lead(flights: Flights) -> FlightResult:
         while True:
             async with flights.join(KEY) as joined:
                 if isinstance(joined, Flight):
@@ -92,7 +94,7 @@ async def test_a_leader_keeps_its_lease_while_it_works(process: Process) -> None
         assert isinstance(flight, Flight)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(waiting), 1)
-        await flight.land(STORED)
+        await flight.finish(STORED)
         assert await waiting == STORED
 
 
@@ -106,9 +108,9 @@ async def test_the_lease_of_a_dead_process_runs_out(stores: Stores) -> None:
 
 
 async def test_a_leader_that_its_listener_holds_up_holds_up_nobody_else(process: Process) -> None:
-    here, there = process(held_up_s=0.05), process()
+    here, there = process(max_blocked_s=0.05), process()
     async with here.join(KEY) as flight, background(waited(there)) as waiting:
         assert isinstance(flight, Flight)
-        with flight.held_up():
+        with flight.blocked():
             async with asyncio.timeout(5):
                 assert await waiting == UNSHARED

@@ -37,6 +37,6 @@ def test_what_matches_is_equal_and_in_order_and_no_less_than_runs_find(one: list
 
 
 def test_very_long_texts_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignment, "_MOST_CELLS", 10)
+    monkeypatch.setattr(alignment, "_MAX_CELLS", 10)
     one = [str(number) for number in range(50)]
     assert len(pairs(one, ["x", *one[:20], "y", *one[22:]])) == 48

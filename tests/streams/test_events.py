@@ -142,7 +142,7 @@ def test_audio_is_base64_of_its_own_in_every_event(audio: bytes):
     ],
 )
 def test_only_the_answer_itself_counts_for_the_digest(event: Event, said: str | bytes):
-    assert event.said() == said
+    assert event.output() == said
 
 
 def test_words_of_errors_stand_in_their_underscore_form():

@@ -19,7 +19,7 @@ async def test_backlog_is_given_in_pieces_and_the_last_of_them_ends_the_stream()
     assert b"".join(piece.frames for piece in pieces) == b"".join(b"%0100d" % n for n in range(5_000)) + b"end"
     assert max(len(piece.frames) for piece in pieces) <= PIECE_BYTES
     assert len(pieces) <= 5_000 * 100 / PIECE_BYTES + 2
-    assert [piece.whole for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert [piece.final for piece in pieces] == [False] * (len(pieces) - 1) + [True]
     assert pieces[-1].last_id == log.last_id
 
 
@@ -32,7 +32,7 @@ async def test_frame_larger_than_a_piece_is_given_alone_and_shared():
     async with aclosing(log.follow(0)) as following:
         pieces = [ready async for ready in following]
 
-    assert [(piece.last_id, piece.whole) for piece in pieces] == [(1, False), (2, False), (4, True)]
+    assert [(piece.last_id, piece.final) for piece in pieces] == [(1, False), (2, False), (4, True)]
     assert pieces[1].frames is large
 
 

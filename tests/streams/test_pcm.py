@@ -101,7 +101,7 @@ FAULTS = {
     ),
     "a WAV without a format": (
         wav(data=tone(0.4)),
-        f"audio is a WAV that is broken (its samples come before their format): {WANTED}",
+        f"audio is an invalid WAV file (the samples come before the format): {WANTED}",
     ),
 }
 

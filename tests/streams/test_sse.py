@@ -354,7 +354,7 @@ class Faulty:
 
     async def _follow(self) -> AsyncGenerator[Ready]:
         if self.frames:
-            yield Ready(1, self.frames, whole=False)
+            yield Ready(1, self.frames, final=False)
         await asyncio.sleep(0.03)
         raise RuntimeError("it broke")
 

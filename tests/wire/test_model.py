@@ -65,7 +65,7 @@ class Query(Model):
         ({"name": "a", "code": "a"}, "code must be at least 2 characters"),
         ({"name": "a", "code": "abcd"}, "code must be at most 3 characters"),
         ({"name": "a", "letter": "ab"}, "letter must be at most 1 character"),
-        ({"name": "a", "currency": "euro"}, "currency has not the form ^[A-Z]{3}$"),
+        ({"name": "a", "currency": "euro"}, "currency must match the pattern ^[A-Z]{3}$"),
         ({"name": "a", "share": 0}, "share must be greater than 0"),
         ({"name": "a", "share": 1.5}, "share must be at most 1"),
         ({"name": "a", "speed": 0.1}, "speed must be at least 0.25"),

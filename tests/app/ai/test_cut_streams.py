@@ -28,7 +28,7 @@ class Faulty:
 
     async def _follow(self) -> AsyncGenerator[Ready]:
         if self.speaks:
-            yield Ready(1, FRAMES, whole=False)
+            yield Ready(1, FRAMES, final=False)
         await asyncio.sleep(0.03)
         raise self.error
 

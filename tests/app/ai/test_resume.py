@@ -214,7 +214,7 @@ async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(
         await all_events(response)
     await server.services.supervisor.idle()
     await asyncio.sleep(0.5)
-    await server.services.supervisor.leave()
+    await server.services.supervisor.spill_finished()
     assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
 
 
@@ -333,7 +333,7 @@ async def test_server_that_drains_leaves_its_streams_to_be_read_elsewhere(
         first = await read_some(response, 5)
         supervisor = going.services.supervisor
         await supervisor.drain(0.1)
-        await supervisor.leave()
+        await supervisor.spill_finished()
     async with resume(talk, finished, 2) as again:
         assert await all_events(again) == whole[2:]
     async with resume(talk, cut, 5) as again:
