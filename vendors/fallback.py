@@ -70,7 +70,7 @@ class AttemptRecord:
     vendor: str
     meter: Meter
     price: UnitPrice
-    begun: float = 0
+    started_at: float = 0
     """The start time by `time.monotonic()`, which is also the loop's clock."""
     accepted: bool = False
     """Whether the vendor accepted the call. A refused call has no usage."""
@@ -207,7 +207,7 @@ class _RunningAttempt(PushSource[Item]):
         self._loop = asyncio.get_running_loop()
         self._started_at = self._due_from = self._loop.time()
         self._record = AttemptRecord(
-            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, begun=self._started_at
+            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, started_at=self._started_at
         )
         self._is_recorded = False
         self._timeout = IdleTimeout(self._loop)
