@@ -14,7 +14,7 @@ _LARGE_BYTES = 1024 * 1024
 
 
 class ConnectionLost(Exception):
-    """Wraps a connection error so that aiohttp does not recognise it and send an idempotent request again."""
+    """Wraps a connection error so that aiohttp does not recognize it and send an idempotent request again."""
 
     def __init__(self, error: aiohttp.ClientError) -> None:
         super().__init__(str(error))

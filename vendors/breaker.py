@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """The breaker opens when `failure_ratio` of at least `min_calls` calls in the last `window_s` failed."""
+    """When the breaker opens, and for how long.
+
+    It opens if at least `min_calls` calls ended in the last `window_s` seconds and `failure_ratio` of them failed.
+    It stays open for `open_s` seconds.
+    """
 
     failure_ratio: float = 0.5
     min_calls: int = 10
@@ -82,7 +86,7 @@ class BulkheadFull(Exception):
 
 
 class Bulkhead:
-    """Allow at most `at_once` concurrent calls. Up to `waiting` more calls wait in FIFO order."""
+    """Allows at most `at_once` concurrent calls. Up to `waiting` more calls wait in FIFO order."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self._at_once = at_once

@@ -22,7 +22,7 @@ class VendorError(ServiceError):
     def __init__(
         self,
         vendor: str,
-        what: str,
+        problem: str,
         *,
         retryable: bool = False,
         retry_after_s: float | None = None,
@@ -32,7 +32,7 @@ class VendorError(ServiceError):
         self.vendor = vendor
         self.retryable = retryable
         self.status = status
-        super().__init__(f"{vendor} {what}", retry_after_s=retry_after_s, extra=extra)
+        super().__init__(f"{vendor} {problem}", retry_after_s=retry_after_s, extra=extra)
 
 
 class Refused(VendorError):

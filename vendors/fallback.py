@@ -40,7 +40,7 @@ class Attempt(Generic[Item]):
     The first item for which `is_output` returns true is the first output. Items before it are buffered.
 
     `first_output_s`, `between_s`: the time limits for the first output and for each item after it.
-    `hedge`: the delay without output after which the next attempt is started beside this one.
+    `hedge`: the delay without output after which the next attempt is started in parallel.
     `clock`: for attempts that consume input. Returns when the input ends; the limit for the first output and the
     hedge delay start then. Its result is added to `first_output_s`, in seconds.
     `early`: whether the vendor is called before the input ends.

@@ -15,7 +15,7 @@ from vendors.errors import Empty, Refused, VendorError
 
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
-BUSY = Gauge("parley_bulkhead_busy", "Calls under way", ["account"])
+BUSY = Gauge("parley_bulkhead_busy", "Calls in progress", ["account"])
 WAITING = Gauge("parley_bulkhead_waiting", "Calls that wait for a slot", ["account"])
 
 Hedge = float | Literal["auto"]
@@ -55,7 +55,7 @@ class Gate:
         WAITING.labels(account).set_function(lambda: bulkhead.waiting)
 
     def try_acquire(self) -> Callable[[], None] | None:
-        """Like `acquire`, but return `None` where it would have to wait or to ask the breaker."""
+        """Like `acquire`, but return `None` if the call would have to wait or the breaker is not closed."""
         if self._breaker.tripped or not self._bulkhead.try_acquire():
             return None
         self._count_call()

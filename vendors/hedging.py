@@ -1,4 +1,4 @@
-"""Hedging: a second attempt runs beside a late one. The first with output wins, and the other is closed."""
+"""Hedging: a second attempt runs in parallel with a late one. The first with output wins; the other is closed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine

@@ -19,7 +19,7 @@ class IdleTimeout:
 
     __slots__ = (
         "_cancelled",
-        "_extended",
+        "_extended_since",
         "_limit_s",
         "_loop",
         "_prior_cancels",
@@ -40,7 +40,7 @@ class IdleTimeout:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = inf
         self._cancelled = False
-        self._extended = -inf
+        self._extended_since = -inf
         """The `since` of the wait that was extended because the loop was blocked."""
 
     def begin(self, limit_s: float | None) -> None:
@@ -92,8 +92,8 @@ class IdleTimeout:
         if self._loop.time() + 0.001 < due:
             self._set_timer(due)
             return
-        if late_s > _STALLED_S and self._extended != self.since:
-            self._extended = self.since
+        if late_s > _STALLED_S and self._extended_since != self.since:
+            self._extended_since = self.since
             self._set_timer(self._loop.time() + _EXTENSION_S)
             return
         self._cancelled = True

@@ -86,7 +86,7 @@ class Response(Protocol):
 
 
 class VendorHttp:
-    """The one HTTP client of the process."""
+    """The HTTP client of the process, shared by all vendor clients."""
 
     def __init__(self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
         self._client = client

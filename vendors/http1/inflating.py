@@ -35,9 +35,8 @@ class Decompressor:
     def _decompress(self, data: bytes) -> bytes:
         assert self._zlib is not None, "`read` rejects an unknown coding first"
         if not self._started and self._coding == "deflate" and data[0] & 0x0F != zlib.DEFLATED:
-            self._zlib = zlib.decompressobj(
-                -zlib.MAX_WBITS
-            )  # Some servers send raw deflate data without the zlib header.
+            # Some servers send raw deflate data without the zlib header.
+            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS)
         self._started = True
         try:
             return self._zlib.decompress(data, _MAX_PIECE_BYTES)

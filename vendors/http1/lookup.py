@@ -14,7 +14,7 @@ _TTL_S = 60
 _MAX_NAMES = 1024
 
 
-class _Name:
+class _Entry:
     """The cache entry of a name. Callers that wait for a running lookup share its result or its error."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Lookup:
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self._resolver = resolver
-        self._names: dict[tuple[str, int], _Name] = {}
+        self._entries: dict[tuple[str, int], _Entry] = {}
 
     async def addresses(self, host: str, port: int) -> list[AddrInfoType]:
         """Return all addresses of `host`, rotated by one at each call. Raise `NameNotFound` if it has none."""
@@ -44,39 +44,39 @@ class Lookup:
 
     async def _cached(self, host: str, port: int) -> list[AddrInfoType]:
         loop = asyncio.get_running_loop()
-        name = self._name(host, port)
-        lookups_before = name.lookups
-        if name.expires_at <= loop.time():
-            async with name.lock:
-                if name.lookups == lookups_before:
-                    await self._look_up(name, host, port)
-                if name.fault is not None:
-                    raise name.fault.with_traceback(None)
-        name.rotation += 1
-        start = name.rotation % len(name.addresses)
-        return list(islice(cycle(name.addresses), start, start + len(name.addresses)))
+        entry = self._entry(host, port)
+        lookups_before = entry.lookups
+        if entry.expires_at <= loop.time():
+            async with entry.lock:
+                if entry.lookups == lookups_before:
+                    await self._look_up(entry, host, port)
+                if entry.fault is not None:
+                    raise entry.fault.with_traceback(None)
+        entry.rotation += 1
+        start = entry.rotation % len(entry.addresses)
+        return list(islice(cycle(entry.addresses), start, start + len(entry.addresses)))
 
-    async def _look_up(self, name: _Name, host: str, port: int) -> None:
+    async def _look_up(self, entry: _Entry, host: str, port: int) -> None:
         try:
             results = await self._resolver.resolve(host, port, family=socket.AF_UNSPEC)
             addresses = [_addr_info(item["family"], item["host"], item["port"]) for item in results]
         except UnicodeError:
-            name.fault = NameNotFound(f"{host[:64]} is not a valid name")
+            entry.fault = NameNotFound(f"{host[:64]} is not a valid name")
         except OSError as error:
-            name.fault = NameNotFound(str(error))
+            entry.fault = NameNotFound(str(error))
         else:
-            name.fault = None if addresses else NameNotFound(f"{host} has no address")
-            name.addresses = addresses
-            name.expires_at = asyncio.get_running_loop().time() + (_TTL_S if addresses else 0)
-        name.lookups += 1
+            entry.fault = None if addresses else NameNotFound(f"{host} has no address")
+            entry.addresses = addresses
+            entry.expires_at = asyncio.get_running_loop().time() + (_TTL_S if addresses else 0)
+        entry.lookups += 1
 
-    def _name(self, host: str, port: int) -> _Name:
-        name = self._names.get((host, port))
-        if name is None:
-            if len(self._names) >= _MAX_NAMES:
-                self._names.clear()
-            name = self._names[host, port] = _Name()
-        return name
+    def _entry(self, host: str, port: int) -> _Entry:
+        entry = self._entries.get((host, port))
+        if entry is None:
+            if len(self._entries) >= _MAX_NAMES:
+                self._entries.clear()
+            entry = self._entries[host, port] = _Entry()
+        return entry
 
 
 def _addr_info(family: int, host: str, port: int) -> AddrInfoType:

@@ -190,7 +190,7 @@ class Response:
             self._link.pause()
 
     def end(self, error: Exception | None = None) -> None:
-        """The connection was lost, or is unusable because of `error`."""
+        """End the response: the connection was lost, or `error` makes it unusable."""
         if self.complete:
             return
         if error is None and self.status and not self._bounded:
@@ -203,7 +203,7 @@ class Response:
         self.detach()
 
     def fail(self, error: Exception) -> None:
-        """Sending the request failed. The error is raised to the reader."""
+        """Record that sending the request failed. The error is raised to the reader."""
         self._fault = self._fault or error
         self.wake()
 

@@ -59,11 +59,11 @@ class Aligner:
         names = self._names(slots)
         silence = bytes(2 * _SILENCE_FRAMES * _SAMPLES_A_FRAME)
         padded = silence + pcm + silence
-        found = self._search(slots, names, padded)
-        if not found:
+        alignment = self._search(slots, names, padded)
+        if not alignment:
             return [[] for _ in slots]
         best = self._best(padded)
-        return [self._sounds(found[name], best) if name in found else [] for name in names]
+        return [self._sounds(alignment[name], best) if name in alignment else [] for name in names]
 
     def _renew(self) -> None:
         """Create a new decoder, because a decoder never frees words that were added."""

@@ -32,12 +32,12 @@ class Output(Generic[Item]):
         self._items: deque[Item] = deque()
         self._changed = asyncio.Event()
         self._ended: asyncio.Future[None] | None = None
-        self.wanted = True
+        self.is_wanted = True
 
     def put(self, item: Item) -> bool:
-        if self.wanted:
+        if self.is_wanted:
             self._loop.call_soon_threadsafe(self._append, item)
-        return self.wanted
+        return self.is_wanted
 
     def set_end(self, ended: asyncio.Future[None]) -> None:
         self._ended = ended
@@ -96,7 +96,7 @@ class Engine(Generic[Loaded]):
         try:
             yield output
         finally:
-            output.wanted = False
+            output.is_wanted = False
             if not work.cancel():
                 await asyncio.wait([ended])
                 ended.exception()  # Marked as retrieved: either the output raised it, or no one reads the output.
@@ -106,7 +106,7 @@ class Engine(Generic[Loaded]):
         self._pool.shutdown(cancel_futures=True)
 
     def _work(self, job: Callable[[Loaded, Put[Item]], None], output: Output[Item]) -> None:
-        if not output.wanted:
+        if not output.is_wanted:
             return
         if self._loaded is None:
             self._loaded = self._load_once()

@@ -70,7 +70,7 @@ def grade(words: Sequence[AlignedWord], prosody: Prosody | None, request: Assess
     marks = [mark for word in words if (mark := _grade(word, baseline, request)) is not None]
     counted = [mark for mark in marks if mark.counts]
     spoken = [word for word in words if word.sounds]
-    spoken_count = sum(_was_said(mark) for mark in counted)
+    spoken_count = sum(_was_spoken(mark) for mark in counted)
     scores = {
         "AccuracyScore": fmean(mark.score for mark in counted) if counted else 0.0,
         "FluencyScore": _fluency(spoken),
@@ -116,7 +116,7 @@ def _score(goodness: float) -> float:
     return 100.0 / (1.0 + math.exp(min(50.0, (_MIDDLE_GOODNESS - goodness) / _GOODNESS_STEP)))
 
 
-def _was_said(mark: _GradedWord) -> bool:
+def _was_spoken(mark: _GradedWord) -> bool:
     """Return whether a word counts as spoken. A recognized word does, whatever its score."""
     return mark.aligned.slot.kind is Kind.FITS or mark.error == "None"
 

@@ -94,7 +94,7 @@ async def _guarded_items(items: AsyncIterator[SpeechItem], guard: "Guard") -> As
 
 
 class Guard:
-    """Decides when items are passed on. Does no I/O except for its counter; `now_s` is the arrival time of an item.
+    """Decides when items are passed on, without I/O. `now_s` is the arrival time of an item.
 
     `factor`: the minimum speed, as seconds of audio per second. If `remaining` has no other strategy, slow audio is
     not rejected and passes as soon as it is audible. A text without letters and digits may be silent.
@@ -160,9 +160,10 @@ class Guard:
     def _check_speed(self, sound: "_Sound", now_s: float, *, last_ms: float) -> None:
         """Judge the speed between the first and the last piece of audio.
 
-        One of the two pieces is not counted, because it was synthesized before the first arrival.
+        The shorter of these two pieces is not counted, because one of them was synthesized outside the measured
+        time.
         """
-        assert self._first is not None, "called after the first audio"
+        assert self._first is not None, "there is no audio yet"
         first_s, first_ms = self._first
         made_ms, took_ms = sound.length_ms - min(first_ms, last_ms), (now_s - first_s) * 1000
         self.settled = True
