@@ -34,7 +34,7 @@ def voice_attempt(
     if isinstance(voice, ServiceError):
         return failed_attempt(name, "tts", voice)
     among = RemainingAttempts() if remaining is None else remaining
-    place = among.place()
+    place = among.register()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:

@@ -77,7 +77,7 @@ def _stages(marks: Mapping[str, int], total: int, begin_ns: int) -> Iterator[Spa
 
 
 def _attempt(record: AttemptRecord, begin_ns: int, arrived: float) -> Span:
-    begun_ns = begin_ns + round((record.begun - arrived) * 1e9)
+    begun_ns = begin_ns + round((record.started_at - arrived) * 1e9)
     attributes: dict[str, str | int] = {
         "parley.strategy": record.strategy,
         "parley.vendor": record.vendor,

@@ -1,4 +1,4 @@
-"""What a vendor client is made from: an account, and what a strategy asks of it."""
+"""The arguments of vendor clients: the account, and the settings of the strategy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`name` is the config's; `base_url` has no slash at its end."""
+    """A vendor account. `name` is the name of its config; `base_url` has no trailing slash."""
 
     name: str
     platform: str
@@ -21,14 +21,17 @@ class Account:
         return self.base_url + path
 
     def bearer(self) -> dict[str, str]:
-        """The `Authorization` header; none where the account has no key (local servers)."""
+        """Return the `Authorization` header, or no header if the account has no key (local servers)."""
         key = self.api_key.get_secret_value() if self.api_key else ""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSpec:
-    """`options` are the client's own (its `Options` model); so in every spec."""
+    """Settings of a chat strategy.
+
+    `options` are validated by the `Options` model of the client, as in every spec.
+    """
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)

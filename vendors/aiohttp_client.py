@@ -1,4 +1,4 @@
-"""aiohttp's client in the place of our own: what `PARLEY_VENDOR_CLIENT=aiohttp` chooses."""
+"""An adapter with the interface of `Http1Client` over aiohttp's client (`PARLEY_VENDOR_CLIENT=aiohttp`)."""
 
 from collections.abc import AsyncIterable, Mapping
 from io import BytesIO
@@ -13,28 +13,28 @@ from vendors.http1.errors import BadHeader
 _LARGE_BYTES = 1024 * 1024
 
 
-class Lost(Exception):
-    """Carries `error` past aiohttp, which would otherwise send an idempotent request a second time."""
+class ConnectionLost(Exception):
+    """Wraps a connection error so that aiohttp does not recognize it and send an idempotent request again."""
 
     def __init__(self, error: aiohttp.ClientError) -> None:
         super().__init__(str(error))
         self.error = error
 
 
-async def sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Middleware of sessions: a connection that dies before its answer raises `Lost`.
+async def send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Session middleware: raise `ConnectionLost` when the connection fails before the response.
 
-    aiohttp repeats GET and the like on any such failure, even where the connection was new, and has no setting
-    against it. Whether a call is repeated is decided in `vendors/transport.py`.
+    aiohttp repeats GET and other idempotent requests after such a failure, even over a new connection, and has no
+    setting to turn this off. `vendors/transport.py` decides whether a call is repeated.
     """
     try:
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise Lost(error) from error
+        raise ConnectionLost(error) from error
 
 
-class AiohttpAnswer:
-    """An answer of aiohttp's."""
+class AiohttpResponse:
+    """An aiohttp response with the interface of `transport.Response`."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -49,7 +49,7 @@ class AiohttpAnswer:
         return self._response.content_type
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         return self._response.content.is_eof()
 
     async def read(self) -> bytes:
@@ -69,12 +69,12 @@ class AiohttpAnswer:
     def close(self) -> None:
         self._response.close()
 
-    async def leave(self) -> None:
+    async def aclose(self) -> None:
         self._response.close()
 
 
 class AiohttpClient:
-    """Takes and gives what `Http1Client` does."""
+    """Has the interface of `Http1Client`."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -89,8 +89,8 @@ class AiohttpClient:
         connect_s: float,
         repeatable: bool,
         request_id: str = "",
-    ) -> AiohttpAnswer:
-        """As `Http1Client.send`; it never sends a request twice by itself, whatever is `repeatable`."""
+    ) -> AiohttpResponse:
+        """Like `Http1Client.send`, but never send a request twice, even if it is `repeatable`."""
         try:
             response = await self._session.request(
                 method,
@@ -100,18 +100,18 @@ class AiohttpClient:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s, connect=connect_s),
             )
-        except (Lost, aiohttp.ClientConnectionError) as raised:
-            error = raised.error if isinstance(raised, Lost) else raised
-            if isinstance(error.__cause__, ServiceError):  # of who makes the body
+        except (ConnectionLost, aiohttp.ClientConnectionError) as raised:
+            error = raised.error if isinstance(raised, ConnectionLost) else raised
+            if isinstance(error.__cause__, ServiceError):  # Raised by the iterator of the request body.
                 raise error.__cause__ from None
             raise error from None
         except ValueError as error:
             if isinstance(error, aiohttp.ClientError):
                 raise
             raise BadHeader(str(error)) from None
-        return AiohttpAnswer(response)
+        return AiohttpResponse(response)
 
 
 def _sendable(body: bytes | AsyncIterable[bytes] | None) -> object:
-    """Large bytes as a file, which is sent piece by piece."""
+    """Return a large body as a file, because aiohttp sends files in pieces."""
     return BytesIO(body) if isinstance(body, bytes) and len(body) > _LARGE_BYTES else body

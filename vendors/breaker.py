@@ -1,4 +1,4 @@
-"""Keeps calls away from a vendor account that fails, and within what it takes at once."""
+"""A circuit breaker and a bulkhead: they stop calls to a failing vendor account and bound concurrent calls."""
 
 import asyncio
 from collections import deque
@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """Open when at least `min_calls` of the last `window_s` had an outcome and `failure_ratio` of them failed."""
+    """When the breaker opens, and for how long.
+
+    It opens if at least `min_calls` calls ended in the last `window_s` seconds and `failure_ratio` of them failed.
+    It stays open for `open_s` seconds.
+    """
 
     failure_ratio: float = 0.5
     min_calls: int = 10
@@ -17,7 +21,7 @@ class BreakerPolicy:
 
 
 class Breaker:
-    """Closed; open for `open_s`; then half-open: one probe decides. Pure but for the clock it is given."""
+    """A circuit breaker: closed, then open for `open_s`, then half-open until one probe succeeds or fails."""
 
     def __init__(self, policy: BreakerPolicy, clock: Callable[[], float]) -> None:
         self._policy = policy
@@ -29,20 +33,20 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Whether calls are skipped at the moment."""
+        """Whether calls are rejected now."""
         if self._opened_at is None:
             return False
         return self._probing or self._clock() - self._opened_at < self._policy.open_s
 
     @property
     def tripped(self) -> bool:
-        """Whether it is not closed: a call that is let through now is a probe."""
+        """Whether the breaker is open or half-open. The next call that it allows is a probe."""
         return self._opened_at is not None
 
-    def take(self) -> bool:
-        """Whether a call may be made; in the half-open state the caller becomes the probe.
+    def allow(self) -> bool:
+        """Return whether a call may be made. In the half-open state that call is the probe.
 
-        Who was let through tells `succeeded` or `failed`; a probe without either tells `gave_up`.
+        An allowed call reports `succeeded` or `failed`. A probe that has no result calls `abandon`.
         """
         if self.open:
             return False
@@ -54,22 +58,22 @@ class Breaker:
             self._opened_at, self._probing = None, False
             self._outcomes.clear()
             self._failures = 0
-        self._note(failed=False)
+        self._record(failed=False)
 
     def failed(self) -> None:
         if self._opened_at is not None:
             self._opened_at, self._probing = self._clock(), False
             return
-        self._note(failed=True)
+        self._record(failed=True)
         count = len(self._outcomes)
         if count >= self._policy.min_calls and self._failures >= self._policy.failure_ratio * count:
             self._opened_at = self._clock()
 
-    def gave_up(self) -> None:
-        """The probe was ended by us: it says nothing about the vendor."""
+    def abandon(self) -> None:
+        """End a probe without a result, so that the next call can be the probe."""
         self._probing = False
 
-    def _note(self, *, failed: bool) -> None:
+    def _record(self, *, failed: bool) -> None:
         now = self._clock()
         self._outcomes.append((now, failed))
         self._failures += failed
@@ -78,11 +82,11 @@ class Breaker:
 
 
 class BulkheadFull(Exception):
-    """As many wait as may wait."""
+    """The queue of waiting calls is full."""
 
 
 class Bulkhead:
-    """At most `at_once` calls side by side, and a bounded number of others waiting, first come first served."""
+    """Allows at most `at_once` concurrent calls. Up to `waiting` more calls wait in FIFO order."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self._at_once = at_once
@@ -94,35 +98,35 @@ class Bulkhead:
     def waiting(self) -> int:
         return len(self._queue)
 
-    def take(self) -> bool:
-        """Take a place, which `leave` gives back; whether there is one that nobody waits for."""
+    def try_acquire(self) -> bool:
+        """Take a slot if one is free and no call waits for it. Return whether a slot was taken."""
         if self.busy >= self._at_once or self._queue:
             return False
         self.busy += 1
         return True
 
-    async def enter(self) -> None:
-        """Take a place as soon as there is one; `BulkheadFull` where too many wait for one."""
-        if self.take():
+    async def acquire(self) -> None:
+        """Wait for a slot and take it. Raise `BulkheadFull` if too many calls already wait."""
+        if self.try_acquire():
             return
         if len(self._queue) >= self._waiting_limit:
             raise BulkheadFull
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place in self._queue:
-                self._queue.remove(place)
-            elif not place.cancelled():  # it was given, and is not wanted any more
-                self.leave()
+            if slot in self._queue:
+                self._queue.remove(slot)
+            elif not slot.cancelled():  # The slot was assigned before the cancellation: pass it on.
+                self.release()
             raise
 
-    def leave(self) -> None:
-        """Give a place back: to who has waited longest, if anybody waits."""
+    def release(self) -> None:
+        """Return a slot. The call that has waited longest receives it."""
         while self._queue:
-            place = self._queue.popleft()
-            if not place.done():
-                place.set_result(None)
+            slot = self._queue.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 return
         self.busy -= 1

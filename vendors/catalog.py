@@ -1,4 +1,4 @@
-"""Which platforms this server speaks to, and with which client. A new vendor is a file and a row here."""
+"""The vendor platforms and their client classes. A new vendor needs a file and an entry here."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +24,10 @@ from vendors.transport import VendorHttp
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What a platform can do. `base_url` is its public address; local ones have that of this server's engines.
+    """The client classes of a platform, by capability.
 
-    Each client class has its `Options`: the model of what a strategy's `options` may hold.
+    `base_url` is the public address; `local` platforms use the address of the local engines. The `Options` model
+    of a client class describes the `options` of its strategies.
     """
 
     base_url: str | None = None
@@ -64,7 +65,7 @@ SPEECH_PLATFORMS = (
     "vendor_d_audio",
     "local_audio",
 )
-"""What `platform_params` may name (§4.19)."""
+"""The keys allowed in `platform_params` (§4.19)."""
 
 
 def chat_model(http: VendorHttp, account: Account, spec: ChatSpec) -> ChatModel:

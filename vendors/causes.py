@@ -1,6 +1,6 @@
-"""Errors of the network as `VendorError`, with their cause in a few words that name no host.
+"""Maps network errors to `VendorError` with a short cause that names no host.
 
-Clients may read the cause. The host, the port and the words of the system are for the operator's log alone.
+Clients may see the cause. The host, the port and the message of the operating system are only logged.
 """
 
 import errno
@@ -15,7 +15,7 @@ from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
 from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout
 
 FAULTS = (TimeoutError, OSError, BrokenResponse, BadAddress, aiohttp.ClientError)
-"""What calls and answers raise, of the network and of HTTP."""
+"""The exceptions that HTTP calls raise for network and protocol failures."""
 
 _BY_ERRNO = {
     errno.ECONNREFUSED: "connection refused",
@@ -44,17 +44,17 @@ _BY_VERIFY_CODE = {
     62: "its TLS certificate is for another host name",
     64: "its TLS certificate is for another IP address",
 }
-"""OpenSSL's `X509_V_ERR_…`."""
+"""Keys are OpenSSL's `X509_V_ERR_…` codes."""
 
 
-def not_reached(vendor: str, error: BaseException, *, url: str, connect_s: float) -> VendorError:
-    """The error of a call without an answer. `error` is one of `FAULTS`."""
+def connect_error(vendor: str, error: BaseException, *, url: str, connect_s: float) -> VendorError:
+    """Return the error for a call that got no response. `error` is one of `FAULTS`."""
     fault: VendorError
     match error:
         case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return Unreachable(vendor, "has a base URL that is not an HTTP URL")
         case BrokenResponse() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
-            fault = Garbled(vendor, "sent no valid HTTP answer", retryable=True)
+            fault = Garbled(vendor, "sent an invalid HTTP response", retryable=True)
         case TimeoutError() if not error.errno:
             missing = error.missing if isinstance(error, ConnectTimeout) else "no connection"
             fault = TimedOut(vendor, f"was not reached: {missing} within {connect_s:g} s", retryable=True)
@@ -66,8 +66,8 @@ def not_reached(vendor: str, error: BaseException, *, url: str, connect_s: float
     return fault
 
 
-def broken_off(vendor: str, error: BaseException) -> VendorError:
-    """The error of a connection that was open. `error` is one of `FAULTS`."""
+def connection_error(vendor: str, error: BaseException) -> VendorError:
+    """Return the error for a connection that failed after it was established. `error` is one of `FAULTS`."""
     match error:
         case TimeoutError():
             return TimedOut(vendor, "did not answer in time", retryable=True)
@@ -77,7 +77,7 @@ def broken_off(vendor: str, error: BaseException) -> VendorError:
 
 
 def _cause(error: BaseException) -> str:
-    error = _own(error)
+    error = _unwrapped(error)
     cause = "the connection failed"
     match error:
         case NameNotFound() | socket.gaierror():
@@ -97,15 +97,15 @@ def _cause(error: BaseException) -> str:
 
 
 def _detail(error: BaseException) -> str:
-    """The words of the system, which may name hosts."""
-    error = _own(error)
+    """Return the message of the operating system, which may contain host names."""
+    error = _unwrapped(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return str(error)
 
 
-def _own(error: BaseException) -> BaseException:
-    """The system's error that aiohttp has wrapped."""
+def _unwrapped(error: BaseException) -> BaseException:
+    """Return the operating system's error inside an aiohttp error."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -114,6 +114,6 @@ def _own(error: BaseException) -> BaseException:
 
 
 def _address(url: str) -> str:
-    """Host and port; no user, path or query, which may hold a key."""
+    """Return host and port without user, path and query, which may contain a key."""
     parts = URL(url)
     return f"{parts.host}:{parts.port}"

@@ -1,4 +1,4 @@
-"""Looks vendors' names up at DNS servers of the operator's choice, in place of those of the system."""
+"""A resolver that queries the DNS servers chosen by the operator instead of those of the system."""
 
 import asyncio
 import secrets
@@ -14,27 +14,27 @@ DNS_PORT = 53
 _HEADER = struct.Struct("!6H")
 _RECORD = struct.Struct("!HHIH")
 _RECURSIVE = 0x0100
-_IS_ANSWER = 0x8000
+_IS_RESPONSE = 0x8000
 _RCODE = 0x000F
-_NO_FAULT, _NO_SUCH_NAME = 0, 3
+_NO_ERROR, _NO_SUCH_NAME = 0, 3
 _INTERNET = 1
 _TYPES = {socket.AF_INET: 1, socket.AF_INET6: 28}
 _SIZES = {socket.AF_INET: 4, socket.AF_INET6: 16}
-_LONGEST = 253
-_SECOND_WAIT_S = 0.05
-"""How long the other family may be later than one that has addresses."""
+_MAX_NAME_LENGTH = 253
+_OTHER_FAMILY_WAIT_S = 0.05
+"""How long to wait for one address family after the other has returned addresses."""
 
 
 class NameNotFound(OSError):
-    """No server knows an address for the name, or none answered."""
+    """The name has no address, or no server responded."""
 
 
 class _NextServer(Exception):
-    """This one did not help."""
+    """The current server gave no usable response."""
 
 
 class DnsResolver(AbstractResolver):
-    """Asks each server in turn over UDP, all of them twice. A name without a dot is the system's to know."""
+    """Queries the servers in order over UDP, `rounds` times. Names without a dot are resolved by the system."""
 
     def __init__(self, servers: Sequence[tuple[str, int]], *, wait_s: float = 1, rounds: int = 2) -> None:
         self._servers = [*servers] * rounds
@@ -44,15 +44,18 @@ class DnsResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """All addresses of `host`, of both families where none is named; `NameNotFound`."""
+        """Return all addresses of `host`. Any `family` other than IPv4 or IPv6 means both.
+
+        Raise `NameNotFound` if the name has no address or no server responds.
+        """
         name = host.rstrip(".")
         if "." not in name:
             return await self._system.resolve(host, port, family)
         families = [family] if family in _TYPES else list(_TYPES)
-        asked = _encoded(name)
+        query_name = _encode_name(name)
         for server in self._servers:
             with suppress(_NextServer, OSError):
-                addresses = await self._ask(server, asked, families)
+                addresses = await self._query(server, query_name, families)
                 break
         else:
             raise NameNotFound(f"no DNS server answered for {host}")
@@ -60,99 +63,102 @@ class DnsResolver(AbstractResolver):
             raise NameNotFound(f"{host} has no address")
         return [
             ResolveResult(
-                hostname=host, host=address, port=port, family=found, proto=0, flags=socket.AI_NUMERICHOST
+                hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST
             )
-            for found, address in addresses
+            for family, address in addresses
         ]
 
     async def close(self) -> None:
         await self._system.close()
 
-    async def _ask(
+    async def _query(
         self, server: tuple[str, int], name: bytes, families: Sequence[socket.AddressFamily]
     ) -> list[tuple[socket.AddressFamily, str]]:
         loop = asyncio.get_running_loop()
-        questions = [_Question(name, family, loop.create_future()) for family in families]
-        transport, _ = await loop.create_datagram_endpoint(lambda: _Asking(questions), remote_addr=server)
+        queries = [_Query(name, family, loop.create_future()) for family in families]
+        transport, _ = await loop.create_datagram_endpoint(lambda: _QueryProtocol(queries), remote_addr=server)
         try:
-            for question in questions:
-                transport.sendto(question.message)
-            await _answered(questions, self._wait_s)
+            for query in queries:
+                transport.sendto(query.message)
+            await _wait_for_responses(queries, self._wait_s)
         finally:
             transport.close()
-        told = [(question.family, question.told) for question in questions if question.told is not None]
-        if not told:
+        results = [(query.family, query.addresses) for query in queries if query.addresses is not None]
+        if not results:
             raise _NextServer
-        return [(family, address) for family, addresses in told for address in addresses]
+        return [(family, address) for family, addresses in results for address in addresses]
 
 
-class _Question:
-    """One name, as DNS writes it, and one family. Its number is one that nobody elsewhere can guess."""
+class _Query:
+    """A query for one name and one address family. Its id is random so that responses cannot be forged."""
 
-    def __init__(self, name: bytes, family: socket.AddressFamily, over: asyncio.Future[None]) -> None:
+    def __init__(self, name: bytes, family: socket.AddressFamily, ended: asyncio.Future[None]) -> None:
         self.family = family
-        self.over = over
-        self.told: list[str] | None = None
-        """Addresses, once a server has told that these are all."""
+        self.ended = ended
+        self.addresses: list[str] | None = None
+        """The addresses that the server returned; `None` until it has."""
         self.number = secrets.randbelow(1 << 16)
-        self._asked = name + struct.pack("!2H", _TYPES[family], _INTERNET)
+        self._query_section = name + struct.pack("!2H", _TYPES[family], _INTERNET)
 
     @property
     def message(self) -> bytes:
-        return _HEADER.pack(self.number, _RECURSIVE, 1, 0, 0, 0) + self._asked
+        return _HEADER.pack(self.number, _RECURSIVE, 1, 0, 0, 0) + self._query_section
 
-    def take(self, message: bytes) -> None:
-        """Read an answer if it is one to this. One that is refused is over without addresses."""
-        number, flags, questions, records, *_ = _HEADER.unpack_from(message)
-        end = _HEADER.size + len(self._asked)
-        if number != self.number or not flags & _IS_ANSWER or questions != 1:
+    def receive(self, message: bytes) -> None:
+        """Parse a response if it belongs to this query. A server error ends the query without addresses."""
+        number, flags, question_count, record_count, *_ = _HEADER.unpack_from(message)
+        end = _HEADER.size + len(self._query_section)
+        if number != self.number or not flags & _IS_RESPONSE or question_count != 1:
             return
-        if message[_HEADER.size : end].lower() != self._asked.lower():
+        if message[_HEADER.size : end].lower() != self._query_section.lower():
             return
-        if flags & _RCODE in {_NO_FAULT, _NO_SUCH_NAME}:
-            self.told = list(_addresses(message, end, records, self.family))
+        if flags & _RCODE in {_NO_ERROR, _NO_SUCH_NAME}:
+            self.addresses = list(_addresses(message, end, record_count, self.family))
         self.end()
 
     def end(self) -> None:
-        if not self.over.done():
-            self.over.set_result(None)
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
-class _Asking(asyncio.DatagramProtocol):
-    def __init__(self, questions: Sequence[_Question]) -> None:
-        self._questions = questions
+class _QueryProtocol(asyncio.DatagramProtocol):
+    def __init__(self, queries: Sequence[_Query]) -> None:
+        self._questions = queries
 
     def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
-        for question in self._questions:
+        for query in self._questions:
             with suppress(struct.error, IndexError, ValueError):
-                question.take(data)
+                query.receive(data)
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens there."""
-        for question in self._questions:
-            question.end()
+        """End all queries: no DNS server listens at this address."""
+        for query in self._questions:
+            query.end()
 
 
-async def _answered(questions: Sequence[_Question], wait_s: float) -> None:
-    """Wait until all are over, or one with addresses has waited for the other long enough."""
-    waits = {question.over for question in questions}
+async def _wait_for_responses(queries: Sequence[_Query], wait_s: float) -> None:
+    """Wait until all queries have ended, or until one with addresses has waited long enough for the other."""
+    waits = {query.ended for query in queries}
     _, late = await asyncio.wait(waits, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
     if late and late != waits:
-        found = any(question.told for question in questions)
-        await asyncio.wait(late, timeout=_SECOND_WAIT_S if found else wait_s)
+        has_addresses = any(query.addresses for query in queries)
+        await asyncio.wait(late, timeout=_OTHER_FAMILY_WAIT_S if has_addresses else wait_s)
 
 
-def _encoded(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     labels = [label.encode() for label in name.split(".")]
-    if not name.isascii() or len(name) > _LONGEST or not all(0 < len(label) < 64 for label in labels):
-        raise NameNotFound(f"{name[:64]} is no name")
+    if not name.isascii() or len(name) > _MAX_NAME_LENGTH or not all(0 < len(label) < 64 for label in labels):
+        raise NameNotFound(f"{name[:64]} is not a valid name")
     return b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
 
 
 def _addresses(message: bytes, at: int, records: int, family: socket.AddressFamily) -> Iterator[str]:
-    """Those of `family` in the answer section, whichever name they stand behind: aliases were followed for us."""
+    """Yield the addresses of `family` in the answer section.
+
+    Record names are not compared, because the server has already followed the aliases.
+    """
     for _ in range(records):
-        at = _behind_name(message, at)
+        at = _skip_name(message, at)
         kind, group, _, size = _RECORD.unpack_from(message, at)
         at += _RECORD.size
         if (kind, group, size) == (_TYPES[family], _INTERNET, _SIZES[family]):
@@ -160,9 +166,9 @@ def _addresses(message: bytes, at: int, records: int, family: socket.AddressFami
         at += size
 
 
-def _behind_name(message: bytes, at: int) -> int:
+def _skip_name(message: bytes, at: int) -> int:
     while (size := message[at]) != 0:
-        if size >= 0xC0:  # the rest stands elsewhere in the message
+        if size >= 0xC0:  # A compression pointer ends the name.
             return at + 2
         at += 1 + size
     return at + 1

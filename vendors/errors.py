@@ -1,4 +1,4 @@
-"""What can go wrong outside: a vendor's fault is never the client's 500."""
+"""Errors of vendor calls. A failed vendor is reported as such and never as an internal error (500)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,22 +7,22 @@ from streams.wire.errors import ServiceError
 
 
 class VendorError(ServiceError):
-    """A vendor refused, was not reached, was late or spoke nonsense. Holds no secret.
+    """A vendor call failed. The message contains no secrets.
 
-    `retryable`: the same call may succeed when it is made again.
     `vendor`: the platform id of the catalog.
+    `retryable`: whether the same call may succeed later.
     """
 
     error_type = "backend unavailable"
     address = ""
-    """Host and port of a vendor that was not reached. For the log alone, as `detail`."""
+    """Host and port of a vendor that was not reached. Logged only, never sent to clients."""
     detail = ""
-    """What the system says of the failure."""
+    """The error message of the operating system. Logged only, never sent to clients."""
 
     def __init__(
         self,
         vendor: str,
-        what: str,
+        problem: str,
         *,
         retryable: bool = False,
         retry_after_s: float | None = None,
@@ -32,30 +32,30 @@ class VendorError(ServiceError):
         self.vendor = vendor
         self.retryable = retryable
         self.status = status
-        super().__init__(f"{vendor} {what}", retry_after_s=retry_after_s, extra=extra)
+        super().__init__(f"{vendor} {problem}", retry_after_s=retry_after_s, extra=extra)
 
 
 class Refused(VendorError):
-    """The vendor answered with an error."""
+    """The vendor responded with an error."""
 
 
 class Unreachable(VendorError):
-    """No connection, or it broke."""
+    """The connection failed or was lost."""
 
 
 class TimedOut(VendorError):
-    """Nothing came within the time that the strategy allows."""
+    """The vendor sent nothing within the time limit of the strategy."""
 
 
 class Garbled(VendorError):
-    """An answer that is not what the protocol says, or that ended without its end mark."""
+    """The response violates the vendor's protocol or ends without its end mark."""
 
 
 class Empty(VendorError):
-    """A whole answer with nothing in it."""
+    """The response is complete but has no content."""
 
 
-def broke_off(vendor: str, error: Any) -> Refused:
-    """An error behind the 200, in OpenAI's form: it may be told in words alone."""
-    told = error.get("message", "") if isinstance(error, dict) else error
-    return Refused(vendor, f"broke off with an error: {str(told)[:200]}", retryable=True)
+def error_in_stream(vendor: str, error: Any) -> Refused:
+    """Return the error for an OpenAI error object, or a plain string, inside a 200 response."""
+    message = error.get("message", "") if isinstance(error, dict) else error
+    return Refused(vendor, f"broke off with an error: {str(message)[:200]}", retryable=True)

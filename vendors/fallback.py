@@ -1,4 +1,4 @@
-"""Strategies in order until one has output: one piece of code under every list of attempts (§4.19)."""
+"""Fallback: try strategies in order until one has output. Used for every kind of attempt (§4.19)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -29,20 +29,21 @@ Item = TypeVar("Item")
 T = TypeVar("T")
 Opener = Callable[[], AbstractAsyncContextManager[AsyncIterator[Item]]]
 
-_HELD_ITEMS = 4096
-_HELD_CHARACTERS = 4 * 1024 * 1024
+_MAX_BUFFERED_ITEMS = 4096
+_MAX_BUFFERED_CHARACTERS = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Attempt(Generic[Item]):
-    """One strategy's try. `open` may raise at once: a broken config is a failed attempt.
+    """One attempt of a strategy. `open` may raise immediately, which counts as a failed attempt.
 
-    The first item for which `is_output` holds is the first output; what comes before it is held. `hedge`: after
-    so many seconds without output the next attempt is started beside this one.
+    The first item for which `is_output` returns true is the first output. Items before it are buffered.
 
-    `clock` is of attempts that hear an input: it returns at the input's end, and the times for the first output
-    and for the hedge run from then on, the first longer by the seconds that it gives. `early`: the vendor is
-    called before.
+    `first_output_s`, `between_s`: the time limits for the first output and for each item after it.
+    `hedge`: the delay without output after which the next attempt is started in parallel.
+    `clock`: for attempts that consume input. Returns when the input ends; the limit for the first output and the
+    hedge delay start then. Its result is added to `first_output_s`, in seconds.
+    `early`: whether the vendor is called before the input ends.
     """
 
     strategy: str
@@ -62,17 +63,17 @@ class Attempt(Generic[Item]):
 
 @dataclass(slots=True)
 class AttemptRecord:
-    """What became of one attempt: what happened, how long it took, what it used."""
+    """The outcome of one attempt: timings, usage, error."""
 
     strategy: str
     stage: Stage
     vendor: str
     meter: Meter
     price: UnitPrice
-    begun: float = 0
-    """By `time.monotonic()`, which is the loop's clock too."""
+    started_at: float = 0
+    """The start time by `time.monotonic()`, which is also the loop's clock."""
     accepted: bool = False
-    """Whether the vendor took the call: one that it refused used nothing."""
+    """Whether the vendor accepted the call. A refused call has no usage."""
     outcome: Outcome = "canceled"
     error: ServiceError | None = None
     first_output_ms: int | None = None
@@ -88,8 +89,8 @@ class AttemptRecord:
         return self.price.input * usage.input_token + self.price.output * usage.output_token
 
     def as_error_detail(self) -> dict[str, Any]:
-        """As `attempts` of an error tell it."""
-        assert self.error is not None, "only failures are as_error_detail"
+        """Return the entry for `extra.attempts` of an error."""
+        assert self.error is not None, "only failed attempts have an error"
         return {
             "strategy": self.strategy,
             "stage": self.stage,
@@ -100,16 +101,17 @@ class AttemptRecord:
 
 
 def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[Any]:
-    """The attempt of a strategy that cannot even be asked."""
+    """Return an attempt that fails with `fault`, for a strategy that has no client."""
 
     def refuse() -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        raise fault.with_traceback(None)  # a kept fault must not gather the frames of every stream that meets it
+        # `fault` is kept and raised by many streams. Without this its traceback would grow with each of them.
+        raise fault.with_traceback(None)
 
     return Attempt(strategy, stage, metrics.NO_VENDOR, refuse, lambda _: True, first_output_s=1, between_s=1)
 
 
 class AllStrategiesFailed(ServiceError):
-    """No attempt had output; `extra.attempts` tells why, one by one."""
+    """No attempt had output. `extra.attempts` has the error of each."""
 
     error_type = "all_strategies_failed"
 
@@ -120,11 +122,11 @@ class AllStrategiesFailed(ServiceError):
         self.retryable = any(failure.error is not None and failure.error.retryable for failure in failures)
 
 
-class first_success(Generic[Item]):  # noqa: N801 - used as a function is
-    """The first attempt that has output, and all its items from the first, for a block.
+class first_success(Generic[Item]):  # noqa: N801 - used like a function
+    """A context manager that returns the first attempt with output, and an iterator over all its items.
 
-    Before its first output any failure means the next attempt; after it the failure is raised to the reader.
-    Losers are closed before the block runs, the winner when it ends. Each attempt that was begun is added to
+    If an attempt fails before its first output, the next one is tried. A later failure is raised by the iterator.
+    Losing attempts are closed before the block runs, the winner at its end. Each started attempt is added to
     `records`, which are complete once the block has ended.
     """
 
@@ -135,24 +137,24 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
         self._records: list[AttemptRecord] = [] if records is None else records
 
     async def __aenter__(self) -> tuple[Attempt[Item], AsyncIterator[Item]]:
-        already = len(self._records)
-        left = list(self._attempts)
-        while left:
-            attempt = _Try(left.pop(0), self._records)
-            asked = attempt.attempt
-            hedge_after_s = asked.gate.hedge_after_s(asked.hedge) if left else None
+        first_record = len(self._records)
+        remaining = list(self._attempts)
+        while remaining:
+            attempt = _RunningAttempt(remaining.pop(0), self._records)
+            candidate = attempt.attempt
+            hedge_after_s = candidate.gate.hedge_after_s(candidate.hedge) if remaining else None
             if hedge_after_s is not None:
-                if (won := await self._raced(attempt, left, hedge_after_s)) is not None:
+                if (won := await self._race(attempt, remaining, hedge_after_s)) is not None:
                     return won
                 continue
-            self._winner: _Try[Item] | AsyncExitStack = attempt
+            self._winner: _RunningAttempt[Item] | AsyncExitStack = attempt
             try:
                 if await attempt.has_output():
-                    return asked, attempt
+                    return candidate, attempt
             except BaseException as error:
                 await attempt.__aexit__(type(error), error, error.__traceback__)
                 raise
-        failed = [record for record in self._records[already:] if record.outcome == "failed"]
+        failed = [record for record in self._records[first_record:] if record.outcome == "failed"]
         raise AllStrategiesFailed(failed)
 
     def __aexit__(
@@ -160,11 +162,11 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
     ) -> Coroutine[Any, Any, bool | None]:
         return self._winner.__aexit__(kind, error, trace)
 
-    async def _raced(
-        self, attempt: "_Try[Item]", left: list[Attempt[Item]], hedge_after_s: float
+    async def _race(
+        self, attempt: "_RunningAttempt[Item]", remaining: list[Attempt[Item]], hedge_after_s: float
     ) -> tuple[Attempt[Item], AsyncIterator[Item]] | None:
-        def start_second() -> _Try[Item] | None:
-            return _Try(left.pop(0), attempt.records) if left[0].gate.take_hedge() else None
+        def start_second() -> _RunningAttempt[Item] | None:
+            return _RunningAttempt(remaining.pop(0), attempt.records) if remaining[0].gate.take_hedge() else None
 
         async with AsyncExitStack() as stack:
             won = await race(attempt, start_second, stack, late_after_s=hedge_after_s, clock=attempt.attempt.clock)
@@ -175,23 +177,23 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
             return attempt.attempt, items
 
 
-class _Try(PushSource[Item]):
-    """One attempt under way, for a block; once it `has_output`, all its items from the first.
+class _RunningAttempt(PushSource[Item]):
+    """A running attempt. Once `has_output` returns true, iterating yields all its items.
 
-    The wait for the next item runs only while somebody waits for it.
+    The time limit between items runs only while the consumer waits for an item.
     """
 
     __slots__ = (
-        "_begun",
+        "_buffer",
+        "_buffer_size",
         "_due_from",
-        "_held",
-        "_held_size",
-        "_leave",
+        "_is_recorded",
         "_loop",
         "_opened",
-        "_over",
         "_record",
+        "_release",
         "_rest",
+        "_started_at",
         "_timeout",
         "attempt",
         "meter",
@@ -203,17 +205,17 @@ class _Try(PushSource[Item]):
         self.meter = attempt.meter()
         self.records = records
         self._loop = asyncio.get_running_loop()
-        self._begun = self._due_from = self._loop.time()
+        self._started_at = self._due_from = self._loop.time()
         self._record = AttemptRecord(
-            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, begun=self._begun
+            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, started_at=self._started_at
         )
-        self._over = False
+        self._is_recorded = False
         self._timeout = IdleTimeout(self._loop)
-        self._leave: Callable[[], None] | None = None
-        """Gives the place back that the gate gave."""
+        self._release: Callable[[], None] | None = None
+        """Releases the slot of the gate."""
         self._opened: AbstractAsyncContextManager[AsyncIterator[Item]] | None = None
-        self._held: list[Item] = []
-        self._held_size = 0
+        self._buffer: list[Item] = []
+        self._buffer_size = 0
         records.append(self._record)
 
     async def __aenter__(self) -> Self:
@@ -227,111 +229,116 @@ class _Try(PushSource[Item]):
     ) -> None:
         self._timeout.stop()
         opened, self._opened = self._opened, None
-        leave, self._leave = self._leave, None
+        release, self._release = self._release, None
         try:
             if opened is not None:
                 await opened.__aexit__(kind, error, trace)
         finally:
-            if leave is not None:
-                leave()
-            self._ended()
+            if release is not None:
+                release()
+            self._record_end()
 
     async def has_output(self) -> bool:
-        """Whether there was output. A failure is accounted for, and closed."""
+        """Return whether the attempt has output. A failed attempt is recorded and closed."""
         attempt, clock = self.attempt, self.attempt.clock
         if clock is not None and not attempt.early:
-            await clock()  # a fault of the input is not this attempt's
+            await clock()  # Outside the `try`, because an error of the input is not a failure of this attempt.
         try:
             if clock is None:
                 self._timeout.begin(attempt.first_output_s)
-                self._rest = await self._asked()
+                self._rest = await self._first_output()
             else:
                 self._timeout.begin(None)
-                async with background(self._at_the_end_of_input(clock)):
-                    self._rest = await self._asked()
+                async with background(self._start_limit_at_input_end(clock)):
+                    self._rest = await self._first_output()
         except ServiceError as error:
             self.failed(error)
         except (TimeoutError, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and not self._timeout.over():
+            if isinstance(error, asyncio.CancelledError) and not self._timeout.expired():
                 raise
-            self.failed(TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True))
+            self.failed(
+                TimedOut(attempt.vendor, f"had no output within {attempt.first_output_s:g} s", retryable=True)
+            )
         else:
             now = self._loop.time()
-            attempt.gate.answered(now - self._due_from)
+            attempt.gate.succeeded(now - self._due_from)
             metrics.had_output(attempt.stage, attempt.vendor, after_s=now - self._due_from)
-            self._record.first_output_ms = round((now - self._begun) * 1000)
+            self._record.first_output_ms = round((now - self._started_at) * 1000)
             return True
         finally:
             self._timeout.done()
         await self.__aexit__()
         return False
 
-    async def _asked(self) -> AsyncIterator[Item]:
+    async def _first_output(self) -> AsyncIterator[Item]:
         attempt = self.attempt
-        self._leave = attempt.gate.take() or await attempt.gate.enter(attempt.vendor)
+        self._release = attempt.gate.try_acquire() or await attempt.gate.acquire(attempt.vendor)
         opening = attempt.open()
         items = await opening.__aenter__()
         self._opened = opening
         self._record.accepted = True
         async for item in items:
-            self.meter.saw(item)
-            self._hold(item)
+            self.meter.observe(item)
+            self._buffer_item(item)
             if attempt.is_output(item):
                 return items
-        raise Empty(attempt.vendor, "answered with nothing")
+        raise Empty(attempt.vendor, "sent an empty response")
 
-    def _hold(self, item: Item) -> None:
-        """Keep an item for who reads them all; not what was heard so far, which the next one says again."""
+    def _buffer_item(self, item: Item) -> None:
+        """Buffer an item for the consumer.
+
+        Partial transcripts are dropped, because the next one repeats their text.
+        """
         if isinstance(item, Transcript) and not item.final:
             return
-        self._held.append(item)
-        self._held_size += len(getattr(item, "text", ""))
-        if len(self._held) > _HELD_ITEMS or self._held_size > _HELD_CHARACTERS:
-            raise Garbled(self.attempt.vendor, "sent too much that is no output", retryable=True)
+        self._buffer.append(item)
+        self._buffer_size += len(getattr(item, "text", ""))
+        if len(self._buffer) > _MAX_BUFFERED_ITEMS or self._buffer_size > _MAX_BUFFERED_CHARACTERS:
+            raise Garbled(self.attempt.vendor, "sent too much before its first output", retryable=True)
 
-    async def _at_the_end_of_input(self, clock: Clock) -> None:
-        longer_s = await clock()
-        self._timeout.limit(self.attempt.first_output_s + longer_s)
+    async def _start_limit_at_input_end(self, clock: Clock) -> None:
+        extra_s = await clock()
+        self._timeout.limit(self.attempt.first_output_s + extra_s)
         self._due_from = self._timeout.since
 
     async def __anext__(self) -> Item:
-        if self._held:
-            return self._held.pop(0)
+        if self._buffer:
+            return self._buffer.pop(0)
         try:
-            item = await self._in_time(anext(self._rest))
+            item = await self._within_limit(anext(self._rest))
         except StopAsyncIteration:
             self._record.outcome = "won"
             raise
-        self.meter.saw(item)
+        self.meter.observe(item)
         return item
 
     async def push_to(self, sink: Sink[Item]) -> bool:
-        while self._held:
-            if not sink(self._held.pop(0)):
+        while self._buffer:
+            if not sink(self._buffer.pop(0)):
                 return True
-        saw, timeout, now = self.meter.saw, self._timeout, self._loop.time
+        observe, timeout, now = self.meter.observe, self._timeout, self._loop.time
 
-        def took(item: Item) -> bool:
+        def push(item: Item) -> bool:
             timeout.since = now()
-            saw(item)
+            observe(item)
             return sink(item)
 
-        stopped = await self._in_time(drain_into(self._rest, took))
+        stopped = await self._within_limit(drain_into(self._rest, push))
         if not stopped:
             self._record.outcome = "won"
         return stopped
 
-    async def _in_time(self, waiting: Awaitable[T]) -> T:
+    async def _within_limit(self, waiting: Awaitable[T]) -> T:
         attempt = self.attempt
         self._timeout.begin(attempt.between_s)
         try:
             return await waiting
         except asyncio.CancelledError:
-            if not self._timeout.over():
+            if not self._timeout.expired():
                 raise
-            silent = TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s", retryable=True)
-            self.failed(silent)
-            raise silent from None
+            timed_out = TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s", retryable=True)
+            self.failed(timed_out)
+            raise timed_out from None
         except ServiceError as error:
             self.failed(error)
             raise
@@ -339,20 +346,20 @@ class _Try(PushSource[Item]):
             self._timeout.done()
 
     def lost(self) -> None:
-        """Another attempt was faster."""
-        if not self._over:
+        """Record that the other of two hedged attempts has won."""
+        if not self._is_recorded:
             self._record.outcome = "hedged"
 
     def failed(self, error: ServiceError) -> None:
-        """It is over, for this reason."""
+        """Record and log the failure."""
         attempt = self.attempt
         error.redact(attempt.gate.secret)
         self._record.outcome, self._record.error = "failed", error
         attempt.gate.failed(error)
-        self._ended()
-        where = {}
+        self._record_end()
+        location = {}
         if isinstance(error, VendorError) and error.address:
-            where = {"address": error.address, "detail": error.detail}
+            location = {"address": error.address, "detail": error.detail}
         log.warning(
             "attempt.failed",
             strategy=attempt.strategy,
@@ -360,13 +367,13 @@ class _Try(PushSource[Item]):
             vendor=attempt.vendor,
             error=str(error),
             elapsed_ms=self._record.elapsed_ms,
-            **where,
+            **location,
         )
 
-    def _ended(self) -> None:
-        if not self._over:
-            self._over = True
-            elapsed_s = self._loop.time() - self._begun
+    def _record_end(self) -> None:
+        if not self._is_recorded:
+            self._is_recorded = True
+            elapsed_s = self._loop.time() - self._started_at
             self._record.elapsed_ms = round(elapsed_s * 1000)
             attempt = self.attempt
             metrics.ended(attempt.stage, attempt.vendor, self._record.outcome, elapsed_s=elapsed_s)

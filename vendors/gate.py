@@ -1,4 +1,4 @@
-"""What this process knows of a vendor account: may it be called, how fast does it answer, what may hedging cost."""
+"""The gate of a vendor account in this process: circuit breaker, bulkhead, latencies and the hedging budget."""
 
 import math
 import time
@@ -15,8 +15,8 @@ from vendors.errors import Empty, Refused, VendorError
 
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
-BUSY = Gauge("parley_bulkhead_busy", "Calls under way", ["account"])
-WAITING = Gauge("parley_bulkhead_waiting", "Calls that wait for a place", ["account"])
+BUSY = Gauge("parley_bulkhead_busy", "Calls in progress", ["account"])
+WAITING = Gauge("parley_bulkhead_waiting", "Calls that wait for a slot", ["account"])
 
 Hedge = float | Literal["auto"]
 
@@ -24,8 +24,8 @@ _SAMPLES = 200
 _SAMPLES_NEEDED = 50
 _MINUTE_S = 60.0
 _HEDGE_SHARE = 0.05
-_OF_THE_REQUEST = frozenset({400, 404, 409, 413, 415, 422})
-"""Refusals that say something about what was asked, not about the account."""
+_REQUEST_FAULTS = frozenset({400, 404, 409, 413, 415, 422})
+"""HTTP statuses caused by the request, which are not counted as failures of the account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class GatePolicy:
 
 
 class Gate:
-    """One per account and process."""
+    """All calls to one account pass its gate. Each process has one gate per account."""
 
     def __init__(self, account: str, policy: GatePolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self.policy = policy
         self.secret = ""
-        """The account's key, to be kept out of words that the vendor says."""
+        """The account's key. It is removed from error messages of the vendor."""
         self._clock = clock
         self._breaker = Breaker(policy.breaker, clock)
         self._bulkhead = Bulkhead(policy.at_once, policy.waiting)
@@ -54,55 +54,58 @@ class Gate:
         BUSY.labels(account).set_function(lambda: bulkhead.busy)
         WAITING.labels(account).set_function(lambda: bulkhead.waiting)
 
-    def take(self) -> Callable[[], None] | None:
-        """As `enter`, where nothing is to be asked or waited for; else none."""
-        if self._breaker.tripped or not self._bulkhead.take():
+    def try_acquire(self) -> Callable[[], None] | None:
+        """Like `acquire`, but return `None` if the call would have to wait or the breaker is not closed."""
+        if self._breaker.tripped or not self._bulkhead.try_acquire():
             return None
         self._count_call()
-        return self._bulkhead.leave
+        return self._bulkhead.release
 
-    async def enter(self, vendor: str) -> Callable[[], None]:
-        """Take a place for one call, which what is returned gives back.
+    async def acquire(self, vendor: str) -> Callable[[], None]:
+        """Take a slot for one call. Return the function that releases it.
 
-        `Refused` while the breaker is open or too many wait. What became of the call is told by `answered` or
-        `failed`; a call without either was given up.
+        Raise `Refused` while the breaker is open or too many calls wait. The caller reports the result by
+        `succeeded` or `failed`. A call that reports neither counts as abandoned.
         """
         probe = self._breaker.tripped
-        if not self._breaker.take():
+        if not self._breaker.allow():
             self._skipped.inc()
-            raise Refused(vendor, "is not asked for a while: its calls failed", retryable=True)
+            raise Refused(vendor, "is skipped for now: its recent calls failed", retryable=True)
         try:
-            await self._bulkhead.enter()
+            await self._bulkhead.acquire()
         except BaseException as error:
             if probe:
-                self._breaker.gave_up()
+                self._breaker.abandon()
             if isinstance(error, BulkheadFull):
                 raise Refused(vendor, "has too many calls waiting", retryable=True) from None
             raise
         self._count_call()
-        return self._leave_probing if probe else self._bulkhead.leave
+        return self._release_probe if probe else self._bulkhead.release
 
-    def _leave_probing(self) -> None:
-        self._bulkhead.leave()
-        self._breaker.gave_up()
+    def _release_probe(self) -> None:
+        self._bulkhead.release()
+        self._breaker.abandon()
 
     def _count_call(self) -> None:
         now = self._clock()
         self._calls.append(now)
         if self._calls[0] < now - _MINUTE_S:
-            self._calls.popleft()  # so that it does not grow where nobody asks for a hedge
+            self._calls.popleft()  # Bounds the deque of an account that is never hedged.
 
-    def answered(self, first_output_s: float) -> None:
+    def succeeded(self, first_output_s: float) -> None:
         self._first_outputs.append(first_output_s)
         self._breaker.succeeded()
 
     def failed(self, error: ServiceError) -> None:
-        # nor is an empty answer the account's: what was asked may have no other
-        if isinstance(error, VendorError) and not (isinstance(error, Empty) or error.status in _OF_THE_REQUEST):
+        # An empty response does not count either: the request itself may be the cause.
+        if isinstance(error, VendorError) and not (isinstance(error, Empty) or error.status in _REQUEST_FAULTS):
             self._breaker.failed()
 
     def hedge_after_s(self, hedge: Hedge | None) -> float | None:
-        """When a second call is due; `auto`: the 95th percentile of first outputs, once there are enough."""
+        """Return the delay of the second call, or `None` for no second call.
+
+        `auto` is the 95th percentile of the last times to the first output, or `None` with fewer than 50 samples.
+        """
         if hedge != "auto":
             return hedge
         if len(self._first_outputs) < _SAMPLES_NEEDED:
@@ -111,7 +114,7 @@ class Gate:
         return ordered[math.ceil(len(ordered) * 0.95) - 1]
 
     def take_hedge(self) -> bool:
-        """Whether one more call than needed may be made to this account now; counted when it may."""
+        """Return whether the budget allows a second call to this account now, and count it if so."""
         now = self._clock()
         for times in (self._calls, self._hedges):
             while times and times[0] < now - _MINUTE_S:

@@ -1,4 +1,4 @@
-"""How Google is told who calls: by an API key, or by the access token of a service account."""
+"""Authentication for Google's APIs: an API key, or an access token of a service account."""
 
 import asyncio
 import time
@@ -27,12 +27,12 @@ _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION_S = 3600
 _SKEW_S = 10
 _RENEW_S = 300
-"""So long before its end a token is not used any more."""
+"""A token is renewed this many seconds before it expires."""
 _UNAUTHORIZED = 401
 
 
 class ServiceAccount(Model):
-    """What is needed of the JSON that Google gives out for a service account."""
+    """The fields that are needed from the JSON key file of a service account."""
 
     client_email: str = Field(min_length=1)
     private_key: SecretStr
@@ -41,7 +41,7 @@ class ServiceAccount(Model):
 
 
 class _Token:
-    """The access token of one service account, fetched by one call while the others wait for it."""
+    """The access token of one service account. Concurrent calls share one request for it."""
 
     def __init__(self) -> None:
         self.fetching = asyncio.Lock()
@@ -50,11 +50,14 @@ class _Token:
 
 
 _tokens: WeakKeyDictionary[VendorHttp, dict[str, _Token]] = WeakKeyDictionary()
-"""Clients live as short as a request; tokens live as long as the process reaches vendors."""
+"""Tokens are kept per `VendorHttp`, because a `GoogleHttp` lives only as long as one request."""
 
 
 class GoogleHttp:
-    """Calls of one account. Its `api_key` is a key, or a service account's whole JSON."""
+    """Sends calls with the credentials of one account.
+
+    The account's `api_key` is an API key or the complete JSON of a service account.
+    """
 
     def __init__(self, http: VendorHttp, account: Account) -> None:
         key = account.api_key.get_secret_value().strip() if account.api_key else ""
@@ -67,17 +70,17 @@ class GoogleHttp:
 
     @asynccontextmanager
     async def stream(self, call: Outgoing) -> AsyncIterator[Incoming]:
-        """As `VendorHttp.stream`, in the account's name; a token that is no longer taken is renewed once."""
+        """Like `VendorHttp.stream`, with credentials. A token that the vendor rejects is renewed once."""
         async with AsyncExitStack() as stack:
             headers = await self._authorization(call)
             try:
-                answer = await stack.enter_async_context(self._http.stream(_with(call, headers)))
+                answer = await stack.enter_async_context(self._http.stream(_with_headers(call, headers)))
             except Refused as error:
                 if error.status != _UNAUTHORIZED or self._service is None:
                     raise
                 self._forget(headers)
                 headers = await self._authorization(call)
-                answer = await stack.enter_async_context(self._http.stream(_with(call, headers)))
+                answer = await stack.enter_async_context(self._http.stream(_with_headers(call, headers)))
             yield answer
 
     async def _authorization(self, call: Outgoing) -> dict[str, str]:
@@ -101,36 +104,36 @@ class GoogleHttp:
             body=urlencode({"grant_type": _GRANT, "assertion": assertion}).encode(),
             connect_s=connect_s,
         )
-        begun = time.monotonic()
+        started_at = time.monotonic()
         async with self._http.stream(call) as answer:
             value = await answer.json(limit_bytes=64 * 1024)
         match value:
             case {"access_token": str(text), "expires_in": int(lifetime_s)}:
-                self._token.text, self._token.until = text, begun + lifetime_s - _RENEW_S
+                self._token.text, self._token.until = text, started_at + lifetime_s - _RENEW_S
             case _:
                 raise Garbled(self._account.platform, "answered without an access token")
 
 
-def answered(vendor: str, value: Any) -> dict[str, Any]:
-    """The object that an answer must be; an error inside a good answer is raised."""
+def response_object(vendor: str, value: Any) -> dict[str, Any]:
+    """Return `value` as an object. Raise the error that it contains, or `Garbled` if it is no object."""
     if not isinstance(value, dict):
-        raise Garbled(vendor, "answered with what is no object")
+        raise Garbled(vendor, "answered with JSON that is not an object")
     if error := value.get("error"):
-        raise error_inside(vendor, error)
+        raise error_in_response(vendor, error)
     return value
 
 
-def error_inside(vendor: str, error: Any) -> VendorError:
-    """The error that came where more of an answer should be."""
+def error_in_response(vendor: str, error: Any) -> VendorError:
+    """Return the error for an error object inside a 200 response."""
     if not isinstance(error, dict):
         return Garbled(vendor, "sent an error of an unknown form")
     code, status = error.get("code"), error.get("status")
-    told = " ".join(str(error.get("message") or status or code).split())[:200]
+    message = " ".join(str(error.get("message") or status or code).split())[:200]
     extra = {"code": str(status)[:64]} if status else None
-    return Refused(vendor, f"broke off with an error: {told}", retryable=code in RETRYABLE_STATUS, extra=extra)
+    return Refused(vendor, f"broke off with an error: {message}", retryable=code in RETRYABLE_STATUS, extra=extra)
 
 
-def _with(call: Outgoing, headers: dict[str, str]) -> Outgoing:
+def _with_headers(call: Outgoing, headers: dict[str, str]) -> Outgoing:
     return replace(call, headers={**call.headers, **headers})
 
 
@@ -138,13 +141,13 @@ def _service_account(account: Account, key: str) -> ServiceAccount:
     try:
         return ServiceAccount.of(loads(key))
     except ValueError:
-        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key is no valid JSON") from None
+        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key is not valid JSON") from None
     except InvalidParameter as error:
         raise ConfigInvalid(f"vendor_accounts {account.name}: api_key: {error.what}") from None
 
 
 def _assertion(account: Account, service: ServiceAccount) -> str:
-    """What the token endpoint is shown. It takes some 25 ms, nearly all to read the key."""
+    """Return the signed assertion for the token endpoint. It takes about 25 ms, most of it to parse the key."""
     issued = int(time.time()) - _SKEW_S
     claims = {
         "iss": service.client_email,
@@ -157,4 +160,4 @@ def _assertion(account: Account, service: ServiceAccount) -> str:
     try:
         return jwt.encode(claims, service.private_key.get_secret_value(), algorithm="RS256", headers=headers)
     except (jwt.PyJWTError, ValueError, TypeError):
-        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key: private_key is no RSA key") from None
+        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key: private_key is not an RSA key") from None

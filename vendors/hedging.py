@@ -1,4 +1,4 @@
-"""Two attempts side by side: the first with output wins, the other is closed."""
+"""Hedging: a second attempt runs in parallel with a late one. The first with output wins; the other is closed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
@@ -9,23 +9,23 @@ from streams.tasks import background
 
 Clock = Callable[[], Coroutine[Any, Any, float]]
 
-_AHEAD = 16
-"""Items that a winner may read before they are taken."""
+_READ_AHEAD_ITEMS = 16
+"""The number of items that an attempt may read ahead of its consumer."""
 
 
 class Racer(Protocol):
-    """An attempt, for a block; once it has output, all its items from the first."""
+    """An attempt as a context manager. Once `has_output` returns true, iterating yields all items."""
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(self, *fault: Any) -> None: ...  # noqa: PYI036 - what it was left by
+    async def __aexit__(self, *fault: Any) -> None: ...  # noqa: PYI036 - the exception triple, passed through
 
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
     async def has_output(self) -> bool: ...
 
     def lost(self) -> None:
-        """Another was faster."""
+        """Called when the other attempt has won."""
 
 
 R = TypeVar("R", bound=Racer)
@@ -39,10 +39,11 @@ async def race(
     late_after_s: float,
     clock: Clock | None,
 ) -> tuple[R, AsyncIterator[Any]] | None:
-    """Run `attempt`, and beside it `start_second`, if there is any, when it is late: who won, and its items.
+    """Run `attempt`, and the attempt of `start_second` if the first is late. Return the winner and its items.
 
-    Both are closed with `stack`, who lost before. `clock` returns where the time runs from. If `attempt` fails in
-    time, no second one is started.
+    The first attempt is late `late_after_s` seconds after it began, or after `clock` has returned. If it fails
+    before that, no second attempt is started. Return `None` if no attempt has output. The loser is closed before
+    this function returns, the winner with `stack`.
     """
     first = _Runner(attempt)
     await first.begin(stack)
@@ -51,10 +52,10 @@ async def race(
             either: list[asyncio.Future[Any]] = [first.output, input_end]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     done, _ = await asyncio.wait([first.output], timeout=late_after_s)
-    beside = None if done else start_second()
-    if beside is None:
+    other = None if done else start_second()
+    if other is None:
         return await first.read(stack) if await first.output else None
-    second = _Runner(beside)
+    second = _Runner(other)
     await second.begin(stack)
     running = {runner.output: runner for runner in (first, second)}
     while running:
@@ -69,13 +70,13 @@ async def race(
 
 
 class _Runner(Generic[R]):
-    """An attempt in a task of its own: opened, read and closed there."""
+    """Opens, reads and closes an attempt in its own task."""
 
     def __init__(self, attempt: R) -> None:
         self.attempt = attempt
         self.output: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._items: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
-        """Items; a fault or nothing in the end."""
+        self._items: asyncio.Queue[Any] = asyncio.Queue(_READ_AHEAD_ITEMS)
+        """The items, followed by an exception or by `None`."""
         self._stack = AsyncExitStack()
 
     async def begin(self, stack: AsyncExitStack) -> None:
@@ -109,7 +110,7 @@ class _Runner(Generic[R]):
             try:
                 async for item in attempt:
                     await self._items.put(item)
-            except Exception as error:  # noqa: BLE001 - raised by who reads
+            except Exception as error:  # noqa: BLE001 - raised again in `_read`
                 await self._items.put(error)
             else:
                 await self._items.put(None)

@@ -1,4 +1,4 @@
-"""What an attempt used: as the vendor says, else estimated from what went by."""
+"""Usage of an attempt: as reported by the vendor, or estimated from the items."""
 
 import math
 from collections.abc import Callable
@@ -12,13 +12,13 @@ BYTES_PER_TOKEN = 4
 
 
 def estimated_tokens(text: str) -> int:
-    """UTF-8 bytes / 4: for want of the vendor's own count."""
+    """Estimate tokens as UTF-8 bytes / 4, rounded up."""
     return -(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice:
-    """Of one unit in, and one out."""
+    """The price of one input unit and of one output unit."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
@@ -28,14 +28,16 @@ FREE = UnitPrice()
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether a vendor's number can be one of tokens, characters or seconds."""
+    """Return whether a number reported by a vendor is a plausible count of tokens, characters or seconds."""
     return type(value) is int and 0 <= value < 1 << 31
 
 
 class Meter:
-    """Watches the items of one attempt. `input_token` is what was asked, counted by us: now, or once it is known.
+    """Measures the usage of one attempt from its items.
 
-    `by_us`: the unit is ours (code points of a text to speak), whatever the vendor counts.
+    `input_token`: our own count of the input, or a function that returns it once it is known.
+    `by_us`: the input is billed in our own unit (code points of a text to speak), so the vendor's report is
+    ignored.
     """
 
     def __init__(self, input_token: int | Callable[[], int] = 0, *, by_us: bool = False) -> None:
@@ -44,7 +46,7 @@ class Meter:
         self._bytes = 0
         self._usage: Usage | None = None
 
-    def saw(self, item: Any) -> None:
+    def observe(self, item: Any) -> None:
         if isinstance(item, TextDelta):
             text = item.text
             self._bytes += len(text) if text.isascii() else len(text.encode())
@@ -58,8 +60,8 @@ class Meter:
     def usage(self) -> Usage:
         if self._usage is not None and not self._by_us:
             return self._usage
-        asked = self._input_token if isinstance(self._input_token, int) else self._input_token()
-        return Usage(asked, 0 if self._by_us else -(-self._bytes // BYTES_PER_TOKEN))
+        input_token = self._input_token if isinstance(self._input_token, int) else self._input_token()
+        return Usage(input_token, 0 if self._by_us else -(-self._bytes // BYTES_PER_TOKEN))
 
     @property
     def source(self) -> Literal["vendor", "estimated"]:

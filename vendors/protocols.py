@@ -1,7 +1,7 @@
-"""What the house asks of vendors, one Protocol a capability. Read this page first.
+"""The interfaces of vendor clients, one Protocol for each capability. Start reading here.
 
-Whatever streams is **an async context manager that gives an async iterator**: entering it sends the
-request and holds until the vendor accepted it, leaving it closes the connection, whoever leaves and why.
+Streaming methods return an **async context manager that yields an async iterator**. Entering it sends the
+request and waits until the vendor has accepted it. Leaving it closes the connection in any case.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -25,7 +25,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the vendor says it used. Tokens for language models; code points, whole seconds elsewhere."""
+    """Usage as reported by the vendor: tokens for language models, code points or whole seconds elsewhere."""
 
     input_token: int
     output_token: int
@@ -36,7 +36,7 @@ FinishReason = Literal["stop", "length", "content_filter"]
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why the model stopped."""
+    """The reason why the model stopped."""
 
     reason: FinishReason
 
@@ -45,7 +45,7 @@ ChatItem = TextDelta | Usage | Finish
 
 
 class ChatModel(Protocol):
-    """`takes_prefill`: a last message of the assistant is gone on with, not answered."""
+    """`takes_prefill`: whether the model continues a final assistant message instead of replying to it."""
 
     takes_prefill: bool
 
@@ -54,21 +54,21 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """What the bytes of an input are: `mime_type`, and the rate of raw PCM (16-bit mono)."""
+    """The format of input audio: `mime_type`, and the sample rate for raw PCM (16-bit mono)."""
 
     mime_type: str
     sample_rate: int
 
 
 class AudioInput(Protocol):
-    """The input of a stream: read from its start by every attempt, then live, until its end."""
+    """The audio input of a stream. Each call of `read` starts at the beginning and follows the input to its end."""
 
     def read(self) -> AsyncGenerator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """`final` closes the transcription; what came before it is partial and no output."""
+    """A transcript. The `final` one is the last item; those before it are partial and do not count as output."""
 
     text: str
     final: bool
@@ -77,7 +77,7 @@ class Transcript:
 
 class Recognizer(Protocol):
     def streams(self, audio_format: AudioFormat) -> bool:
-        """Whether it listens while the audio arrives."""
+        """Return whether audio of this format is sent to the vendor while it arrives."""
         ...
 
     def transcribe(
@@ -87,7 +87,7 @@ class Recognizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AssessmentRequest:
-    """What the speaker was to say, and how to grade it (§4.18)."""
+    """The reference text and the grading options (§4.18)."""
 
     reference_text: str
     language: str = "en-US"
@@ -99,9 +99,9 @@ class AssessmentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Closes the assessment. `raw` is one result in the vendor's form, however many segments the vendor made.
+    """The last item of an assessment. `raw` is one result in the vendor's form, merged from all its segments.
 
-    An empty `text`: nothing was understood.
+    `text` is empty if no speech was recognized.
     """
 
     text: str
@@ -112,7 +112,7 @@ AssessmentItem = Transcript | Assessment
 
 
 class Assessor(Protocol):
-    """Hears PCM, 16-bit mono at 16 kHz. Transcripts, if any, are partial."""
+    """Assesses PCM audio, 16-bit mono at 16 kHz. All transcripts that it yields are partial."""
 
     def assess(
         self, audio: AudioInput, request: AssessmentRequest
@@ -121,7 +121,7 @@ class Assessor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpeechFormat:
-    """First item of every synthesis. With `audio/wav`, `AudioBytes` is raw 16-bit mono PCM."""
+    """The first item of every synthesis. With `audio/wav`, `AudioBytes` items hold raw 16-bit mono PCM."""
 
     mime_type: Literal["audio/mpeg", "audio/wav"]
     sample_rate: int
@@ -129,14 +129,14 @@ class SpeechFormat:
 
 @dataclass(frozen=True, slots=True)
 class AudioBytes:
-    """Audio, in order."""
+    """A piece of the audio, in order."""
 
     audio: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Viseme:
-    """`offset_ms` from the start of this call's audio; `viseme_id` 0 to 21 in the scheme of vendor A."""
+    """`offset_ms` counts from the start of this call's audio; `viseme_id` is 0 to 21 as defined by vendor A."""
 
     offset_ms: int
     viseme_id: int
@@ -144,7 +144,7 @@ class Viseme:
 
 @dataclass(frozen=True, slots=True)
 class Visemes:
-    """Mouth shapes, no later than the audio that they belong to."""
+    """Mouth shapes. They arrive before or together with their audio."""
 
     visemes: Sequence[Viseme]
 

@@ -1,4 +1,4 @@
-"""What a vendor tells where it refuses: its status, its words, the time that it asks for."""
+"""Turns error responses of vendors into errors: status, message, code and retry delay."""
 
 import math
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
 
 
 def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """The error of an answer that is none: with the vendor's own words where they are short and plain."""
+    """Return the error for an error response, with the vendor's message shortened to one line of 200 characters."""
     error = _error(raw)
-    message, code = _words(error)
-    if code == "engine_missing":  # an engine of this machine that nobody installed: the operator's to mend
+    message, code = _message_and_code(error)
+    if code == "engine_missing":  # A local engine is not installed, which the operator must fix.
         return ConfigInvalid(f"{vendor}: {message}")
-    told = f"answered {status}" + (f": {message}" if message else "")
+    text = f"answered {status}" + (f": {message}" if message else "")
     quota = code in {"insufficient_quota", "quota_exceeded"}
     return Refused(
         vendor,
-        told,
+        text,
         retryable=status in RETRYABLE_STATUS and not quota,
         retry_after_s=_retry_after_s(headers, error),
         status=status,
@@ -31,7 +31,7 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
 
 
 def _error(raw: bytes) -> Mapping[str, Any]:
-    """What the body of an error tells: of its `error` or `detail`, a list's first, or else of all of it."""
+    """Return the error object of a body: its `error` or `detail`, or the body itself. Of a list, use the first."""
     try:
         value = _first(loads(raw))
     except ValueError:
@@ -47,7 +47,7 @@ def _first(value: Any) -> Any:
     return value[0] if isinstance(value, list) and value else value
 
 
-def _words(error: Mapping[str, Any]) -> tuple[str, str]:
+def _message_and_code(error: Mapping[str, Any]) -> tuple[str, str]:
     message = error.get("message") or error.get("msg") or ""
     codes = [code for name in ("code", "status", "type") if (code := error.get(name))]
     named = [code for code in codes if isinstance(code, str)]
@@ -57,26 +57,26 @@ def _words(error: Mapping[str, Any]) -> tuple[str, str]:
 def _retry_after_s(headers: Mapping[str, str], error: Mapping[str, Any]) -> float | None:
     if milliseconds := headers.get("retry-after-ms"):
         return _seconds(milliseconds, per=1000)
-    given = headers.get("Retry-After")
-    if given is None:
+    value = headers.get("Retry-After")
+    if value is None:
         return _retry_delay_s(error.get("details"))
     try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - now_ms() / 1000)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now_ms() / 1000)
     except ValueError:
-        return _seconds(given)
+        return _seconds(value)
 
 
 def _retry_delay_s(details: Any) -> float | None:
-    """The `RetryInfo` of Google's errors: `3s`."""
+    """Return the delay of `RetryInfo` in Google's errors, such as `3s`."""
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and isinstance(delay := detail.get("retryDelay"), str):
             return _seconds(delay.removesuffix("s"))
     return None
 
 
-def _seconds(given: str, *, per: int = 1) -> float | None:
+def _seconds(value: str, *, per: int = 1) -> float | None:
     try:
-        seconds = float(given) / per
+        seconds = float(value) / per
     except ValueError:
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

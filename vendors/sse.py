@@ -1,4 +1,4 @@
-"""A vendor's Server-Sent Events: bytes in, events out, whatever the split. Pure."""
+"""An incremental parser of a vendor's Server-Sent Events. Does no I/O; the split of the input does not matter."""
 
 from typing import NamedTuple
 
@@ -9,52 +9,52 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
-    """One dispatched event; `name` is empty where the vendor names none."""
+    """One event. `name` is empty if the event has no `event` field."""
 
     name: str
     data: bytes
 
 
 class SseParser:
-    """The event stream format of the HTML standard, §9.2.6; comments, `id` and `retry` are passed over."""
+    """Parses the event stream format of the HTML standard, §9.2.6. Ignores comments, `id` and `retry`."""
 
-    __slots__ = ("_after_cr", "_begun", "_between", "_data", "_name", "_size", "_tail")
+    __slots__ = ("_after_cr", "_at_event_end", "_data", "_name", "_size", "_started", "_tail")
 
     def __init__(self) -> None:
         self._tail = b""
-        self._begun = False
+        self._started = False
         self._name = ""
         self._data: list[bytes] = []
         self._after_cr = False
         self._size = 0
-        self._between = True
-        """All that has come was whole events."""
+        self._at_event_end = True
+        """Whether the input so far ends at the end of an event."""
 
     def payloads(self, piece: bytes) -> list[bytes]:
-        """What `feed` gives, without the names."""
-        if self._between and piece[-2:] == b"\n\n" and _CR not in piece and len(piece) <= LIMIT_BYTES:
+        """Like `feed`, but return only the data of each event."""
+        if self._at_event_end and piece[-2:] == b"\n\n" and _CR not in piece and len(piece) <= LIMIT_BYTES:
             payloads = []
             for block in piece[:-2].split(b"\n\n"):
                 if block[:6] != _DATA or _LF in block:
                     break
                 payloads.append(block[6:])
             else:
-                self._begun = True
-                return payloads  # what most vendors send in most reads: whole events of one line each
+                self._started = True
+                return payloads  # The usual read: complete events of one line each.
         return [event.data for event in self.feed(piece)]
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
-        """Events that `piece` completes. `ValueError` when one is larger than the limit."""
+        """Return the events that `piece` completes. Raise `ValueError` if an event is larger than `LIMIT_BYTES`."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
         text = self._tail + piece
-        if not self._begun:
+        if not self._started:
             if len(text) < len(_BOM) and _BOM.startswith(text):
                 self._tail = text
-                self._between = False
+                self._at_event_end = False
                 return []
-            self._begun = True
+            self._started = True
             text = text.removeprefix(_BOM)
         if b"\r" in text:
             self._after_cr = text.endswith(b"\r")
@@ -69,7 +69,7 @@ class SseParser:
             else:
                 self._field(line)
         self._check_size(len(self._tail))
-        self._between = not (self._tail or self._data or self._name or self._after_cr)
+        self._at_event_end = not (self._tail or self._data or self._name or self._after_cr)
         return events
 
     def _field(self, line: bytes) -> None:

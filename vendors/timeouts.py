@@ -1,67 +1,78 @@
-"""A limit on each of many waits of one task, without a timer for each: one timer, moved on when it is early."""
+"""A timeout for each of many waits of one task that uses a single timer and re-arms it only when it fires."""
 
 import asyncio
 from math import inf
 
 _STALLED_S = 0.25
-_LOOK_AGAIN_S = 0.5
+_EXTENSION_S = 0.5
 
 
 class IdleTimeout:
-    """`begin`, wait, `done`. A wait that lasts over its limit is cancelled, and `over` tells that it was so.
+    """Cancels a wait of the current task that exceeds its limit. Call `begin`, wait, then call `done`.
 
-    A wait that ended leaves its timer behind, which finds that nothing is due or puts itself off.
+    After a `CancelledError`, `expired` returns whether this timeout caused it. A wait that ends in time leaves the
+    timer running. When it fires, it does nothing or re-arms itself for the current wait.
 
-    A timer that fires late shows that the loop stood still: the process was stopped, or starved. What arrived
-    meanwhile may not have been read yet, so that wait is checked once more before it is cancelled.
+    A timer that fires late shows that the event loop was blocked or the process was suspended. Data that arrived
+    meanwhile may not have been read yet, so the wait gets a short extension once before it is cancelled.
     """
 
-    __slots__ = ("_before", "_cut", "_excused", "_limit_s", "_loop", "_task", "_timer", "_timer_at", "since")
+    __slots__ = (
+        "_cancelled",
+        "_extended_since",
+        "_limit_s",
+        "_loop",
+        "_prior_cancels",
+        "_task",
+        "_timer",
+        "_timer_at",
+        "since",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.since = 0.0
-        """From when on the limit runs, by the loop's clock. Who sets it anew lets the wait go on."""
+        """When the current wait started, by the loop's clock. Setting it extends the wait."""
         self._loop = loop
         self._limit_s: float | None = None
         self._task: asyncio.Task[object] | None = None
-        self._before = 0
-        """How often the task was told to end before it waited."""
+        self._prior_cancels = 0
+        """The task's count of cancellation requests before the wait."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = inf
-        self._cut = False
-        self._excused = -inf
-        """The `since` of the wait that was given more time because the loop stood still."""
+        self._cancelled = False
+        self._extended_since = -inf
+        """The `since` of the wait that was extended because the loop was blocked."""
 
     def begin(self, limit_s: float | None) -> None:
-        """The running task waits; without a limit until `limit` sets one."""
+        """Start a wait of the current task. With `None`, it has no limit until `limit` is called."""
         self._task = task = asyncio.current_task()
-        assert task is not None, "a coroutine of a task"
-        self._before = task.cancelling()
+        assert task is not None, "must be called in a task"
+        self._prior_cancels = task.cancelling()
         if limit_s is not None:
             self.limit(limit_s)
 
     def limit(self, limit_s: float) -> None:
-        """The wait may last so long from now on."""
+        """Limit the wait to `limit_s` seconds from now."""
         self._limit_s = limit_s
         self.since = self._loop.time()
         if self.since + limit_s < self._timer_at:
             self._set_timer(self.since + limit_s)
 
     def done(self) -> None:
-        """The wait is over, however it ended."""
+        """End the wait, whatever its result."""
         self._limit_s = None
-        if self._cut:
-            self.over()
+        if self._cancelled:
+            self.expired()
 
-    def over(self) -> bool:
-        """Whether the cancellation that ended the wait was this one alone."""
-        if not self._cut or self._task is None:
+    def expired(self) -> bool:
+        """Return whether this timeout alone cancelled the wait."""
+        if not self._cancelled or self._task is None:
             return False
-        self._cut = False
-        return self._task.uncancel() <= self._before
+        self._cancelled = False
+        return self._task.uncancel() <= self._prior_cancels
 
     def stop(self) -> None:
-        """There will be no wait any more."""
+        """Cancel the timer. No wait may follow."""
         self._limit_s = None
         if self._timer is not None:
             self._timer.cancel()
@@ -81,9 +92,9 @@ class IdleTimeout:
         if self._loop.time() + 0.001 < due:
             self._set_timer(due)
             return
-        if late_s > _STALLED_S and self._excused != self.since:
-            self._excused = self.since
-            self._set_timer(self._loop.time() + _LOOK_AGAIN_S)
+        if late_s > _STALLED_S and self._extended_since != self.since:
+            self._extended_since = self.since
+            self._set_timer(self._loop.time() + _EXTENSION_S)
             return
-        self._cut = True
+        self._cancelled = True
         self._task.cancel()

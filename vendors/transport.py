@@ -1,4 +1,4 @@
-"""How vendors over HTTP are reached: one session, timeouts, one retry, and their faults made ours."""
+"""HTTP and WebSocket calls to vendors: connections, timeouts, one retry, errors as `VendorError`."""
 
 import asyncio
 import random
@@ -24,8 +24,8 @@ from streams.push import Sink
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
-from vendors.aiohttp_client import AiohttpClient, Lost, sent_once
-from vendors.causes import FAULTS, broken_off, not_reached
+from vendors.aiohttp_client import AiohttpClient, ConnectionLost, send_once
+from vendors.causes import FAULTS, connect_error, connection_error
 from vendors.dns import DnsResolver
 from vendors.errors import Garbled, TimedOut, VendorError
 from vendors.http1.client import Http1Client, open_http1
@@ -35,7 +35,7 @@ from vendors.refusals import refusal
 MAX_RETRY_AFTER_S = 2.0
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_S = 2
-_REST_S = 0.25
+_DRAIN_S = 0.25
 _CLOSE_S = 0.1
 _JITTER_S = (0.05, 0.25)
 
@@ -45,10 +45,10 @@ ClientName = Literal["http1", "aiohttp"]
 
 @dataclass(slots=True)
 class Outgoing:
-    """One call to a vendor. `body` is whole bytes or a stream of them, which is not sent twice.
+    """One call to a vendor. `body` is bytes, or an async iterable, which is never sent twice.
 
-    A stream may still be sent while its answer is read; it is its maker who closes it. What breaks it is raised
-    by who reads the answer.
+    An iterable body may still be sent while its response is read. The caller closes the iterable. An exception that
+    it raises is raised to the reader of the response.
     """
 
     vendor: str
@@ -61,7 +61,7 @@ class Outgoing:
 
 
 class Response(Protocol):
-    """What a client gives; its methods raise that client's own errors."""
+    """A response of an HTTP client. Its methods raise that client's own exceptions."""
 
     status: int
 
@@ -72,30 +72,31 @@ class Response(Protocol):
     def content_type(self) -> str: ...
 
     @property
-    def whole(self) -> bool:
-        """All of it has come, and may be unread."""
+    def complete(self) -> bool:
+        """Whether the complete response has been received. Parts of it may not have been read yet."""
 
     def read(self) -> Awaitable[bytes]:
-        """At least a byte; nothing at the end."""
+        """Return the next part of the body, or `b""` at its end."""
 
     async def push_to(self, sink: Sink[bytes]) -> bool:
-        """Give `sink` what comes as it comes. Whether `sink` wants no more; else that was the end."""
+        """Push the body to `sink` as it arrives. Return true if `sink` stopped, false at the end of the body."""
 
-    async def leave(self) -> None:
-        """Close it."""
+    async def aclose(self) -> None:
+        """Close the response. Its connection is closed too unless the response was read to its end."""
 
 
 class VendorHttp:
-    """The one HTTP client of the process."""
+    """The HTTP client of the process, shared by all vendor clients."""
 
     def __init__(self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
         self._client = client
         self._socket_session = socket_session
 
     def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
-        """A 2xx answer, its body still to come; the connection is closed with the block unless it is read out.
+        """Send a call and return its 2xx response as a context manager. The body is read in the block.
 
-        A refused connection, 429 and 5xx are tried once more; then, and for any other status, `VendorError`.
+        A call that cannot connect or gets a retryable status (429, 5xx) is tried once more. Any other status, or a
+        second failure, raises `VendorError`.
         """
         return Incoming(self, call)
 
@@ -103,22 +104,23 @@ class VendorHttp:
     async def websocket(
         self, call: Outgoing, *, heartbeat_s: float | None = None, max_message_bytes: int = 1 << 20
     ) -> AsyncIterator["Socket"]:
-        """A WebSocket that the vendor accepted (`method` and `body` mean nothing here), closed with the block.
+        """Open a WebSocket, which is closed at the end of the block. `method` and `body` of the call are ignored.
 
-        Its handshake counts as connecting and is tried once more like any call. A heartbeat tells a dead line
-        from a silent one; not for what is read with pauses, for who does not read does not see the answer either.
+        The handshake must finish within `connect_s` and is tried once more like any call. `heartbeat_s` detects a
+        dead connection. Do not set it for a socket that is read with pauses, because pongs are only seen while
+        reading.
         """
         dial = partial(self._dial, call, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
-        socket = Socket(call.vendor, await _tried(call, dial, dial))
+        socket = Socket(call.vendor, await _with_retry(call, dial, dial))
         try:
             yield socket
         finally:
             await socket.close()
 
-    async def answered(self, call: Outgoing, *, again: bool = False) -> Response:
-        """A 2xx answer, which the caller closes with `leave`. `again`: the call is a retry."""
+    async def request(self, call: Outgoing, *, again: bool = False) -> Response:
+        """Send a call once and return its 2xx response, which the caller closes. `again`: this is the retry."""
         try:
-            answer = await self._client.send(
+            response = await self._client.send(
                 call.url,
                 method=call.method,
                 headers=call.headers,
@@ -127,17 +129,17 @@ class VendorHttp:
                 repeatable=_repeatable(call) and not again,
                 request_id=REQUEST_ID.get(),
             )
-        except BadHeader:  # a line feed behind a pasted key
-            raise _unsendable(call.vendor) from None
+        except BadHeader:  # Such as a line feed after a pasted key.
+            raise _bad_header(call.vendor) from None
         except FAULTS as error:
-            raise _not_reached(call, error) from error
-        if answer.status < 300:
-            return answer
+            raise _connect_error(call, error) from error
+        if response.status < 300:
+            return response
         try:
-            raw = await _error_body(answer.read)
+            raw = await _error_body(response.read)
         finally:
-            await answer.leave()
-        raise refusal(call.vendor, answer.status, raw, answer.headers)
+            await response.aclose()
+        raise refusal(call.vendor, response.status, raw, response.headers)
 
     async def _dial(
         self, call: Outgoing, *, heartbeat_s: float | None, max_message_bytes: int
@@ -154,29 +156,29 @@ class VendorHttp:
                 )
         except _NoSocketError as error:
             raise refusal(call.vendor, *error.args) from None
-        except Lost as lost:
-            raise _not_reached(call, lost.error) from lost.error
+        except ConnectionLost as error:
+            raise _connect_error(call, error.error) from error.error
         except FAULTS as error:
-            raise _not_reached(call, error) from error
+            raise _connect_error(call, error) from error
         except ValueError:
-            raise _unsendable(call.vendor) from None
+            raise _bad_header(call.vendor) from None
 
 
-async def _tried(
+async def _with_retry(
     call: Outgoing, once: Callable[[], Awaitable[Opened]], again: Callable[[], Awaitable[Opened]]
 ) -> Opened:
-    """The result of `once`, or of `again` where the failure may pass and the call may be repeated.
+    """Return the result of `once`, or that of `again` if the failure is transient and the call may be repeated.
 
-    A vendor receives a repeatable call at most three times: over a kept connection, over a new one when the kept
-    connection died before a byte of the answer (`Http1Client.send`), and on a new one by this retry. Without a kept
-    connection it is two times. Any other call is sent once, over a new connection. The retry of a refused call
-    opens a new connection too, so that a load balancer may choose another server. aiohttp's client sends each of
-    the two tries once, over a kept connection or a new one.
+    A vendor receives a repeatable call at most three times: over an idle connection, over a new connection if the
+    idle one failed before the first byte of a response (`Http1Client.send`), and over a new connection by this
+    retry. Without an idle connection it is twice. Any other call is sent once, over a new connection. The retry of
+    a refused call uses a new connection too, so that a load balancer may choose another server. With aiohttp's
+    client each of the two attempts sends the call once, over an idle connection or a new one.
     """
     try:
         return await once()
     except VendorError as error:
-        if not (_repeatable(call) and _worth_a_retry(error)):
+        if not (_repeatable(call) and _is_transient(error)):
             raise
         wait_s = error.retry_after_s
     await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
@@ -187,18 +189,19 @@ def _repeatable(call: Outgoing) -> bool:
     return call.repeatable and (call.body is None or isinstance(call.body, bytes))
 
 
-def _not_reached(call: Outgoing, error: BaseException) -> VendorError:
-    return not_reached(call.vendor, error, url=call.url, connect_s=call.connect_s)
+def _connect_error(call: Outgoing, error: BaseException) -> VendorError:
+    return connect_error(call.vendor, error, url=call.url, connect_s=call.connect_s)
 
 
-def _unsendable(vendor: str) -> ConfigInvalid:
-    return ConfigInvalid(f"{vendor}: its key or another header holds what HTTP cannot send")
+def _bad_header(vendor: str) -> ConfigInvalid:
+    return ConfigInvalid(f"{vendor}: its API key or another header contains characters that HTTP does not allow")
 
 
 class Socket:
-    """A vendor's WebSocket: messages in both directions.
+    """A vendor's WebSocket.
 
-    Once `messages` has ended, `close_code` and `close_reason` tell how the vendor closed it; 1006: it did not.
+    After `messages` has ended, `close_code` and `close_reason` are those of the vendor's close frame. The code is
+    1006 if the vendor sent none.
     """
 
     def __init__(self, vendor: str, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -214,10 +217,10 @@ class Socket:
             else:
                 await self._socket.send_bytes(message)
         except FAULTS as error:
-            raise broken_off(self.vendor, error) from error
+            raise connection_error(self.vendor, error) from error
 
     async def messages(self) -> AsyncGenerator[str | bytes]:
-        """What the vendor sends until the socket is closed, by whom and why ever."""
+        """Yield the vendor's messages until the socket is closed by either side."""
         try:
             while True:
                 message = await self._socket.receive()
@@ -229,79 +232,81 @@ class Socket:
                 elif message.type is not aiohttp.WSMsgType.ERROR:
                     return
                 elif isinstance(message.data, aiohttp.WebSocketError):
-                    raise Garbled(self.vendor, "sent a message that is too large or no WebSocket's") from None
+                    raise Garbled(self.vendor, "sent a message that is too large or invalid") from None
                 else:
                     raise message.data
         except FAULTS as error:
-            raise broken_off(self.vendor, error) from error
+            raise connection_error(self.vendor, error) from error
 
     async def close(self) -> None:
-        """Tell the vendor and wait for its answer for a moment only; whoever reads `messages` meets their end."""
+        """Close the socket, waiting only briefly for the vendor. A running `messages` iterator ends."""
         with suppress(TimeoutError, aiohttp.ClientError, OSError):
             async with asyncio.timeout(_CLOSE_S * 2):
                 await self._socket.close()
 
 
 class Incoming:
-    """A vendor's answer, for a block."""
+    """A vendor's response, as a context manager."""
 
-    __slots__ = ("_answer", "_call", "_http", "left", "vendor")
+    __slots__ = ("_call", "_http", "_response", "closed", "vendor")
 
     def __init__(self, http: VendorHttp, call: Outgoing) -> None:
         self.vendor = call.vendor
-        self.left = False
-        """Nobody may read on: the block that it was for is over."""
+        self.closed = False
+        """Whether the block has ended. Nothing may be read after that."""
         self._http = http
         self._call = call
 
     async def __aenter__(self) -> Self:
-        call, answered = self._call, self._http.answered
-        self._answer: Response = await _tried(call, partial(answered, call), partial(answered, call, again=True))
-        del self._call  # what was asked may be large
+        call, request = self._call, self._http.request
+        self._response: Response = await _with_retry(
+            call, partial(request, call), partial(request, call, again=True)
+        )
+        del self._call  # The request body may be large.
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.leave()
+        await self.aclose()
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return self._answer.headers
+        return self._response.headers
 
     @property
     def content_type(self) -> str:
-        return self._answer.content_type
+        return self._response.content_type
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        """The body as it comes. A body that is cut is `Garbled` or `Unreachable`, never an end."""
+        """Yield the body as it arrives. Raise `Garbled` or `Unreachable` if it is cut off."""
         while piece := await self.read():
             yield piece
 
     async def read(self) -> bytes:
-        """A piece of the body, at least a byte; nothing at its end."""
+        """Return the next part of the body, or `b""` at its end."""
         try:
-            return await self._answer.read()
+            return await self._response.read()
         except FAULTS as error:
-            raise broken_off(self.vendor, error) from error
+            raise connection_error(self.vendor, error) from error
 
     async def push_to(self, sink: Sink[bytes]) -> bool:
-        """Give `sink` the body as it comes. Whether `sink` wants no more; else that was its end."""
+        """Push the body to `sink` as it arrives. Return true if `sink` stopped, false at the end of the body."""
         try:
-            return await self._answer.push_to(sink)
+            return await self._response.push_to(sink)
         except FAULTS as error:
-            raise broken_off(self.vendor, error) from error
+            raise connection_error(self.vendor, error) from error
 
-    async def leave(self) -> None:
-        """Nobody reads on; unless it was read out its connection is closed."""
-        self.left = True
-        await self._answer.leave()
+    async def aclose(self) -> None:
+        """Close the response. Its connection is closed too unless the response was read to its end."""
+        self.closed = True
+        await self._response.aclose()
 
-    async def rest(self) -> None:
-        """Behind the end mark of an answer: let HTTP end too, briefly, so that the connection is used again."""
-        if self._answer.whole:
+    async def drain(self) -> None:
+        """After the vendor's end mark, wait briefly for the end of the HTTP body, so the connection is reused."""
+        if self._response.complete:
             return
         with suppress(*FAULTS):
-            async with asyncio.timeout(_REST_S):
-                while await self._answer.read():
+            async with asyncio.timeout(_DRAIN_S):
+                while await self._response.read():
                     pass
 
     async def json(self, limit_bytes: int = 8 * 1024 * 1024) -> Any:
@@ -310,15 +315,15 @@ class Incoming:
             async for piece in pieces:
                 raw += piece
                 if len(raw) > limit_bytes:
-                    raise Garbled(self.vendor, "answered with more than is allowed")
+                    raise Garbled(self.vendor, f"sent a response of more than {limit_bytes} bytes")
         try:
             return loads(raw)
         except ValueError:
-            raise Garbled(self.vendor, "answered with broken JSON") from None
+            raise Garbled(self.vendor, "sent invalid JSON") from None
 
 
 async def _error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
-    """As much of it as comes in time: the status tells more than how the body ends."""
+    """Read as much of the body as arrives in time. It may be incomplete, because the status matters most."""
     raw = bytearray()
     with suppress(*FAULTS):
         async with asyncio.timeout(_ERROR_BODY_S):
@@ -327,7 +332,7 @@ async def _error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
     return bytes(raw)
 
 
-def _worth_a_retry(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     return (
         isinstance(error, VendorError)
         and error.retryable
@@ -337,14 +342,14 @@ def _worth_a_retry(error: BaseException) -> bool:
 
 
 class _NoSocketError(Exception):
-    """Status, body and headers of an answer to a handshake."""
+    """A handshake was refused. Carries the status, the body and the headers of the response."""
 
 
 async def _socket_or_error(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Read why a handshake was refused; nor follow it elsewhere, which would take the account's key along."""
-    response = await sent_once(request, send)
+    """Read the error of a refused handshake. Do not follow redirects, which would send the key to another host."""
+    response = await send_once(request, send)
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         return response
     try:
@@ -361,10 +366,11 @@ async def open_vendor_http(
     dns_servers: Sequence[tuple[str, int]] = (),
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[VendorHttp]:
-    """The client of the process: no proxy from the environment, no cookies, idle connections kept for `idle_s`.
+    """Open the HTTP client of the process. It ignores proxies of the environment and cookies.
 
-    `client` reads answers; WebSockets are aiohttp's in any case. Names are looked up at `dns_servers` where there
-    are any, else by the system. `tls`: in place of the authorities that the system trusts.
+    `client` selects the HTTP client; WebSockets always use aiohttp. Idle connections are kept for `idle_s`.
+    Host names are resolved by `dns_servers` if given, else by the system. `tls` replaces the system's default TLS
+    context.
     """
     resolver = DnsResolver(dns_servers) if dns_servers else aiohttp.ThreadedResolver()
     connector = aiohttp.TCPConnector(
@@ -379,7 +385,7 @@ async def open_vendor_http(
             trust_env=False,
             auto_decompress=True,
             read_bufsize=256 * 1024,
-            middlewares=(sent_once,),
+            middlewares=(send_once,),
         ) as session,
         aiohttp.ClientSession(
             connector=connector,

@@ -22,7 +22,7 @@ async def asked(http1: Http1Client, url: str, **fields: Any) -> AsyncIterator[Re
     try:
         yield answer
     finally:
-        await answer.leave()
+        await answer.aclose()
 
 
 async def body(answer: Response) -> bytes:

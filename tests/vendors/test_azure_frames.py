@@ -18,7 +18,7 @@ from vendors.protocols import AudioFormat
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame, ticks_of
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_line import http_url, socket_url
-from vendors.speech.azure_sound import PIECE_BYTES, PcmFormat, Pieces, pcm_of, wait_s
+from vendors.speech.azure_sound import PIECE_BYTES, Chunker, PcmFormat, read_pcm, send_delay_s
 from vendors.speech.azure_ssml import Manner, ssml
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True).filter(
@@ -229,7 +229,7 @@ def test_messages_hold_whole_samples_of_the_input_behind_what_is_skipped(
     pieces: list[bytes], channels: int, skip: int
 ):
     pcm = PcmFormat(16_000, channels)
-    cutter = Pieces(skip)
+    cutter = Chunker(skip)
     messages = [message for piece in pieces for message in cutter.feed(pcm, piece)]
 
     whole = b"".join(pieces)[skip:]
@@ -245,7 +245,13 @@ def test_place_of_a_time_is_within_a_sample_of_it(ticks: int, rate: int, channel
 
 
 def test_five_seconds_go_at_once_and_the_rest_twice_as_fast_as_it_plays():
-    assert [wait_s(4.9, 0), wait_s(5, 0), wait_s(9, 0), wait_s(9, 1.5), wait_s(9, 5)] == [0, 0, 2, 0.5, 0]
+    assert [
+        send_delay_s(4.9, 0),
+        send_delay_s(5, 0),
+        send_delay_s(9, 0),
+        send_delay_s(9, 1.5),
+        send_delay_s(9, 5),
+    ] == [0, 0, 2, 0.5, 0]
 
 
 async def _pcm(audio: bytes, mime_type: str, cut: int) -> list[tuple[PcmFormat, bytes]]:
@@ -254,7 +260,7 @@ async def _pcm(audio: bytes, mime_type: str, cut: int) -> list[tuple[PcmFormat, 
             for at in range(0, len(audio), cut):
                 yield audio[at : at + cut]
 
-    return [item async for item in pcm_of("acme", Cut(), AudioFormat(mime_type, 16_000))]
+    return [item async for item in read_pcm("acme", Cut(), AudioFormat(mime_type, 16_000))]
 
 
 @pytest.mark.parametrize("cut", [1, 7, 44, 45, 5000])
@@ -282,6 +288,6 @@ async def test_pcm_passes_as_it_is():
     tape.write(b"RIFF")
     tape.end()
 
-    assert [item async for item in pcm_of("acme", tape, AudioFormat("audio/pcm", 8_000))] == [
+    assert [item async for item in read_pcm("acme", tape, AudioFormat("audio/pcm", 8_000))] == [
         (PcmFormat(8_000), b"RIFF")
     ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_joining import joined, overall
+from vendors.speech.azure_joining import merge_phrases, overall
 from vendors.speech.azure_miscues import Omitted, RecognizedWord, compare
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=12)
@@ -116,7 +116,7 @@ def errors(result: dict[str, Any]) -> list[tuple[str, str]]:
 def test_single_phrase_without_miscues_is_what_the_vendor_sent(enable_miscue: bool):
     only = phrase(1, word("good", 1), word("morning", 2, accuracy=40, error="Mispronunciation"))
 
-    assert joined([only], ask("Good morning!", enable_miscue=enable_miscue)) is only
+    assert merge_phrases([only], ask("Good morning!", enable_miscue=enable_miscue)) is only
 
 
 def test_phrases_become_one_with_scores_of_the_whole():
@@ -125,7 +125,7 @@ def test_phrases_become_one_with_scores_of_the_whole():
     )
     second = phrase(6, word("dear", 6, accuracy=80), word("friend", 7, accuracy=60), prosody=90)
 
-    result = joined([first, second], ask("Good morning dear friend", enable_prosody_assessment=True))
+    result = merge_phrases([first, second], ask("Good morning dear friend", enable_prosody_assessment=True))
 
     assert (result["Id"], result["Offset"], result["Duration"]) == ("id1", SECOND, 7 * SECOND)
     assert (result["RecognitionStatus"], result["DisplayText"]) == ("Success", "Good morning. Dear friend.")
@@ -145,7 +145,7 @@ def test_miscues_are_found_over_the_whole_reference():
     first = phrase(0, word("good", 0), word("uh", 1), word("morning", 2))
     second = phrase(4, word("friend", 4))
 
-    result = joined([first, second], ask("Good morning my dear friend", enable_miscue=True))
+    result = merge_phrases([first, second], ask("Good morning my dear friend", enable_miscue=True))
 
     assert errors(result) == [
         ("good", "None"), ("uh", "Insertion"), ("morning", "None"),
@@ -166,7 +166,9 @@ def test_miscues_are_found_over_the_whole_reference():
 
 
 def test_without_miscues_asked_for_none_are_marked():
-    result = joined([phrase(0, word("good", 0), word("uh", 1)), phrase(3, word("day", 3))], ask("good morning"))
+    result = merge_phrases(
+        [phrase(0, word("good", 0), word("uh", 1)), phrase(3, word("day", 3))], ask("good morning")
+    )
 
     assert errors(result) == [("good", "None"), ("uh", "None"), ("day", "None")]
 
@@ -179,7 +181,7 @@ def test_what_the_vendor_marked_against_a_part_of_the_reference_is_marked_anew()
         word("friend", 4, accuracy=30, error="Insertion"),
     )
 
-    result = joined([first, second], ask("Good morning friend", enable_miscue=True))
+    result = merge_phrases([first, second], ask("Good morning friend", enable_miscue=True))
 
     assert errors(result) == [("good", "None"), ("morning", "None"), ("friend", "Mispronunciation")]
 
@@ -187,7 +189,7 @@ def test_what_the_vendor_marked_against_a_part_of_the_reference_is_marked_anew()
 def test_single_phrase_with_an_omission_keeps_the_vendors_fluency():
     only = phrase(0, word("good", 0), prosody=50.0)
 
-    result = joined([only], ask("good morning", enable_miscue=True, granularity="Word"))
+    result = merge_phrases([only], ask("good morning", enable_miscue=True, granularity="Word"))
 
     assert errors(result) == [("good", "None"), ("morning", "Omission")]
     assert "Phonemes" not in result["NBest"][0]["Words"][1]
@@ -204,7 +206,9 @@ def test_single_phrase_with_an_omission_keeps_the_vendors_fluency():
 def test_five_points_stay_five_points():
     parts = [phrase(0, word("good", 0, accuracy=4)), phrase(1, word("morning", 1, accuracy=5))]
 
-    scores = joined(parts, ask("good morning", grading_system="FivePoint"))["NBest"][0]["PronunciationAssessment"]
+    scores = merge_phrases(parts, ask("good morning", grading_system="FivePoint"))["NBest"][0][
+        "PronunciationAssessment"
+    ]
 
     assert scores == {"AccuracyScore": 4.5, "FluencyScore": 5.0, "CompletenessScore": 5.0, "PronScore": 4.7}
 
@@ -214,7 +218,7 @@ def test_without_words_the_scores_of_the_phrases_are_weighed_by_length():
     for part in parts:
         del part["NBest"][0]["Words"]
 
-    result = joined(parts, ask("good day", granularity="FullText", enable_miscue=True))
+    result = merge_phrases(parts, ask("good day", granularity="FullText", enable_miscue=True))
 
     assert "Words" not in result["NBest"][0]
     assert result["NBest"][0]["PronunciationAssessment"]["AccuracyScore"] == 90.0
@@ -223,7 +227,7 @@ def test_without_words_the_scores_of_the_phrases_are_weighed_by_length():
 def test_languages_without_gaps_are_joined_without_them():
     parts = [phrase(0, word("你好", 0)), phrase(2, word("世界", 2))]
 
-    result = joined(parts, ask("你好，世界。", language="zh-CN", enable_miscue=True))
+    result = merge_phrases(parts, ask("你好，世界。", language="zh-CN", enable_miscue=True))
 
     assert result["NBest"][0]["Lexical"] == "你好世界"
     assert result["NBest"][0]["PronunciationAssessment"]["CompletenessScore"] == 100.0

@@ -14,7 +14,7 @@ from tests.vendors.upstream import Respond, Upstream, plain, streaming
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
-from vendors.speech.azure_tts import Aligned
+from vendors.speech.azure_tts import AudioAligner
 from vendors.transport import VendorHttp
 
 
@@ -173,15 +173,15 @@ async def test_messages_of_another_turn_are_passed_over(http: VendorHttp, upstre
 @pytest.mark.parametrize(
     ("close", "kind", "message"),
     [
-        ((1000, b""), Garbled, "ended its turn without its end mark"),
-        ((1002, b"dashed id"), Refused, "closed its socket with 1002: dashed id"),
-        ((1007, b"Unsupported voice x."), Refused, "closed its socket with 1007: Unsupported voice x."),
-        ((1007, b"Quota exceeded"), Refused, "closed its socket with 1007: Quota exceeded"),
-        ((1011, b""), Refused, "closed its socket with 1011"),
-        ((1013, b"slow\nreader"), Refused, "closed its socket with 1013: slow reader"),
-        ((4000, b""), Refused, "closed its socket with 4000"),
-        ((4429, b""), Refused, "closed its socket with 4429"),
-        ((4999, b""), Garbled, "ended its turn without its end mark"),
+        ((1000, b""), Garbled, "ended its turn without an end mark"),
+        ((1002, b"dashed id"), Refused, "closed its WebSocket with code 1002: dashed id"),
+        ((1007, b"Unsupported voice x."), Refused, "closed its WebSocket with code 1007: Unsupported voice x."),
+        ((1007, b"Quota exceeded"), Refused, "closed its WebSocket with code 1007: Quota exceeded"),
+        ((1011, b""), Refused, "closed its WebSocket with code 1011"),
+        ((1013, b"slow\nreader"), Refused, "closed its WebSocket with code 1013: slow reader"),
+        ((4000, b""), Refused, "closed its WebSocket with code 4000"),
+        ((4429, b""), Refused, "closed its WebSocket with code 4429"),
+        ((4999, b""), Garbled, "ended its turn without an end mark"),
     ],
 )
 async def test_close_before_the_turns_end_is_a_fault(
@@ -248,15 +248,15 @@ def test_wrong_options_are_named(options: dict[str, Any]):
     )
 )
 def test_shapes_come_no_later_than_their_audio(steps: list[bytes | list[int]]):
-    aligned = Aligned(lambda duration_ms: duration_ms & ~1)  # a byte plays for a millisecond
+    aligned = AudioAligner(lambda duration_ms: duration_ms & ~1)  # a byte plays for a millisecond
     items: list[SpeechItem] = []
     last = 0
     for step in steps:
         if isinstance(step, bytes):
-            items += aligned.hear(step)
+            items += aligned.add_audio(step)
         else:
             last = max(last, step[-1])
-            items += aligned.see([Viseme(at, 1) for at in step])
+            items += aligned.add_visemes([Viseme(at, 1) for at in step])
             assert isinstance(items[-1], Visemes | AudioBytes)
         assert len(audio_of(items)) <= last
     items += aligned.end()
@@ -268,8 +268,8 @@ def test_shapes_come_no_later_than_their_audio(steps: list[bytes | list[int]]):
 
 
 def test_voice_without_shapes_is_heard_ten_seconds_behind():
-    aligned = Aligned(lambda duration_ms: duration_ms)
+    aligned = AudioAligner(lambda duration_ms: duration_ms)
 
-    assert aligned.hear(bytes(10_000)) == []
-    assert audio_of(aligned.hear(bytes(3))) == bytes(3)
+    assert aligned.add_audio(bytes(10_000)) == []
+    assert audio_of(aligned.add_audio(bytes(3))) == bytes(3)
     assert audio_of(aligned.end()) == bytes(10_000)

@@ -31,12 +31,12 @@ def opened(clock: Clock) -> Breaker:
 def test_it_opens_when_the_ratio_is_reached_and_not_before_enough_calls() -> None:
     breaker = Breaker(POLICY, Clock())
     for _ in range(3):
-        assert breaker.take()
+        assert breaker.allow()
         breaker.failed()
     assert not breaker.open
     breaker.failed()
     assert breaker.open
-    assert not breaker.take()
+    assert not breaker.allow()
 
 
 def test_old_outcomes_leave_the_window() -> None:
@@ -53,24 +53,24 @@ def test_one_probe_decides_after_a_while() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.now += POLICY.open_s
-    assert breaker.take()
-    assert not breaker.take(), "one probe at a time"
+    assert breaker.allow()
+    assert not breaker.allow(), "one probe at a time"
     breaker.failed()
-    assert not breaker.take()
+    assert not breaker.allow()
     clock.now += POLICY.open_s
-    assert breaker.take()
+    assert breaker.allow()
     breaker.succeeded()
-    assert breaker.take()
-    assert breaker.take()
+    assert breaker.allow()
+    assert breaker.allow()
 
 
 def test_a_probe_that_was_given_up_leaves_its_place() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.now += POLICY.open_s
-    assert breaker.take()
-    breaker.gave_up()
-    assert breaker.take()
+    assert breaker.allow()
+    breaker.abandon()
+    assert breaker.allow()
 
 
 async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
@@ -78,68 +78,68 @@ async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
     entered = asyncio.Event()
 
     async def second() -> None:
-        await bulkhead.enter()
+        await bulkhead.acquire()
         entered.set()
 
-    await bulkhead.enter()
+    await bulkhead.acquire()
     async with background(second()) as task:
         await asyncio.sleep(0)
         assert (bulkhead.busy, bulkhead.waiting) == (1, 1)
         with pytest.raises(BulkheadFull):
-            await bulkhead.enter()
+            await bulkhead.acquire()
         assert not entered.is_set()
-        bulkhead.leave()
+        bulkhead.release()
         await task
     assert (bulkhead.busy, bulkhead.waiting) == (1, 0)
-    bulkhead.leave()
+    bulkhead.release()
     assert bulkhead.busy == 0
 
 
 async def test_a_place_that_was_given_to_one_who_left_goes_to_the_next() -> None:
     bulkhead = Bulkhead(at_once=1, waiting=3)
-    assert bulkhead.take()
+    assert bulkhead.try_acquire()
     async with (
-        background(bulkhead.enter()) as given,
-        background(bulkhead.enter()) as left,
-        background(bulkhead.enter()) as last,
+        background(bulkhead.acquire()) as given,
+        background(bulkhead.acquire()) as left,
+        background(bulkhead.acquire()) as last,
     ):
         await asyncio.sleep(0)
         assert (bulkhead.busy, bulkhead.waiting) == (1, 3)
-        assert not bulkhead.take(), "others wait for it"
+        assert not bulkhead.try_acquire(), "others wait for it"
         left.cancel()
-        bulkhead.leave()
+        bulkhead.release()
         given.cancel()
         await last
         assert given.cancelled()
         assert left.cancelled()
         assert (bulkhead.busy, bulkhead.waiting) == (1, 0)
-    bulkhead.leave()
+    bulkhead.release()
     assert bulkhead.busy == 0
-    assert bulkhead.take()
+    assert bulkhead.try_acquire()
 
 
 async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
     clock = Clock()
     gate = Gate("a", GatePolicy(at_once=1, breaker=POLICY), clock)
-    leave = gate.take()
+    leave = gate.try_acquire()
     assert leave is not None
-    assert gate.take() is None, "its bulkhead is full"
+    assert gate.try_acquire() is None, "its bulkhead is full"
     leave()
     for _ in range(4):
         gate.failed(Refused("acme", "answered 500", status=500))
     clock.now += POLICY.open_s
-    assert gate.take() is None, "the call would be a probe"
-    (await gate.enter("acme"))()
-    (await gate.enter("acme"))()  # a probe that was given up leaves its place
+    assert gate.try_acquire() is None, "the call would be a probe"
+    (await gate.acquire("acme"))()
+    (await gate.acquire("acme"))()  # a probe that was given up leaves its place
 
 
 def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:
     gate = Gate("a", GatePolicy(), Clock())
     for number in range(49):
-        gate.answered(number / 100)
+        gate.succeeded(number / 100)
     assert gate.hedge_after_s("auto") is None
     for number in range(49, 100):
-        gate.answered(number / 100)
+        gate.succeeded(number / 100)
     assert gate.hedge_after_s("auto") == 0.94
     assert gate.hedge_after_s(0.2) == 0.2
     assert gate.hedge_after_s(None) is None
@@ -151,8 +151,8 @@ async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
     assert gate.take_hedge()
     assert not gate.take_hedge()
     for _ in range(60):
-        leave = await gate.enter("acme")
-        gate.answered(0.1)
+        leave = await gate.acquire("acme")
+        gate.succeeded(0.1)
         leave()
     assert [gate.take_hedge() for _ in range(3)] == [True, True, False]
     clock.now += 61
@@ -163,18 +163,18 @@ async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
 async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(4):
-        leave = await gate.enter("acme")
+        leave = await gate.acquire("acme")
         gate.failed(Refused("acme", "answered 500", status=500))
         leave()
-    with pytest.raises(Refused, match="not asked for a while"):
-        await gate.enter("acme")
+    with pytest.raises(Refused, match="is skipped for now"):
+        await gate.acquire("acme")
     assert not gate.take_hedge()
 
 
 async def test_what_was_wrong_with_a_request_says_nothing_about_the_account() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(20):
-        leave = await gate.enter("acme")
+        leave = await gate.acquire("acme")
         gate.failed(Refused("acme", "answered 400", status=400))
         leave()
-    await gate.enter("acme")
+    await gate.acquire("acme")

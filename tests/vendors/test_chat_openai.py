@@ -203,10 +203,10 @@ async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream
 @pytest.mark.parametrize(
     ("chunk", "told"),
     [
-        (b"data: {no json\n\n", "sent an event that is no JSON"),
-        (b"data: \xff\n\n", "sent an event that is no JSON"),
-        (b"data: [1]\n\n", "sent an event that is no object"),
-        (b'data: "x"\n\n', "sent an event that is no object"),
+        (b"data: {no json\n\n", "sent an event that is not JSON"),
+        (b"data: \xff\n\n", "sent an event that is not JSON"),
+        (b"data: [1]\n\n", "sent an event that is not an object"),
+        (b'data: "x"\n\n', "sent an event that is not an object"),
         (event(choices=[7]), "sent an event of an unknown form"),
         (event(choices=5), "sent an event of an unknown form"),
         (event(choices={"a": 1}), "sent an event of an unknown form"),
@@ -271,7 +271,7 @@ async def test_stream_that_ends_without_its_end_mark_is_garbled(
     assert seen == ("half" if text("half") in pieces else "")
     assert isinstance(fault, Garbled)
     assert fault.retryable
-    assert "without its end mark" in str(fault)
+    assert "without an end mark" in str(fault)
 
 
 @pytest.mark.parametrize("pieces", [[], [text("half")], [text("half"), b"data: {"]])

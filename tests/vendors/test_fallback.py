@@ -93,8 +93,8 @@ async def test_all_that_failed_are_told_in_order(stage: Stage):
         {"strategy": strategy, "stage": "llm", "error_type": error_type, "message": message, "elapsed_ms": 0}
         for strategy, error_type, message in [
             ("gone", "item_not_found", "item_not_found: conversation gone"),
-            ("slow", "backend unavailable", "backend unavailable: acme had no output in 0.03 s"),
-            ("empty", "backend unavailable", "backend unavailable: acme answered with nothing"),
+            ("slow", "backend unavailable", "backend unavailable: acme had no output within 0.03 s"),
+            ("empty", "backend unavailable", "backend unavailable: acme sent an empty response"),
             ("refusing", "backend unavailable", "backend unavailable: acme answered 401: no"),
         ]
     ]

@@ -186,7 +186,7 @@ def test_service_account_that_lacks_something_is_told(fields: dict[str, Any], to
 
 @pytest.mark.parametrize("key", ["{", "{'client_email': 'x'}"])
 def test_service_account_that_is_no_json_is_told(key: str):
-    with pytest.raises(ConfigInvalid, match="vendor_accounts main: api_key is no valid JSON"):
+    with pytest.raises(ConfigInvalid, match="vendor_accounts main: api_key is not valid JSON"):
         caller(None, key)
 
 
@@ -194,6 +194,6 @@ def test_service_account_that_is_no_json_is_told(key: str):
 async def test_private_key_that_is_none_is_told_without_it(
     http: VendorHttp, upstream: Upstream, tokens: Upstream, pem: str
 ):
-    with pytest.raises(ConfigInvalid, match="private_key is no RSA key") as fault:
+    with pytest.raises(ConfigInvalid, match="private_key is not an RSA key") as fault:
         await ask(caller(http, service_account(tokens, private_key=pem)), upstream)
     assert pem not in str(fault.value)

@@ -18,7 +18,7 @@ from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioBytes, AudioFormat, SpeechFormat, SpeechItem, Transcript, Viseme, Visemes
 from vendors.speech.google_stt import GoogleRecognition
-from vendors.speech.google_tts import GoogleSpeech, parts
+from vendors.speech.google_tts import GoogleSpeech, split_text
 from vendors.transport import VendorHttp
 
 PCM = AudioFormat("audio/pcm", 16_000)
@@ -180,7 +180,7 @@ async def test_long_text_is_one_audio_of_several_answers(http: VendorHttp, upstr
 )
 def test_parts_lose_no_word_and_fit_what_the_vendor_takes(text: str):
     for marked in (False, True):
-        found = parts(text, marked=marked)
+        found = split_text(text, marked=marked)
         assert "".join(word for words in found for word in words) == " ".join(text.split())
         assert all(words and len("".join(words).encode()) <= 900 for words in found)
 
@@ -188,7 +188,7 @@ def test_parts_lose_no_word_and_fit_what_the_vendor_takes(text: str):
 def test_text_is_cut_behind_a_sentence():
     text = "One two three four. " * 60
 
-    found = parts(text, marked=False)
+    found = split_text(text, marked=False)
 
     assert len(found) == 2
     assert all("".join(words).rstrip().endswith("four.") for words in found)
@@ -201,7 +201,7 @@ def test_text_is_cut_behind_a_sentence():
 async def test_audio_of_another_form_is_a_fault(http: VendorHttp, upstream: Upstream, audio: bytes):
     upstream.will(said(audio))
 
-    with pytest.raises(Garbled, match="audio of another form"):
+    with pytest.raises(Garbled, match="audio in another format"):
         await spoken(voice(http, upstream))
 
 
@@ -311,7 +311,7 @@ async def test_kinds_of_audio(
 
 
 async def test_audio_that_the_vendor_does_not_take_is_not_sent(http: VendorHttp, upstream: Upstream):
-    with pytest.raises(Refused, match="takes no audio/mp4") as fault:
+    with pytest.raises(Refused, match="does not accept audio/mp4") as fault:
         await transcribed(http, upstream, b"", AudioFormat("audio/mp4", 0))
 
     assert not fault.value.retryable

@@ -32,7 +32,7 @@ def remaining_of(left: int) -> RemainingAttempts:
     """Rivals of the attempt at the first place, which is tried; so many are behind it."""
     remaining = RemainingAttempts()
     for _ in range(left + 1):
-        remaining.place()
+        remaining.register()
     remaining.trying(1).__enter__()
     return remaining
 
@@ -123,7 +123,7 @@ def test_what_comes_slower_than_it_is_played_is_refused_before_any_of_it(
 ):
     out: list[Timed] = []
 
-    with pytest.raises(TooSlow, match=r"acme sent its audio at \d\.\d\d of the speed at which it is played"):
+    with pytest.raises(TooSlow, match=r"acme sent its audio at \d\.\d\d times the playback speed"):
         passed(guard_of(), paced(speech(2.0, kind), 2.0, piece_ms=piece_ms, pace=pace), kind, out=out)
 
     assert out == []
@@ -167,7 +167,7 @@ def test_no_fast_audio_is_counted_as_slow():
 
 def test_who_is_the_last_may_change_while_audio_is_held():
     remaining = RemainingAttempts()
-    places = [remaining.place(), remaining.place()]
+    places = [remaining.register(), remaining.register()]
     timeline = paced(speech(1.0), 1.0, piece_ms=100, pace=0.5)
     guard = Guard("acme", "Hello", factor=1.2, remaining=remaining)
     with remaining.trying(places[0]):
@@ -183,7 +183,7 @@ def test_who_is_the_last_may_change_while_audio_is_held():
 @pytest.mark.parametrize("left", [0, 1])
 def test_silence_is_refused_whoever_speaks_it(kind: SpeechFormat, seconds: float, left: int):
     timeline = paced(silence(seconds, kind), seconds, piece_ms=100, pace=20)
-    with pytest.raises(Empty, match="acme answered with silence"):
+    with pytest.raises(Empty, match="acme sent only silence"):
         passed(guard_of(left=left), timeline, kind)
 
 
@@ -219,7 +219,7 @@ def test_a_text_without_letters_may_not_be_slow():
 @pytest.mark.parametrize("text", ["Hello", "…"])
 @pytest.mark.parametrize("left", [0, 1])
 def test_bytes_that_are_no_mp3_are_no_audio(text: str, left: int):
-    with pytest.raises(Empty, match="answered with no audio"):
+    with pytest.raises(Empty, match="sent no audio"):
         passed(guard_of(left=left, text=text), [(0.0, AudioBytes(b"<html>" * 100))], MP3)
     with pytest.raises(Garbled, match="no audio that can be played"):
         passed(guard_of(left=left, text=text), [(0.0, AudioBytes(b"<html>" * 10_000))] * 20, MP3)
@@ -267,7 +267,7 @@ async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list
     remaining = RemainingAttempts()
 
     def attempt(number: int, voice: Voice) -> Attempt[SpeechItem]:
-        place = remaining.place()
+        place = remaining.register()
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:

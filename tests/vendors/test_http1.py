@@ -10,8 +10,8 @@ import pytest
 from tests.vendors.raw import CHUNKED, WHOLE, Vendor, ask, asked, body, gone, played, request
 from vendors.http1.client import Http1Client, open_http1
 from vendors.http1.errors import BrokenResponse
-from vendors.http1.request import address_of
-from vendors.http1.response import MOST_UNREAD_BYTES
+from vendors.http1.request import parse_url
+from vendors.http1.response import MAX_UNREAD_BYTES
 
 ONE_READ_BYTES = 256 * 1024
 
@@ -94,7 +94,7 @@ async def test_idle_connection_that_the_vendor_ended_is_not_used(http1: Http1Cli
         async with asyncio.timeout(5):
             while http1._pool._open:  # noqa: ASYNC110 - its end is no event
                 await asyncio.sleep(0)
-        assert http1._pool.take(address_of(url).origin) is None
+        assert http1._pool.take(parse_url(url).origin) is None
         assert await ask(http1, url) == b"ok"
 
 
@@ -180,7 +180,7 @@ async def test_vendor_is_held_back_while_nobody_reads(http1: Http1Client):
         assert await ask(http1, url) == b"ok"
 
     assert sum(sizes) == count * 65_536
-    assert MOST_UNREAD_BYTES < max(sizes) <= MOST_UNREAD_BYTES + ONE_READ_BYTES
+    assert MAX_UNREAD_BYTES < max(sizes) <= MAX_UNREAD_BYTES + ONE_READ_BYTES
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200", CHUNKED, CHUNKED + b"5\r\nhello\r\n"])

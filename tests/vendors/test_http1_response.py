@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendors.http1.errors import BrokenResponse
-from vendors.http1.response import MOST_HEAD_BYTES, Response
+from vendors.http1.response import MAX_HEAD_BYTES, Response
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def fed(pieces: Iterable[bytes], *, ended: bool = True) -> Response:
     answer = Response()
     try:
         for piece in pieces:
-            if not answer.whole:
+            if not answer.complete:
                 answer.feed(piece)
         if ended:
             answer.end()
@@ -63,7 +63,7 @@ def body(answer: Response) -> bytes:
 def told(answer: Response) -> tuple[Any, ...]:
     """All that an answer tells."""
     run(answer.head())
-    return answer.status, list(answer.headers.items()), body(answer), answer.whole, answer.reusable
+    return answer.status, list(answer.headers.items()), body(answer), answer.complete, answer.reusable
 
 
 def split(raw: bytes, at: Iterable[int]) -> list[bytes]:
@@ -103,7 +103,7 @@ def test_every_split_gives_the_same(raw: bytes, at: list[int]):
 def test_answer_that_is_cut_anywhere_is_not_whole(raw: bytes):
     for size in range(len(raw)):
         answer = fed([raw[:size]])
-        assert not answer.whole
+        assert not answer.complete
         with pytest.raises((BrokenResponse, OSError)) as fault:
             told(answer)
         assert isinstance(fault.value, BrokenResponse) == bool(answer.status)
@@ -111,7 +111,7 @@ def test_answer_that_is_cut_anywhere_is_not_whole(raw: bytes):
 
 def test_answer_without_a_length_is_whole_where_the_connection_ends_well():
     assert body(fed([TO_THE_END])) == b"all that comes"
-    assert not fed([TO_THE_END], ended=False).whole
+    assert not fed([TO_THE_END], ended=False).complete
     reset = fed([TO_THE_END], ended=False)
     reset.end(ConnectionResetError())
     assert run(reset.read()) == b"all that comes"
@@ -123,7 +123,7 @@ def test_what_came_before_a_fault_is_read():
     answer = fed([CHUNKED.partition(b"\r\n0\r\n")[0]])
 
     assert run(answer.read()) == b"data: x\n\n"
-    with pytest.raises(BrokenResponse, match="ended before its end"):
+    with pytest.raises(BrokenResponse, match="the response is truncated"):
         run(answer.read())
 
 
@@ -163,7 +163,7 @@ def head_of(size: int) -> bytes:
 
 @pytest.mark.parametrize("step", [1, 1000, 1 << 20])
 def test_head_has_a_limit(step: int):
-    largest, larger = head_of(MOST_HEAD_BYTES) + b"ok", head_of(MOST_HEAD_BYTES + 1) + b"ok"
+    largest, larger = head_of(MAX_HEAD_BYTES) + b"ok", head_of(MAX_HEAD_BYTES + 1) + b"ok"
 
     assert body(fed(largest[i : i + step] for i in range(0, len(largest), step))) == b"ok"
     with pytest.raises(BrokenResponse, match="head is too large"):
@@ -212,7 +212,7 @@ def test_compressed_body_is_read_as_what_it_holds(coding: str, packed: bytes, st
         whole = b""
         for i in range(0, len(packed), step):
             answer.feed(packed[i : i + step])
-            if answer.whole:
+            if answer.complete:
                 break
         while piece := await answer.read():
             whole += piece

@@ -106,7 +106,7 @@ async def test_answer_in_place_of_a_reading_is_never_heard(
 ):
     items: list[SpeechItem] = []
 
-    with pytest.raises(Garbled, match="said something else") as fault:
+    with pytest.raises(Garbled, match="spoke a different text") as fault:
         await collect(reader(audio_format=audio_format)(http, account(sandbox, text=text)), items)
 
     assert fault.value.retryable
@@ -116,13 +116,13 @@ async def test_answer_in_place_of_a_reading_is_never_heard(
 async def test_short_text_is_compared_with_what_there_is_of_it(http: VendorHttp, sandbox: Running):
     client = OpenAIAudio(http, account(sandbox, text="Hello there!"), SpeechSpec("gpt-audio", audio_format="wav"))
 
-    with pytest.raises(Garbled, match="said something else"):
+    with pytest.raises(Garbled, match="spoke a different text"):
         await collect(client.speak("Goodbye."), [])
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
 async def test_reading_that_stops_half_way_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
-    with pytest.raises(Garbled, match="read a part of the text alone"):
+    with pytest.raises(Garbled, match="spoke only a part of the text"):
         await collect(reader(audio_format=audio_format)(http, account(sandbox, text="The boats go out with")), [])
 
 
@@ -202,7 +202,7 @@ async def test_answer_in_text_is_no_speech(http: VendorHttp, upstream: Upstream,
 async def test_whole_answer_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, answer: Any):
     upstream.will(plain(200, dumps(answer), Content_Type="application/json"))
 
-    with pytest.raises(Garbled, match="answered in an unknown form"):
+    with pytest.raises(Garbled, match="sent a response of an unknown form"):
         await collect(reader()(http, here(upstream)), [])
 
 
@@ -249,8 +249,8 @@ def test_streams_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
         (STREAMS[2], (b"\1\2", None, "v sent an event of an unknown form")),
         (STREAMS[3], (b"\1\2", None, "v broke off with an error: Ärger")),
         (STREAMS[4], (b"\1\2", None, "v filtered its speech")),
-        (STREAMS[5], (b"\1\2", None, "v ended its speech without its end mark")),
-        (STREAMS[6], (b"", None, "v said something else than what it was to read")),
+        (STREAMS[5], (b"\1\2", None, "v ended its speech without an end mark")),
+        (STREAMS[6], (b"", None, "v spoke a different text")),
         (STREAMS[7], (b"\1\2", None, "")),
         (spoken(data="?") + DONE, (b"", None, "v sent an event of an unknown form")),
         (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent an event of an unknown form")),

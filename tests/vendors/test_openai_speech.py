@@ -166,7 +166,7 @@ async def test_either_end_mark_ends_well(http: VendorHttp, upstream: Upstream, e
 async def test_events_without_an_end_mark_are_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
     upstream.will(streaming(pieces))
 
-    with pytest.raises(Garbled, match="without its end mark") as fault:
+    with pytest.raises(Garbled, match="without an end mark") as fault:
         await spoken(http, upstream)
 
     assert fault.value.retryable
@@ -229,7 +229,7 @@ def test_usage_of_another_form_is_none(usage: Any):
 def test_samples_are_never_cut(pcm: bytes, at: list[int]):
     samples = Samples()
 
-    pieces = [samples.whole(piece) for piece in split(pcm, at)]
+    pieces = [samples.feed(piece) for piece in split(pcm, at)]
 
     assert all(len(piece) % 2 == 0 for piece in pieces)
     assert b"".join(pieces) == pcm[: len(pcm) // 2 * 2]

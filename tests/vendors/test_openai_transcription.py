@@ -177,7 +177,7 @@ END = b"data: [DONE]\n\n"
 async def test_stream_without_its_end_mark_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
     upstream.will(streaming(pieces))
 
-    with pytest.raises(Garbled, match="without its end mark") as fault:
+    with pytest.raises(Garbled, match="without an end mark") as fault:
         await collect(ear()(http, Account("main", "vendor_b_audio", upstream.url)), [])
 
     assert fault.value.retryable

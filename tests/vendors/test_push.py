@@ -50,7 +50,7 @@ async def test_who_stops_and_goes_on_misses_nothing(http: VendorHttp, upstream: 
     assert seen[-2:] == [Usage(9, 2), Finish("length")]
 
 
-@pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without its end mark")])
+@pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without an end mark")])
 async def test_fault_comes_behind_the_text_before_it(http: VendorHttp, upstream: Upstream, end, fault: str):
     upstream.will(streaming([text("a"), text("b")], apart=True, end=end))
     seen: list[ChatItem] = []

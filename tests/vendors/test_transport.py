@@ -183,10 +183,10 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (plain(200, b'{"a"'), "answered with broken JSON"),
-        (plain(200, b""), "answered with broken JSON"),
-        (plain(204), "answered with broken JSON"),
-        (plain(200, b"[%b1]" % (b"1," * 600)), "answered with more than is allowed"),
+        (plain(200, b'{"a"'), "sent invalid JSON"),
+        (plain(200, b""), "sent invalid JSON"),
+        (plain(204), "sent invalid JSON"),
+        (plain(200, b"[%b1]" % (b"1," * 600)), "sent a response of more than 1000 bytes"),
     ],
 )
 async def test_what_is_no_json_or_too_much_is_garbled(
@@ -238,7 +238,7 @@ async def test_rest_behind_the_end_of_an_answer_is_waited_for_only_briefly(http:
     async with http.stream(Outgoing("acme", upstream.url)) as answer:
         await anext(answer.pieces())
         begun = loop.time()
-        await answer.rest()
+        await answer.drain()
 
     assert loop.time() - begun < 1
 

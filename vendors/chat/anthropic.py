@@ -1,4 +1,4 @@
-"""The Messages protocol of Anthropic, streamed; also spoken by other hosts under a base URL of their own."""
+"""The streaming Messages API of Anthropic, which other hosts offer too."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
-from vendors.chat.reply import replying
+from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
@@ -19,31 +19,31 @@ from vendors.transport import Outgoing, VendorHttp
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
-"""Where the strategy sets none: the field is required."""
+"""The default, because the API requires this field."""
 _REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-_PASSING = frozenset({"rate_limit_error", "api_error", "timeout_error", "overloaded_error"})
-"""Errors after which the same call may succeed."""
-_PREFILLED = re.compile(r"claude-(?:instant|[23]|[a-z]+-4(?:-[0-5])?(?!\d|-\d{1,2}(?!\d)))")
-"""The models of the vendor itself that go on from an unfinished answer: those up to 4.5."""
+_TRANSIENT = frozenset({"rate_limit_error", "api_error", "timeout_error", "overloaded_error"})
+"""The types of transient errors: the same call may succeed later."""
+_PREFILL_MODELS = re.compile(r"claude-(?:instant|[23]|[a-z]+-4(?:-[0-5])?(?!\d|-\d{1,2}(?!\d)))")
+"""Anthropic's own models that continue an unfinished assistant message: those up to 4.5."""
 
 
 class Options(Model):
-    """What of a strategy goes to the vendor as it stands, and what its model can do."""
+    """The vendor-specific settings of a strategy."""
 
     version: Literal["2023-06-01", "2026-10-21"] = "2023-06-01"
-    """Of the protocol. The newer one takes no `temperature`, and other hosts may not know it."""
+    """The protocol version. The newer one has no `temperature`, and other hosts may not support it."""
     prefill: bool | None = None
-    """Whether the model goes on from an unfinished answer; absent: as its name tells."""
+    """Whether the model continues an unfinished assistant message. By default derived from its name."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request, such as `top_p` or `thinking`."""
+    """Additional request fields, such as `top_p` or `thinking`."""
 
 
 class AnthropicChat:
-    """One model of one account. A last message of the assistant is the beginning of its answer."""
+    """One model of one account. A final assistant message is sent as the start of the reply (prefill)."""
 
     Options = Options
     takes_prefill = True
@@ -61,7 +61,7 @@ class AnthropicChat:
         }
         if spec.temperature is not None:
             if options.version == _WITHOUT_SAMPLING:
-                raise InvalidParameter(f"version {options.version} takes no temperature")
+                raise InvalidParameter(f"version {options.version} does not support temperature")
             fields["temperature"] = min(spec.temperature, 1.0)
         self._fields = {**fields, **options.extra}
         key = account.api_key.get_secret_value() if account.api_key else ""
@@ -73,9 +73,9 @@ class AnthropicChat:
         }
         self._url = account.url("/v1/messages")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> replying:
-        """Stream the reply. Ends well only by `message_stop` or a stop reason; anything else is an error."""
-        fields, space = _asked(messages)
+    def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
+        """Stream the reply. It must end with `message_stop` or a stop reason; any other end is an error."""
+        fields, space = _message_fields(messages)
         call = Outgoing(
             self._account.platform,
             self._url,
@@ -83,30 +83,30 @@ class AnthropicChat:
             body=dumps({**self._fields, **fields}),
             connect_s=self._connect_s,
         )
-        return replying(self._http.stream(call), AnthropicReply(call.vendor, space_before=space))
+        return open_reply(self._http.stream(call), AnthropicReply(call.vendor, space_before=space))
 
 
 def _takes_prefill(model: str) -> bool:
-    return "claude" not in model or _PREFILLED.search(model) is not None
+    return "claude" not in model or _PREFILL_MODELS.search(model) is not None
 
 
-def _asked(messages: Sequence[ChatMessage]) -> tuple[dict[str, Any], str]:
-    """The fields of the request that hold the messages, and the space at the end of an unfinished answer.
+def _message_fields(messages: Sequence[ChatMessage]) -> tuple[dict[str, Any], str]:
+    """Return the request fields with the messages, and the whitespace at the end of a final assistant message.
 
-    The vendor refuses such an end: it is taken off here, and again where the answer goes on with it.
+    The vendor rejects that whitespace. It is removed here, and also from the start of the reply if repeated there.
     """
-    said = [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
+    history = [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
     space = ""
-    if said and said[-1]["role"] == "assistant":
-        text = said[-1]["content"]
-        said[-1]["content"] = text.rstrip()
-        space = text[len(said[-1]["content"]) :]
+    if history and history[-1]["role"] == "assistant":
+        text = history[-1]["content"]
+        history[-1]["content"] = text.rstrip()
+        space = text[len(history[-1]["content"]) :]
     system = instructions(messages)
-    return {**({"system": system} if system else {}), "messages": said}, space
+    return {**({"system": system} if system else {}), "messages": history}, space
 
 
 class AnthropicReply:
-    """A reply as it is read. Pure."""
+    """Parses a reply incrementally. Does no I/O."""
 
     def __init__(self, vendor: str, *, space_before: str = "") -> None:
         self._vendor = vendor
@@ -118,7 +118,7 @@ class AnthropicReply:
         self.fault: VendorError | None = None
 
     def take(self, piece: bytes) -> str:
-        """The text of `piece`, up to a fault where it holds one."""
+        """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
@@ -128,19 +128,19 @@ class AnthropicReply:
         except VendorError as error:
             self.fault = error
         except ValueError:
-            self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+            self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError, KeyError):
             self.fault = Garbled(self._vendor, "sent an event of an unknown form")
         return self._without_space(text) if self._space else text
 
     @property
     def usage(self) -> Usage | None:
-        """All tokens that went in, those of the cache too; what the vendor counts are totals so far."""
-        asked, said = self._counts.get("input_tokens"), self._counts.get("output_tokens")
-        if asked is None or said is None or self.finish is None:
+        """The usage with cached input tokens included. The vendor reports cumulative counts."""
+        input_token, output_token = self._counts.get("input_tokens"), self._counts.get("output_tokens")
+        if input_token is None or output_token is None or self.finish is None:
             return None
         cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
-        return Usage(asked + sum(self._counts.get(name, 0) for name in cached), said)
+        return Usage(input_token + sum(self._counts.get(name, 0) for name in cached), output_token)
 
     def _read(self, event: Any) -> str:
         match event["type"]:
@@ -156,7 +156,7 @@ class AnthropicReply:
             case "message_stop":
                 self.done = True
             case "error":
-                raise _refused(self._vendor, event["error"])
+                raise _stream_error(self._vendor, event["error"])
         return ""
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
@@ -165,7 +165,7 @@ class AnthropicReply:
                 self._counts[name] = count
 
     def _without_space(self, text: str) -> str:
-        """Without what stands at the end of the answer so far."""
+        """Remove the whitespace that already ends the unfinished assistant message."""
         while self._space and text:
             if text[0] != self._space[0]:
                 self._space = ""
@@ -174,12 +174,12 @@ class AnthropicReply:
         return text
 
 
-def _refused(vendor: str, error: Mapping[str, Any]) -> Refused:
+def _stream_error(vendor: str, error: Mapping[str, Any]) -> Refused:
     code = str(error.get("type"))
-    told = " ".join(str(error.get("message") or code).split())[:200]
+    message = " ".join(str(error.get("message") or code).split())[:200]
     return Refused(
         vendor,
-        f"broke off with an error: {told}",
-        retryable=code in _PASSING,
+        f"broke off with an error: {message}",
+        retryable=code in _TRANSIENT,
         extra={"code": code[:64]},
     )

@@ -1,4 +1,4 @@
-"""Gemini's `streamGenerateContent` over Server-Sent Events: of the Gemini API, and of Vertex AI."""
+"""The `streamGenerateContent` method of the Gemini API and of Vertex AI over Server-Sent Events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
-from vendors.chat.reply import replying
+from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.google import GoogleHttp, error_inside
+from vendors.google import GoogleHttp, error_in_response
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 from vendors.sse import LIMIT_BYTES
 from vendors.transport import Outgoing, VendorHttp
@@ -29,24 +29,24 @@ _REASONS: dict[str, FinishReason] = {
     "SPII": _FILTERED,
     "IMAGE_SAFETY": _FILTERED,
 }
-"""With any other reason the vendor says that the answer failed."""
-_BARE_BYTES = 16 * 1024
+"""Any other finish reason means that the reply failed."""
+_MAX_BARE_BYTES = 16 * 1024
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
 
 
 class Options(Model):
-    """What of a strategy goes to the vendor as it stands, and what its model can do."""
+    """The vendor-specific settings of a strategy."""
 
     prefill: bool = False
-    """Whether the model goes on from an unfinished answer: some of before 3.5 do."""
+    """Whether the model continues an unfinished assistant message, as some models before 3.5 do."""
     generation: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of `generationConfig`, such as `topP` or `thinkingConfig`."""
+    """Additional fields of `generationConfig`, such as `topP` or `thinkingConfig`."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request, such as `safetySettings`."""
+    """Additional request fields, such as `safetySettings`."""
 
 
 class GeminiChat:
-    """One model of one account. Its key is an API key, or for Vertex AI a service account's JSON."""
+    """One model of one account. The key is an API key, or for Vertex AI the JSON of a service account."""
 
     Options = Options
     takes_prefill = False
@@ -67,19 +67,19 @@ class GeminiChat:
         model = spec.model if "/" in spec.model else f"models/{spec.model}"
         self._url = account.url(f"/{quote(model)}:streamGenerateContent?alt=sse")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> replying:
-        """Stream the reply. Ends well only by a finish reason; anything else is an error."""
+    def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
+        """Stream the reply. It must end with a finish reason; any other end is an error."""
         call = Outgoing(
             self._account.platform,
             self._url,
             headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
-            body=dumps({**self._fields, **_asked(messages)}),
+            body=dumps({**self._fields, **_message_fields(messages)}),
             connect_s=self._connect_s,
         )
-        return replying(self._http.stream(call), GeminiReply(call.vendor))
+        return open_reply(self._http.stream(call), GeminiReply(call.vendor))
 
 
-def _asked(messages: Sequence[ChatMessage]) -> dict[str, Any]:
+def _message_fields(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     contents = [
         {"role": "model" if turn.role == "assistant" else "user", "parts": [{"text": turn.content}]}
         for turn in turns(messages)
@@ -89,7 +89,7 @@ def _asked(messages: Sequence[ChatMessage]) -> dict[str, Any]:
 
 
 class GeminiReply:
-    """A reply as it is read. Pure."""
+    """Parses a reply incrementally. Does no I/O."""
 
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
@@ -100,11 +100,14 @@ class GeminiReply:
 
     @property
     def done(self) -> bool:
-        """The vendor has no end mark: behind these two nothing comes."""
+        """Whether finish reason and usage have arrived.
+
+        The protocol has no end mark, and nothing follows these two.
+        """
         return self.finish is not None and self.usage is not None
 
     def take(self, piece: bytes) -> str:
-        """The text of `piece`, up to a fault where it holds one."""
+        """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._payloads.feed(piece):
@@ -117,17 +120,17 @@ class GeminiReply:
         except VendorError as error:
             self.fault = error
         except ValueError:
-            self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+            self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError, KeyError, IndexError):
             self.fault = Garbled(self._vendor, "sent an event of an unknown form")
         return text
 
     def _text(self, chunk: Any) -> str:
-        """What the model says, without what it thinks."""
+        """Return the text of a chunk without the model's thoughts."""
         if isinstance(chunk, list):
             chunk = chunk[0]
         if error := chunk.get("error"):
-            raise error_inside(self._vendor, error)
+            raise error_in_response(self._vendor, error)
         text = ""
         for candidate in chunk.get("candidates") or ():
             for part in (candidate.get("content") or {}).get("parts") or ():
@@ -137,7 +140,7 @@ class GeminiReply:
 
     def _end(self, chunk: Mapping[str, Any]) -> None:
         candidates = chunk.get("candidates") or ()
-        reason = next((found for candidate in candidates if (found := candidate.get("finishReason"))), None)
+        reason = next((value for candidate in candidates if (value := candidate.get("finishReason"))), None)
         if reason in _REASONS:
             self.finish = Finish(_REASONS[reason])
         elif reason is not None:
@@ -147,7 +150,7 @@ class GeminiReply:
 
 
 class _Payloads:
-    """What stands in `data:` lines; and JSON that stands bare over several lines, as errors in a stream do."""
+    """Splits the stream into payloads: the data of events, and bare JSON over several lines, as used for errors."""
 
     def __init__(self) -> None:
         self._tail = b""
@@ -155,7 +158,7 @@ class _Payloads:
         self._bare = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Payloads that `piece` completes. `ValueError` when one is larger than the limit."""
+        """Return the payloads that `piece` completes. Raise `ValueError` if one is larger than the limit."""
         *lines, self._tail = (self._tail + piece).split(b"\n")
         payloads = [payload for line in lines if (payload := self._line(line.removesuffix(b"\r")))]
         if len(self._tail) + sum(map(len, self._data)) > LIMIT_BYTES:
@@ -174,7 +177,7 @@ class _Payloads:
 
     def _bare_line(self, line: bytes) -> bytes:
         self._bare += line + b"\n"
-        if len(self._bare) > _BARE_BYTES:
+        if len(self._bare) > _MAX_BARE_BYTES:
             raise ValueError("an error is too large")
         if not line.endswith((b"}", b"]")):
             return b""
@@ -187,9 +190,9 @@ class _Payloads:
 
 
 def _usage(chunk: Mapping[str, Any]) -> Usage | None:
-    """The thoughts of the model are billed as output; counts of nothing are left out by the vendor."""
+    """Return the usage. Thoughts are billed as output. The vendor omits counts of zero."""
     usage = chunk.get("usageMetadata")
-    if not isinstance(usage, dict) or not isinstance(asked := usage.get("promptTokenCount"), int):
+    if not isinstance(usage, dict) or not isinstance(input_token := usage.get("promptTokenCount"), int):
         return None
-    said = [usage.get(name) or 0 for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-    return Usage(asked, sum(said))
+    output_tokens = [usage.get(name) or 0 for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+    return Usage(input_token, sum(output_tokens))

@@ -1,4 +1,4 @@
-"""Chat completions of OpenAI's protocol: OpenAI, vLLM, Ollama, llama.cpp, the engines of this machine."""
+"""Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -8,8 +8,8 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
-from vendors.chat.reply import replying
-from vendors.errors import Garbled, VendorError, broke_off
+from vendors.chat.reply import open_reply
+from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.meter import is_count
 from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.sse import SseParser
@@ -22,11 +22,11 @@ _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
 
 
 class Options(Model):
-    """What of a strategy goes to the vendor as it stands."""
+    """The vendor-specific settings of a strategy."""
 
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request, such as `top_p` or `reasoning_effort`."""
+    """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
 
 class OpenAIChat:
@@ -49,7 +49,7 @@ class OpenAIChat:
             fields[options.token_field] = spec.max_tokens
         if spec.temperature is not None:
             fields["temperature"] = spec.temperature
-        # all of the request but its messages is made once, when the strategy is
+        # Everything except the messages is encoded once for all requests.
         self._request_head = dumps({**fields, **options.extra})[:-1] + b',"messages":'
         self._headers = {
             **account.bearer(),
@@ -58,18 +58,18 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> replying:
-        """Stream the reply. Ends well only by `[DONE]` or a finish reason; anything else is an error."""
-        asked = [{"role": message.role, "content": message.content} for message in messages]
-        body = self._request_head + dumps(asked) + b"}"
+    def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
+        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
+        history = [{"role": message.role, "content": message.content} for message in messages]
+        body = self._request_head + dumps(history) + b"}"
         call = Outgoing(
             self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
         )
-        return replying(self._http.stream(call), _Reply(call.vendor))
+        return open_reply(self._http.stream(call), _Reply(call.vendor))
 
 
 class _Reply:
-    """What is known of a reply beside its text."""
+    """Parses a reply incrementally. Does no I/O."""
 
     __slots__ = ("_parser", "_reason", "_vendor", "done", "fault", "usage")
 
@@ -86,7 +86,7 @@ class _Reply:
         return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
 
     def take(self, piece: bytes) -> str:
-        """The text of `piece`, up to a fault where it holds one."""
+        """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
@@ -97,24 +97,24 @@ class _Reply:
         except VendorError as error:
             self.fault = error
         except ValueError:
-            self.fault = Garbled(self._vendor, "sent an event that is no JSON")
+            self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError):
             self.fault = Garbled(self._vendor, "sent an event of an unknown form")
         return text
 
     def _read(self, chunk: Any) -> str:
-        """The text of a chunk; it may hold no choice at all."""
+        """Return the text of a chunk, which may have no choices."""
         if not isinstance(chunk, dict):
-            raise Garbled(self._vendor, "sent an event that is no object")
+            raise Garbled(self._vendor, "sent an event that is not an object")
         if error := chunk.get("error"):
-            raise broke_off(self._vendor, error)
+            raise error_in_stream(self._vendor, error)
         text = ""
         for choice in chunk.get("choices") or ():
             if choice.get("index", 0) != 0:
-                continue  # nobody asked for a second answer
+                continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
             if reason == "error" or choice.get("error"):
-                raise broke_off(self._vendor, choice.get("error") or "error")
+                raise error_in_stream(self._vendor, choice.get("error") or "error")
             delta = choice.get("delta") or {}
             text += delta.get("content") or delta.get("refusal") or ""
             if reason:

@@ -1,53 +1,53 @@
-"""Speech of a chat model that was told to read a text: its audio, and whether that is what it says. Pure."""
+"""Parses the speech of a chat model that reads a text, and checks the transcript. Does no I/O."""
 
 from base64 import b64decode
 from difflib import SequenceMatcher
 from typing import Any
 
 from streams.wire.codec import loads
-from vendors.errors import Garbled, Refused, VendorError, broke_off
+from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.meter import is_count
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
 from vendors.sse import SseParser
 
 SAMPLE_RATE = 24_000
-_MOST_HELD_BYTES = 2 * SAMPLE_RATE
-"""A second of audio waits for the transcript that shows what it says, no more."""
-_ENOUGH_LETTERS = 20
-_ALIKE = 0.75
-_LEAST_SHARE = 0.5
+_MAX_HELD_BYTES = 2 * SAMPLE_RATE
+"""At most one second of audio is held back until the transcript shows what is spoken."""
+_COMPARED_LETTERS = 20
+_MIN_SIMILARITY = 0.75
+_MIN_SHARE = 0.5
 
 
 class Reading:
-    """A streamed answer. `text` is what is to be read; none: whatever is said is right.
+    """Parses a streamed response. `text` is the text to be read, or `None` to accept any speech.
 
-    Audio is held until the transcript, which runs ahead of it, shows that the text is read and not answered.
+    Audio is held back until the transcript, which arrives ahead of it, shows that the model reads the text.
     """
 
     def __init__(self, vendor: str, text: str | None) -> None:
         self.done = False
-        """The end mark was seen."""
+        """Whether the end mark has arrived."""
         self.ended = False
-        """All is spoken: the model may say no more than when its audio expires."""
+        """Whether the speech is complete, which may be reported only by the expiry time of its audio."""
         self.usage: Usage | None = None
         self.fault: VendorError | None = None
         self._vendor = vendor
         self._text = text
         self._transcript = ""
-        self._held: bytes | None = None if text is None else b""
+        self._held_audio: bytes | None = None if text is None else b""
         self._parser = SseParser()
         self._samples = Samples()
 
     def feed(self, piece: bytes) -> bytes:
-        """The audio that `piece` sets free, up to a fault."""
+        """Return the audio that can be played after `piece`, up to the first error."""
         audio = b""
         try:
             for event in self._parser.feed(piece):
                 if event.data == b"[DONE]":
                     self.done = self.ended = True
                     break
-                audio += self._released(self._samples.whole(self._take(loads(event.data))))
+                audio += self._released(self._samples.feed(self._read(loads(event.data))))
         except VendorError as fault:
             self.fault = fault
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -55,19 +55,19 @@ class Reading:
         return audio
 
     def end(self) -> bytes:
-        """The audio that is still held; raises what is wrong."""
+        """Return the audio that is still held back. Raise the error of an invalid or incomplete response."""
         if self.fault is not None:
             raise self.fault
         if not self.ended:
-            raise Garbled(self._vendor, "ended its speech without its end mark", retryable=True)
+            raise Garbled(self._vendor, "ended its speech without an end mark", retryable=True)
         if self._text is not None:
-            _check_whole(self._vendor, self._text, self._transcript)
-        return self._held or b""
+            _check_transcript(self._vendor, self._text, self._transcript)
+        return self._held_audio or b""
 
-    def _take(self, chunk: dict[str, Any]) -> bytes:
-        """The audio of a chunk; it may hold no choice at all."""
+    def _read(self, chunk: dict[str, Any]) -> bytes:
+        """Return the audio of a chunk, which may have no choices."""
         if error := chunk.get("error"):
-            raise broke_off(self._vendor, error)
+            raise error_in_stream(self._vendor, error)
         self.usage = _usage(chunk) or self.usage
         audio = b""
         for choice in chunk.get("choices") or ():
@@ -79,35 +79,35 @@ class Reading:
         return audio
 
     def _released(self, audio: bytes) -> bytes:
-        if self._held is None or self._text is None:
+        if self._held_audio is None or self._text is None:
             return audio
-        self._held += audio
-        wanted = min(_ENOUGH_LETTERS, len(_letters(self._text)))
-        if len(_letters(self._transcript)) >= wanted:
+        self._held_audio += audio
+        needed = min(_COMPARED_LETTERS, len(_letters(self._text)))
+        if len(_letters(self._transcript)) >= needed:
             _check_beginning(self._vendor, self._text, self._transcript)
-        elif len(self._held) < _MOST_HELD_BYTES:
+        elif len(self._held_audio) < _MAX_HELD_BYTES:
             return b""
-        audio, self._held = self._held, None
+        audio, self._held_audio = self._held_audio, None
         return audio
 
 
-def read_whole(vendor: str, answer: Any, text: str | None) -> tuple[bytes, Usage | None]:
-    """Audio and usage of an answer that was not streamed; raises what is wrong."""
+def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes, Usage | None]:
+    """Return audio and usage of a response that was not streamed. Raise its error if it is invalid."""
     try:
-        if error := answer.get("error"):
-            raise broke_off(vendor, error)
-        choice = answer["choices"][0]
+        if error := response.get("error"):
+            raise error_in_stream(vendor, error)
+        choice = response["choices"][0]
         spoken = choice["message"].get("audio")
         if spoken is None:
-            raise Garbled(vendor, "answered in text, not in speech", retryable=True)
+            raise Garbled(vendor, "answered with text instead of speech", retryable=True)
         transcript = spoken.get("transcript") or ""
         audio = b64decode(spoken["data"], validate=True)
         _check_reason(vendor, choice.get("finish_reason"))
         if text is not None:
-            _check_whole(vendor, text, transcript)
-        return audio, _usage(answer)
+            _check_transcript(vendor, text, transcript)
+        return audio, _usage(response)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise Garbled(vendor, "answered in an unknown form") from None
+        raise Garbled(vendor, "sent a response of an unknown form") from None
 
 
 def _check_reason(vendor: str, reason: Any) -> None:
@@ -118,32 +118,35 @@ def _check_reason(vendor: str, reason: Any) -> None:
 
 
 def _check_beginning(vendor: str, text: str, transcript: str) -> None:
-    """Numbers are written in figures here and in words there: where one stands, nothing can be said against it."""
-    heard = _letters(transcript)[:_ENOUGH_LETTERS]
-    wanted = _letters(text)[: len(heard)]
-    if any(letter.isdigit() for letter in wanted + heard):
+    """Compare the beginning of the transcript with the text. A beginning with digits is not compared.
+
+    Numbers may be digits in one and words in the other.
+    """
+    spoken = _letters(transcript)[:_COMPARED_LETTERS]
+    expected = _letters(text)[: len(spoken)]
+    if any(letter.isdigit() for letter in expected + spoken):
         return
-    if heard and SequenceMatcher(None, wanted, heard, autojunk=False).ratio() < _ALIKE:
-        raise Garbled(vendor, "said something else than what it was to read", retryable=True)
+    if spoken and SequenceMatcher(None, expected, spoken, autojunk=False).ratio() < _MIN_SIMILARITY:
+        raise Garbled(vendor, "spoke a different text", retryable=True)
 
 
-def _check_whole(vendor: str, text: str, transcript: str) -> None:
-    """One that gives no transcript is trusted."""
+def _check_transcript(vendor: str, text: str, transcript: str) -> None:
+    """Compare the complete transcript with the text. Speech without a transcript is accepted."""
     if not transcript:
         return
     _check_beginning(vendor, text, transcript)
-    if len(_letters(transcript)) < _LEAST_SHARE * len(_letters(text)):
-        raise Garbled(vendor, "read a part of the text alone", retryable=True)
+    if len(_letters(transcript)) < _MIN_SHARE * len(_letters(text)):
+        raise Garbled(vendor, "spoke only a part of the text", retryable=True)
 
 
 def _letters(text: str) -> str:
-    """What of it is heard."""
+    """Return the letters and digits of a text in lower case."""
     return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
-def _usage(answer: dict[str, Any]) -> Usage | None:
-    usage = answer.get("usage")
+def _usage(response: dict[str, Any]) -> Usage | None:
+    usage = response.get("usage")
     if not isinstance(usage, dict):
         return None
-    taken, given = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Usage(taken, given) if is_count(taken) and is_count(given) else None
+    input_token, output_token = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return Usage(input_token, output_token) if is_count(input_token) and is_count(output_token) else None

@@ -1,4 +1,4 @@
-"""A streamed reply from its first byte to its end, whatever the protocol: what is an end, and what is a fault."""
+"""Reads streamed replies of every chat protocol and tells a proper end from an error."""
 
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -12,67 +12,67 @@ from vendors.transport import Incoming
 
 
 class Reply(Protocol):
-    """A reply as it is read: a pure parser of one protocol."""
+    """An incremental parser of one protocol. It does no I/O."""
 
     @property
     def done(self) -> bool:
-        """Its end mark was seen."""
+        """Whether the end mark has arrived."""
 
     @property
     def fault(self) -> VendorError | None:
-        """What broke it; the text before it counts."""
+        """The error that ended the reply, if any. The text before it is valid."""
 
     @property
     def usage(self) -> Usage | None: ...
 
     @property
     def finish(self) -> Finish | None:
-        """Why the model stopped: once this is known the text is whole."""
+        """Why the model stopped. Once this is set the text is complete."""
 
     def take(self, piece: bytes) -> str:
-        """The text of `piece`, up to a fault where it holds one."""
+        """Return the text in `piece`, up to the first error."""
 
 
-class replying(PushSource[ChatItem]):  # noqa: N801 - used as a function is
-    """The reply that `asked` brings, for a block: text as it comes, then the usage and the finish.
+class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
+    """A context manager that opens `response` and returns the items of the reply: text, then usage and finish.
 
-    Anything else than an end is raised.
+    A reply that does not end properly raises an error.
     """
 
-    __slots__ = ("_answer", "_asked", "_last", "_read_out", "_reply")
+    __slots__ = ("_last", "_opening", "_read_out", "_reply", "_response")
 
-    def __init__(self, asked: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
-        self._asked = asked
+    def __init__(self, response: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
+        self._opening = response
         self._reply = reply
         self._read_out = False
         self._last: list[ChatItem] | None = None
-        """What stands behind the text, once that is known; the last comes first."""
+        """The items after the text, last one first, or `None` while text may follow."""
 
     async def __aenter__(self) -> AsyncIterator[ChatItem]:
-        self._answer = answer = await self._asked.__aenter__()
-        if answer.content_type != "text/event-stream":
-            fault = Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
-            await self._asked.__aexit__(None, None, None)
+        self._response = response = await self._opening.__aenter__()
+        if response.content_type != "text/event-stream":
+            fault = Garbled(response.vendor, f"answered with {response.content_type[:64]}, not an event stream")
+            await self._opening.__aexit__(None, None, None)
             raise fault
         return self
 
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Coroutine[Any, Any, bool | None]:
-        return self._asked.__aexit__(kind, error, trace)
+        return self._opening.__aexit__(kind, error, trace)
 
     async def __anext__(self) -> ChatItem:
-        if self._answer.left:
+        if self._response.closed:
             raise StopAsyncIteration
         while not self._read_out:
             try:
-                piece = await self._answer.read()
+                piece = await self._response.read()
             except VendorError:
                 if self._reply.finish is None:
                     raise
                 piece = b""
             text = self._reply.take(piece)
-            self._look(ended=not piece)
+            self._check_end(ended=not piece)
             if text:
                 return TextDelta(text)
         last = await self._ending()
@@ -81,43 +81,43 @@ class replying(PushSource[ChatItem]):  # noqa: N801 - used as a function is
         return last.pop()
 
     async def push_to(self, sink: Sink[ChatItem]) -> bool:
-        reply, wanted = self._reply, True
+        reply, accepts_more = self._reply, True
 
-        def took(piece: bytes) -> bool:
-            nonlocal wanted
+        def push(piece: bytes) -> bool:
+            nonlocal accepts_more
             if text := reply.take(piece):
-                wanted = sink(TextDelta(text))
-            return wanted and not reply.done and reply.fault is None
+                accepts_more = sink(TextDelta(text))
+            return accepts_more and not reply.done and reply.fault is None
 
         try:
-            if not (self._read_out or self._answer.left):
-                self._look(ended=not await self._answer.push_to(took))
+            if not (self._read_out or self._response.closed):
+                self._check_end(ended=not await self._response.push_to(push))
         except VendorError:
             if reply.finish is None:
                 raise
             self._read_out = True
-        if not wanted:
+        if not accepts_more:
             return True
-        last = [] if self._answer.left else await self._ending()
+        last = [] if self._response.closed else await self._ending()
         while last:
             if not sink(last.pop()):
                 return True
         return False
 
-    def _look(self, *, ended: bool) -> None:
+    def _check_end(self, *, ended: bool) -> None:
         self._read_out = ended or self._reply.done or self._reply.fault is not None
 
     async def _ending(self) -> list[ChatItem]:
-        """What of it is still to be given."""
+        """Return the items after the text that are not yet consumed. Raise the error of the reply."""
         if self._last is not None:
             return self._last
         reply = self._reply
         if reply.fault is not None:
             raise reply.fault
         if reply.done:
-            await self._answer.rest()
+            await self._response.drain()
         elif reply.finish is None:
-            raise Garbled(self._answer.vendor, "ended its stream without its end mark", retryable=True)
+            raise Garbled(self._response.vendor, "ended its stream without an end mark", retryable=True)
         finish = reply.finish or Finish("stop")
         self._last = [finish] if reply.usage is None else [finish, reply.usage]
         return self._last

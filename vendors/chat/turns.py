@@ -1,30 +1,36 @@
-"""Messages as vendors want them whose instructions stand apart and whose turns alternate. Pure."""
+"""Converts messages for vendors that separate the instructions and require alternating roles. Does no I/O."""
 
 from collections.abc import Sequence
 
 from vendors.protocols import ChatMessage
 
-_BETWEEN = "\n\n"
+_SEPARATOR = "\n\n"
 
 
 def instructions(messages: Sequence[ChatMessage]) -> str:
-    """What the system messages say; empty where there is none."""
-    return _BETWEEN.join(message.content for message in messages if message.role == "system" and _said(message))
+    """Return the text of all system messages, or an empty string."""
+    return _SEPARATOR.join(
+        message.content for message in messages if message.role == "system" and _has_text(message)
+    )
 
 
 def turns(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The user and the assistant in turn, the user first: neighbours of one role are one, blank ones left out."""
+    """Return alternating messages that start with the user.
+
+    Consecutive messages of one role are joined. Blank messages, and assistant messages before the first user
+    message, are left out.
+    """
     alternating: list[ChatMessage] = []
     for message in messages:
-        if message.role == "system" or not _said(message):
+        if message.role == "system" or not _has_text(message):
             continue
         if alternating and alternating[-1].role == message.role:
-            before = alternating.pop()
-            alternating.append(ChatMessage(message.role, before.content + _BETWEEN + message.content))
+            previous = alternating.pop()
+            alternating.append(ChatMessage(message.role, previous.content + _SEPARATOR + message.content))
         elif alternating or message.role == "user":
             alternating.append(message)
     return alternating
 
 
-def _said(message: ChatMessage) -> bool:
+def _has_text(message: ChatMessage) -> bool:
     return bool(message.content.strip())

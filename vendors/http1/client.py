@@ -1,6 +1,6 @@
-"""A client of HTTP/1.1 for answers that come in many small parts: whole bodies or chunks out, bytes in.
+"""An HTTP/1.1 client for responses that arrive in many small parts.
 
-It follows no redirect, keeps no cookie, knows no proxy and asks for bodies as they are. Not for `HEAD`.
+It has no redirects, cookies or proxies, asks for uncompressed bodies and does not support `HEAD`.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from vendors.http1.connection import Connection
 from vendors.http1.errors import ConnectTimeout
 from vendors.http1.lookup import Lookup
 from vendors.http1.pool import Pool
-from vendors.http1.request import Origin, address_of, head_of
+from vendors.http1.request import Origin, encode_head, parse_url
 from vendors.http1.response import Response
 
 _SECOND_ADDRESS_S = 0.25
-"""So long the first address of a name has before the next is tried beside it."""
+"""Delay before a connection to the next address is tried in parallel (Happy Eyeballs)."""
 
 
 class Http1Client:
-    """Connections to all vendors."""
+    """Sends requests to all vendors over pooled connections."""
 
     def __init__(self, pool: Pool, lookup: Lookup, tls: ssl.SSLContext) -> None:
         self._pool = pool
@@ -44,39 +44,39 @@ class Http1Client:
         repeatable: bool,
         request_id: str = "",
     ) -> Response:
-        """The answer, its head read; it is the caller's to leave.
+        """Send a request and return its response once the head has arrived. The caller closes the response.
 
-        A connection that was kept may end just as it is used: a `repeatable` request without a byte of an answer
-        is then sent once more at once, over a new connection. One that must not be sent twice has a new one to
-        begin with.
+        An idle connection may be closed by the server just as it is used. A `repeatable` request that gets no byte
+        of a response over it is sent once more over a new connection. Other requests always use a new connection.
 
-        `BadAddress`, `BadHeader`; `OSError`: no connection; `TimeoutError`: none in `connect_s`; `BrokenResponse`.
-        What `body` raises is raised here or by the answer's `read`.
+        Raise `BadAddress` or `BadHeader` for an invalid request, `OSError` if no connection is made, `TimeoutError`
+        if that takes longer than `connect_s`, and `BrokenResponse` for an invalid response. Exceptions of `body`
+        are raised here or by `Response.read`.
         """
-        origin = address_of(url).origin
-        whole = b"" if body is None else body if isinstance(body, bytes) else None
-        body_bytes = None if whole is None else len(whole)
-        head = head_of(method, url, headers, body_bytes=body_bytes, request_id=request_id)
-        if whole is not None and repeatable and (kept := self._pool.take(origin)) is not None:
-            answer = kept.begin(head, whole)
+        origin = parse_url(url).origin
+        fixed_body = b"" if body is None else body if isinstance(body, bytes) else None
+        body_bytes = None if fixed_body is None else len(fixed_body)
+        head = encode_head(method, url, headers, body_bytes=body_bytes, request_id=request_id)
+        if fixed_body is not None and repeatable and (idle := self._pool.take(origin)) is not None:
+            response = idle.begin(head, fixed_body)
             try:
-                await answer.head()
+                await response.head()
             except BaseException as error:
-                answer.close()
-                if answer.begun or not isinstance(error, OSError):
+                response.close()
+                if response.started or not isinstance(error, OSError):
                     raise
             else:
-                return answer
+                return response
         connection = await self._connect(origin, connect_s)
-        answer = connection.begin(head, whole)
+        response = connection.begin(head, fixed_body)
         try:
             if body is not None and not isinstance(body, bytes):
-                answer.sent_by(background(connection.send_chunks(answer, body)))
-            await answer.head()
+                response.send_body_in(background(connection.send_chunks(response, body)))
+            await response.head()
         except BaseException:
-            await answer.leave()
+            await response.aclose()
             raise
-        return answer
+        return response
 
     async def _connect(self, origin: Origin, connect_s: float) -> Connection:
         loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class Http1Client:
                     server_hostname=origin.host if origin.tls else None,
                 )
         except TimeoutError as error:
-            if error.errno:  # the system's own
+            if error.errno:  # Raised by the operating system, not by `asyncio.timeout`.
                 raise
             raise ConnectTimeout(missing) from None
         self._pool.add(connection)
@@ -106,7 +106,10 @@ class Http1Client:
 async def open_http1(
     resolver: AbstractResolver, *, idle_s: float, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Http1Client]:
-    """A client whose connections are closed with the block. `tls`: in place of what the system trusts."""
+    """Open a client.
+
+    Its connections are closed at the end of the block. `tls` replaces the system's default context.
+    """
     pool = Pool(idle_s=idle_s)
     try:
         yield Http1Client(pool, Lookup(resolver), tls or _system_tls())

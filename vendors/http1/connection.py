@@ -1,4 +1,4 @@
-"""One connection: requests out, their answers in, one after the other."""
+"""A client connection: sends requests and receives their responses one after the other."""
 
 import asyncio
 from collections.abc import AsyncIterable
@@ -9,12 +9,12 @@ from vendors.http1.request import Origin
 from vendors.http1.response import Response
 
 _PIECE_BYTES = 64 * 1024
-"""Of a large body at a time: TLS encrypts a piece in one go, while the process does nothing else."""
-_NOTHING = memoryview(b"")
+"""The size of the pieces of a large body. TLS encrypts each piece in one call, which blocks the loop."""
+_EMPTY = memoryview(b"")
 
 
-class Keeper(Protocol):
-    """Where connections stay between two requests."""
+class ConnectionPool(Protocol):
+    """The pool that keeps a connection between two requests."""
 
     def keep(self, connection: "Connection") -> None: ...
 
@@ -22,19 +22,22 @@ class Keeper(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Serves one request at a time; goes back to its keeper once an answer was read to its end."""
+    """Serves one request at a time. It returns to its pool when a response has been read to the end."""
 
-    __slots__ = ("_answer", "_first", "_keeper", "_left", "_paused", "_sent", "_transport", "_writable", "origin")
+    __slots__ = ("_first", "_paused", "_pool", "_response", "_sent", "_transport", "_unsent", "_writable", "origin")
 
-    def __init__(self, origin: Origin, keeper: Keeper) -> None:
+    def __init__(self, origin: Origin, pool: ConnectionPool) -> None:
         self.origin = origin
-        self._keeper = keeper
+        self._pool = pool
         self._transport: asyncio.Transport | None = None
         self._first: Response | None = Response(self)
-        """Of the first request: its bytes, or the connection's end, may come before it is made."""
-        self._answer: Response | None = self._first
-        self._left = _NOTHING
-        """What of a large body is still to be sent."""
+        """The response to the first request.
+
+        It exists early because data or the end may arrive before the request.
+        """
+        self._response: Response | None = self._first
+        self._unsent = _EMPTY
+        """The rest of a large body, still to be sent."""
         self._sent = False
         self._paused = False
         self._writable: asyncio.Future[None] | None = None
@@ -44,13 +47,13 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def begin(self, head: bytes, body: bytes | None) -> Response:
-        """Send a request. Without a body, one in chunks follows by `send_chunks`."""
-        transport, answer, self._first = self._transport, self._first, None
-        if answer is None:
-            assert self._answer is None, "one request at a time"
-            answer = self._answer = Response(self)
+        """Send a request and return its response. If `body` is `None`, a chunked body follows by `send_chunks`."""
+        transport, response, self._first = self._transport, self._first, None
+        if response is None:
+            assert self._response is None, "one request at a time"
+            response = self._response = Response(self)
         if transport is None or transport.is_closing():
-            return answer  # which knows why
+            return response  # `connection_lost` has set its error.
         self._sent = body is not None
         if body is None:
             transport.write(head)
@@ -58,22 +61,25 @@ class Connection(asyncio.Protocol):
             transport.write(head + body)
         else:
             transport.write(head)
-            self._left = memoryview(body)
-            self._send_on()
-        return answer
+            self._unsent = memoryview(body)
+            self._send_rest()
+        return response
 
-    async def send_chunks(self, answer: Response, body: AsyncIterable[bytes]) -> None:
-        """Send the body as it is made, while `answer` may be read. What breaks `body` is told by `answer`."""
+    async def send_chunks(self, response: Response, body: AsyncIterable[bytes]) -> None:
+        """Send a chunked body. Its response may be read meanwhile and raises any exception of `body`."""
         try:
             async for piece in body:
-                if piece and not await self._wrote(b"%x\r\n%b\r\n" % (len(piece), piece)):
+                if piece and not await self._write(b"%x\r\n%b\r\n" % (len(piece), piece)):
                     return
-            self._sent = await self._wrote(b"0\r\n\r\n")
-        except Exception as error:  # noqa: BLE001 - told to who waits, whatever it is
-            answer.fail(error)
+            self._sent = await self._write(b"0\r\n\r\n")
+        except Exception as error:  # noqa: BLE001 - raised to the reader of the response
+            response.fail(error)
 
-    async def _wrote(self, chunk: bytes) -> bool:
-        """Whether there was still somebody to send it to; waits while more than enough is under way."""
+    async def _write(self, chunk: bytes) -> bool:
+        """Write a chunk and wait until the transport's buffer has room.
+
+        Return false if the connection is closed.
+        """
         if self._transport is None or self._transport.is_closing():
             return False
         self._transport.write(chunk)
@@ -81,18 +87,18 @@ class Connection(asyncio.Protocol):
             await self._writable
         return True
 
-    def _send_on(self) -> None:
+    def _send_rest(self) -> None:
         transport = self._transport
-        while self._left and transport is not None and not transport.is_closing() and self._writable is None:
-            piece, self._left = self._left[:_PIECE_BYTES], self._left[_PIECE_BYTES:]
+        while self._unsent and transport is not None and not transport.is_closing() and self._writable is None:
+            piece, self._unsent = self._unsent[:_PIECE_BYTES], self._unsent[_PIECE_BYTES:]
             transport.write(piece)
 
-    def cut(self) -> None:
-        """End it at once."""
+    def abort(self) -> None:
+        """Close the connection immediately, without sending buffered data."""
         if self._transport is not None:
             self._transport.abort()
 
-    # what an answer wants
+    # Called by the response.
 
     def pause(self) -> None:
         if not self._paused and self._transport is not None:
@@ -104,57 +110,57 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    def leave(self) -> None:
-        self._answer = None
-        self.cut()
+    def abandon(self) -> None:
+        self._response = None
+        self.abort()
 
-    # what the transport tells
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        answer = self._answer
-        if answer is None:  # nothing was asked for: the vendor's farewell, or what is no HTTP
-            self.cut()
+        response = self._response
+        if response is None:  # Unexpected data between two requests.
+            self.abort()
             return
         try:
-            answer.feed(data)
+            response.feed(data)
         except BrokenResponse as error:
-            self._answer = None
-            answer.end(error)
-            self.cut()
+            self._response = None
+            response.end(error)
+            self.abort()
             return
-        if answer.whole:
-            self._over(answer)
+        if response.complete:
+            self._finish(response)
         else:
-            answer.wake()
+            response.wake()
 
-    def _over(self, answer: Response) -> None:
-        self._answer = None
-        if answer.reusable and self._sent and not self._left and self.open:
+    def _finish(self, response: Response) -> None:
+        self._response = None
+        if response.reusable and self._sent and not self._unsent and self.open:
             self.resume()
-            self._keeper.keep(self)
+            self._pool.keep(self)
         else:
-            self.cut()
-        answer.released()
+            self.abort()
+        response.detach()
 
     def pause_writing(self) -> None:
         if self._writable is None:
             self._writable = asyncio.get_running_loop().create_future()
 
     def resume_writing(self) -> None:
-        if (waiting := self._writable) is not None:
+        if (waiter := self._writable) is not None:
             self._writable = None
-            if not waiting.done():
-                waiting.set_result(None)
-            self._send_on()
+            if not waiter.done():
+                waiter.set_result(None)
+            self._send_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._left = _NOTHING
+        self._unsent = _EMPTY
         self.resume_writing()
-        self._keeper.lost(self)
-        if (answer := self._answer) is not None:
-            self._answer = None
-            answer.end(exc)
+        self._pool.lost(self)
+        if (response := self._response) is not None:
+            self._response = None
+            response.end(exc)

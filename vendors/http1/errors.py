@@ -1,20 +1,20 @@
-"""What goes wrong beside the network's own `OSError` and `TimeoutError`."""
+"""Exceptions of the HTTP client, in addition to `OSError` and `TimeoutError` of the network."""
 
 
 class BadAddress(Exception):
-    """No URL of HTTP."""
+    """The URL is not a valid HTTP URL."""
 
 
 class BadHeader(Exception):
-    """HTTP cannot send it."""
+    """A header contains characters that HTTP does not allow."""
 
 
 class BrokenResponse(Exception):
-    """What came is no HTTP, is not what its headers tell, or ended before its end."""
+    """The response is not valid HTTP, contradicts its headers, or ends too early."""
 
 
 class ConnectTimeout(TimeoutError):
-    """There was no connection in time. `missing`: what had not come by then."""
+    """No connection was established in time. `missing`: the step that was not finished."""
 
     def __init__(self, missing: str) -> None:
         super().__init__(missing)

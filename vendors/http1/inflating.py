@@ -1,49 +1,50 @@
-"""Bodies that a vendor, or a proxy before it, compresses although it is asked not to."""
+"""Decompresses bodies that a vendor or a proxy compresses although the request asks for `identity`."""
 
 import zlib
 from collections.abc import Awaitable, Callable
 
 from vendors.http1.errors import BrokenResponse
 
-_MOST_BYTES = 256 * 1024
-"""Of one piece: a small body may be swollen without measure."""
+_MAX_PIECE_BYTES = 256 * 1024
+"""The maximum size of one decompressed piece, because a small body may expand without bound."""
 _AUTOMATIC = 32 + zlib.MAX_WBITS
-"""gzip, or deflate as it ought to be."""
+"""zlib detects gzip and zlib headers."""
 
 
-class Inflating:
-    """One compressed body. It is inflated as it is read, so that what waits is small."""
+class Decompressor:
+    """A compressed body. It is decompressed as it is read, so that only compressed data is buffered."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
-        self._inflate = zlib.decompressobj(_AUTOMATIC) if coding in {"gzip", "x-gzip", "deflate"} else None
-        self._begun = False
+        self._zlib = zlib.decompressobj(_AUTOMATIC) if coding in {"gzip", "x-gzip", "deflate"} else None
+        self._started = False
 
     async def read(self, raw: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The next piece, at least a byte; nothing at the end."""
-        if self._inflate is None:
-            raise BrokenResponse(f"it is encoded as {self._coding[:32]}")
+        """Return the next piece, or `b""` at the end. `raw` reads compressed data."""
+        if self._zlib is None:
+            raise BrokenResponse(f"unsupported content encoding {self._coding[:32]}")
         while True:
-            data = self._inflate.unconsumed_tail or await raw()
+            data = self._zlib.unconsumed_tail or await raw()
             if not data:
-                if self._begun and not self._inflate.eof:
-                    raise BrokenResponse("it ends in the middle of what is compressed")
+                if self._started and not self._zlib.eof:
+                    raise BrokenResponse("the compressed body is truncated")
                 return b""
-            if piece := self._inflated(data):
+            if piece := self._decompress(data):
                 return piece
 
-    def _inflated(self, data: bytes) -> bytes:
-        assert self._inflate is not None, "an unknown coding is refused before"
-        if not self._begun and self._coding == "deflate" and data[0] & 0x0F != zlib.DEFLATED:
-            self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)  # without its header, as some send it
-        self._begun = True
+    def _decompress(self, data: bytes) -> bytes:
+        assert self._zlib is not None, "`read` rejects an unknown coding first"
+        if not self._started and self._coding == "deflate" and data[0] & 0x0F != zlib.DEFLATED:
+            # Some servers send raw deflate data without the zlib header.
+            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS)
+        self._started = True
         try:
-            return self._inflate.decompress(data, _MOST_BYTES)
+            return self._zlib.decompress(data, _MAX_PIECE_BYTES)
         except zlib.error as error:
-            raise BrokenResponse("it is compressed otherwise than it tells") from error
+            raise BrokenResponse("the body does not match its content encoding") from error
 
 
-def inflating(coding: str) -> Inflating | None:
-    """What reads a body of this `Content-Encoding`; none where it stands as it is."""
-    told = coding.strip().lower()
-    return None if told in {"", "identity"} else Inflating(told)
+def decompressor(coding: str) -> Decompressor | None:
+    """Return the decompressor for this `Content-Encoding`, or `None` if the body is not compressed."""
+    name = coding.strip().lower()
+    return None if name in {"", "identity"} else Decompressor(name)

@@ -1,4 +1,4 @@
-"""The addresses of names: looked up once for many connections, and known for a minute."""
+"""A DNS cache: concurrent connections share one lookup, and its result is kept for a minute."""
 
 import asyncio
 import socket
@@ -10,75 +10,75 @@ from aiohttp.abc import AbstractResolver
 
 from vendors.dns import NameNotFound
 
-_KNOWN_S = 60
-_MOST_NAMES = 1024
+_TTL_S = 60
+_MAX_NAMES = 1024
 
 
-class _Name:
-    """One name. Who comes while it is looked up waits for what that gives, be it a fault."""
+class _Entry:
+    """The cache entry of a name. Callers that wait for a running lookup share its result or its error."""
 
     def __init__(self) -> None:
-        self.looking = asyncio.Lock()
-        self.found: list[AddrInfoType] = []
-        self.until = 0.0
-        self.looked = 0
+        self.lock = asyncio.Lock()
+        self.addresses: list[AddrInfoType] = []
+        self.expires_at = 0.0
+        self.lookups = 0
         self.fault: NameNotFound | None = None
-        self.turn = 0
+        self.rotation = 0
 
 
 class Lookup:
-    """Asks the resolver of the process."""
+    """Caches the results of `resolver`."""
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self._resolver = resolver
-        self._names: dict[tuple[str, int], _Name] = {}
+        self._entries: dict[tuple[str, int], _Entry] = {}
 
     async def addresses(self, host: str, port: int) -> list[AddrInfoType]:
-        """All of them, each time another one first. `NameNotFound` where the name is not known."""
+        """Return all addresses of `host`, rotated by one at each call. Raise `NameNotFound` if it has none."""
         try:
             literal = ip_address(host)
         except ValueError:
-            return await self._looked_up(host, port)
+            return await self._cached(host, port)
         family = socket.AF_INET if literal.version == 4 else socket.AF_INET6
-        return [_connectable(family, host, port)]
+        return [_addr_info(family, host, port)]
 
-    async def _looked_up(self, host: str, port: int) -> list[AddrInfoType]:
+    async def _cached(self, host: str, port: int) -> list[AddrInfoType]:
         loop = asyncio.get_running_loop()
-        name = self._name(host, port)
-        before = name.looked
-        if name.until <= loop.time():
-            async with name.looking:
-                if name.looked == before:
-                    await self._look_up(name, host, port)
-                if name.fault is not None:
-                    raise name.fault.with_traceback(None)
-        name.turn += 1
-        start = name.turn % len(name.found)
-        return list(islice(cycle(name.found), start, start + len(name.found)))
+        entry = self._entry(host, port)
+        lookups_before = entry.lookups
+        if entry.expires_at <= loop.time():
+            async with entry.lock:
+                if entry.lookups == lookups_before:
+                    await self._look_up(entry, host, port)
+                if entry.fault is not None:
+                    raise entry.fault.with_traceback(None)
+        entry.rotation += 1
+        start = entry.rotation % len(entry.addresses)
+        return list(islice(cycle(entry.addresses), start, start + len(entry.addresses)))
 
-    async def _look_up(self, name: _Name, host: str, port: int) -> None:
+    async def _look_up(self, entry: _Entry, host: str, port: int) -> None:
         try:
-            told = await self._resolver.resolve(host, port, family=socket.AF_UNSPEC)
-            found = [_connectable(one["family"], one["host"], one["port"]) for one in told]
+            results = await self._resolver.resolve(host, port, family=socket.AF_UNSPEC)
+            addresses = [_addr_info(item["family"], item["host"], item["port"]) for item in results]
         except UnicodeError:
-            name.fault = NameNotFound(f"{host[:64]} is no name")
+            entry.fault = NameNotFound(f"{host[:64]} is not a valid name")
         except OSError as error:
-            name.fault = NameNotFound(str(error))
+            entry.fault = NameNotFound(str(error))
         else:
-            name.fault = None if found else NameNotFound(f"{host} has no address")
-            name.found = found
-            name.until = asyncio.get_running_loop().time() + (_KNOWN_S if found else 0)
-        name.looked += 1
+            entry.fault = None if addresses else NameNotFound(f"{host} has no address")
+            entry.addresses = addresses
+            entry.expires_at = asyncio.get_running_loop().time() + (_TTL_S if addresses else 0)
+        entry.lookups += 1
 
-    def _name(self, host: str, port: int) -> _Name:
-        name = self._names.get((host, port))
-        if name is None:
-            if len(self._names) >= _MOST_NAMES:
-                self._names.clear()
-            name = self._names[host, port] = _Name()
-        return name
+    def _entry(self, host: str, port: int) -> _Entry:
+        entry = self._entries.get((host, port))
+        if entry is None:
+            if len(self._entries) >= _MAX_NAMES:
+                self._entries.clear()
+            entry = self._entries[host, port] = _Entry()
+        return entry
 
 
-def _connectable(family: int, host: str, port: int) -> AddrInfoType:
+def _addr_info(family: int, host: str, port: int) -> AddrInfoType:
     address = (host, port) if family == socket.AF_INET else (host, port, 0, 0)
     return socket.AddressFamily(family), socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address

@@ -1,4 +1,4 @@
-"""An answer of HTTP as it is read: its bytes in, its head and its body out, whatever the split."""
+"""An incremental HTTP response: takes bytes, gives status, headers and body. The split does not matter."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,103 +10,103 @@ from multidict import CIMultiDict
 from streams.push import Sink
 from streams.tasks import background
 from vendors.http1.errors import BrokenResponse
-from vendors.http1.inflating import Inflating, inflating
+from vendors.http1.inflating import Decompressor, decompressor
 
-MOST_UNREAD_BYTES = 256 * 1024
-"""Above this nothing more is read from the socket; one read of it (a quarter of a MiB at most) may be above it."""
-MOST_HEAD_BYTES = 32 * 1024
-"""Of the head with all interim answers before it, and of what stands between two parts of a body."""
+MAX_UNREAD_BYTES = 256 * 1024
+"""Above this size of unread body data the socket is paused. A single read may exceed it by up to 256 KiB."""
+MAX_HEAD_BYTES = 32 * 1024
+"""The limit for the head with all interim responses, and for the framing between two parts of a body."""
 
 
 class Link(Protocol):
-    """The connection that an answer comes over."""
+    """The connection of a response."""
 
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...
 
-    def leave(self) -> None:
-        """Nobody wants the rest of the answer."""
+    def abandon(self) -> None:
+        """Called when the response is closed before its end."""
 
 
 class Response:
-    """For one reader. `read` gives what came before a fault, and then raises the fault.
+    """A response for one reader. If it fails, `read` returns the data that arrived before, then raises the error.
 
-    The parser calls the methods that begin with `on_`.
+    The parser calls the methods whose names begin with `on_`.
     """
 
     __slots__ = (
         "_bounded",
+        "_decompressor",
         "_fault",
         "_fields",
-        "_inflating",
+        "_framing_bytes",
         "_link",
         "_parser",
         "_pieces",
-        "_quiet_bytes",
         "_sending",
         "_sink",
         "_unread_bytes",
         "_waiter",
-        "begun",
+        "complete",
         "content_type",
         "on_body",
         "reusable",
+        "started",
         "status",
-        "whole",
     )
 
     def __init__(self, link: Link | None = None) -> None:
         self.status = 0
-        """0 until the head is whole."""
-        self.begun = False
-        """A byte has come."""
-        self.whole = False
+        """0 until the head is complete."""
+        self.started = False
+        """Whether any byte has arrived."""
+        self.complete = False
         self.reusable = False
-        """Once it is whole: whether another one may come over the same connection."""
+        """Whether the connection can be used again once the response is complete."""
         self.content_type = ""
-        """Without its parameters."""
+        """The media type without parameters."""
         self._link = link
         self._fields: list[bytes] = []
-        """Names and values of headers in turn."""
+        """Header names and values, alternating."""
         self._bounded = True
-        self._inflating: Inflating | None = None
+        self._decompressor: Decompressor | None = None
         self._pieces: list[bytes] = []
         self.on_body: Callable[[bytes], None] = self._pieces.append
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._sink: Sink[bytes] | None = None
-        """Takes what comes, in the read that it comes with."""
+        """Receives data during `push_to`, directly in the transport's callback."""
         self._unread_bytes = 0
-        self._quiet_bytes = 0
+        self._framing_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
         self._fault: Exception | None = None
         self._sending: background[None] | None = None
 
     @property
     def headers(self) -> CIMultiDict[str]:
-        told = [field.decode("latin-1") for field in self._fields]
-        return CIMultiDict(zip(told[::2], told[1::2], strict=True))
+        fields = [field.decode("latin-1") for field in self._fields]
+        return CIMultiDict(zip(fields[::2], fields[1::2], strict=True))
 
     async def head(self) -> None:
-        """Wait until status and headers are there."""
+        """Wait until status and headers have arrived."""
         while not self.status:
             if self._fault is not None:
                 raise self._fault
-            await self._change()
+            await self._next_event()
 
     def read(self) -> Awaitable[bytes]:
-        """All of the body that has come, at least a byte; nothing at its end."""
-        return self._raw() if self._inflating is None else self._inflating.read(self._raw)
+        """Return all body data that has arrived, waiting for at least one byte, or `b""` at the end."""
+        return self._raw() if self._decompressor is None else self._decompressor.read(self._raw)
 
     async def push_to(self, sink: Sink[bytes]) -> bool:
-        """Give `sink` all of the body as it comes. Whether `sink` wants no more; else that was its end."""
+        """Push the body to `sink` as it arrives. Return true if `sink` stopped, false at the end of the body."""
         while piece := await self.read():
             if not sink(piece):
                 return True
-            if self._inflating is None and not self._pieces and not self.whole and self._fault is None:
+            if self._decompressor is None and not self._pieces and not self.complete and self._fault is None:
                 self._sink = sink
                 try:
-                    await self._change()
+                    await self._next_event()
                 finally:
                     stopped = self._sink is None
                     self._sink = self._waiter = None
@@ -114,150 +114,150 @@ class Response:
                     return True
         return False
 
-    def sent_by(self, sending: background[None]) -> None:
-        """Begin to send the body beside the answer, for as long as that is read."""
+    def send_body_in(self, sending: background[None]) -> None:
+        """Send the request body in the background until the response is closed."""
         sending.start()
         self._sending = sending
 
-    async def leave(self) -> None:
-        """Close it, and end what still sends the body."""
+    async def aclose(self) -> None:
+        """Close the response and stop sending the request body."""
         self.close()
         if (sending := self._sending) is not None:
             self._sending = None
             await sending.stop()
 
     def close(self) -> None:
-        """Leave it; unless it is whole its connection is cut at once."""
+        """Close the response. If it is incomplete, its connection is closed immediately."""
         if (link := self._link) is not None:
             self._link = None
-            link.leave()
+            link.abandon()
         self._parser = None
 
     async def _raw(self) -> bytes:
         while not self._pieces:
-            if self.whole:
+            if self.complete:
                 return b""
             if self._fault is not None:
                 raise self._fault
-            await self._change()
-        if self._unread_bytes > MOST_UNREAD_BYTES and self._link is not None:
+            await self._next_event()
+        if self._unread_bytes > MAX_UNREAD_BYTES and self._link is not None:
             self._link.resume()
         self._unread_bytes = 0
-        taken = b"".join(self._pieces)
-        self._pieces.clear()  # the parser goes on with this list
-        return taken
+        data = b"".join(self._pieces)
+        self._pieces.clear()  # Not replaced, because `on_body` is bound to this list.
+        return data
 
-    def _change(self) -> asyncio.Future[None]:
-        """Done as soon as the connection tells something new."""
+    def _next_event(self) -> asyncio.Future[None]:
+        """Return a future that is done at the next event of the connection."""
         self._waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 
-    # what the connection tells
+    # Called by the connection.
 
     def feed(self, data: bytes) -> None:
-        """What came. `BrokenResponse`: it is no HTTP, and nothing more is to be expected."""
-        assert self._parser is not None, "what is over is fed no more"
-        self.begun = True
+        """Parse received data. Raise `BrokenResponse` if it is invalid, after which no more may be fed."""
+        assert self._parser is not None, "`feed` after the end"
+        self.started = True
         while data:
             if self.status:
                 piece, data = data, b""
-            elif (room := MOST_HEAD_BYTES - self._quiet_bytes) > 0:
+            elif (room := MAX_HEAD_BYTES - self._framing_bytes) > 0:
                 piece, data = data[:room], data[room:]
             else:
-                raise BrokenResponse("its head is too large")
-            already = len(self._pieces)
+                raise BrokenResponse("the head is too large")
+            pieces_before = len(self._pieces)
             try:
                 self._parser.feed_data(piece)
             except HttpParserUpgrade:
-                raise BrokenResponse("it changes to another protocol") from None
+                raise BrokenResponse("the server switches to another protocol") from None
             except HttpParserError as error:
                 self.reusable = False
-                if not self.whole:
+                if not self.complete:
                     raise BrokenResponse(str(error)) from error
-            if len(self._pieces) > already:
-                self._quiet_bytes = 0
+            if len(self._pieces) > pieces_before:
+                self._framing_bytes = 0
                 self._unread_bytes += len(piece)
             else:
-                self._quiet_bytes += len(piece)
-        if self._quiet_bytes > MOST_HEAD_BYTES + MOST_UNREAD_BYTES:
-            raise BrokenResponse("it goes on without a body")
+                self._framing_bytes += len(piece)
+        if self._framing_bytes > MAX_HEAD_BYTES + MAX_UNREAD_BYTES:
+            raise BrokenResponse("too much framing without body data")
         if (
-            self._unread_bytes > MOST_UNREAD_BYTES
+            self._unread_bytes > MAX_UNREAD_BYTES
             and self._sink is None
-            and not self.whole
+            and not self.complete
             and self._link is not None
         ):
             self._link.pause()
 
     def end(self, error: Exception | None = None) -> None:
-        """The connection is gone, or `error` makes it useless."""
-        if self.whole:
+        """End the response: the connection was lost, or `error` makes it unusable."""
+        if self.complete:
             return
         if error is None and self.status and not self._bounded:
-            self.whole = True
+            self.complete = True
         elif isinstance(error, BrokenResponse) or not self.status:
-            self._fault = error or ConnectionResetError("the connection ended without an answer")
+            self._fault = error or ConnectionResetError("the connection was closed before the response")
         else:
-            self._fault = BrokenResponse("it ended before its end")
+            self._fault = BrokenResponse("the response is truncated")
             self._fault.__cause__ = error
-        self.released()
+        self.detach()
 
     def fail(self, error: Exception) -> None:
-        """The request cannot be sent to its end, which is told to whoever reads the answer."""
+        """Record that sending the request failed. The error is raised to the reader."""
         self._fault = self._fault or error
         self.wake()
 
-    def released(self) -> None:
-        """It has no connection any more."""
+    def detach(self) -> None:
+        """Detach the response from its connection."""
         self._link = None
         self._parser = None
         self.wake()
 
     def wake(self) -> None:
-        """All that has come at once was fed: let the reader have it."""
+        """Wake the reader, or push to its sink, after all data of one read has been fed."""
         waiter, pieces = self._waiter, self._pieces
         if waiter is None or waiter.done():
             return
         if pieces and self._sink is not None:
             self._unread_bytes = 0
-            taken = b"".join(pieces)
+            data = b"".join(pieces)
             pieces.clear()
             try:
-                if not self._sink(taken):
+                if not self._sink(data):
                     self._sink = None
-            except Exception as error:  # noqa: BLE001 - raised by who pours
+            except Exception as error:  # noqa: BLE001 - raised by `push_to`
                 waiter.set_exception(error)
                 return
-        if self._sink is None or self.whole or self._fault is not None:
+        if self._sink is None or self.complete or self._fault is not None:
             waiter.set_result(None)
 
-    # what the parser tells
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        if self.whole:
-            raise BrokenResponse("behind a whole answer nothing was asked for")
+        if self.complete:
+            raise BrokenResponse("unexpected data after the response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.status:  # those behind a body tell nothing that we need
+        if not self.status:  # Trailers are ignored.
             self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
-        assert self._parser is not None, "the parser is at work"
+        assert self._parser is not None, "called by the parser"
         status: int = self._parser.get_status_code()
         if status < 200:
             self._fields.clear()
             return
         self.status = status
         self.reusable = self._parser.should_keep_alive()
-        told = dict(zip(map(bytes.lower, self._fields[::2]), self._fields[1::2], strict=True))
-        codings = told.get(b"transfer-encoding", b"").lower()
+        fields = dict(zip(map(bytes.lower, self._fields[::2]), self._fields[1::2], strict=True))
+        codings = fields.get(b"transfer-encoding", b"").lower()
         self._bounded = (
-            codings.endswith(b"chunked") or status in {204, 304} or (not codings and b"content-length" in told)
+            codings.endswith(b"chunked") or status in {204, 304} or (not codings and b"content-length" in fields)
         )
-        self._inflating = inflating(told.get(b"content-encoding", b"").decode("latin-1"))
-        content_type = told.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        self._decompressor = decompressor(fields.get(b"content-encoding", b"").decode("latin-1"))
+        content_type = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
         self.content_type = content_type.decode("latin-1") if b"/" in content_type else "application/octet-stream"
 
     def on_message_complete(self) -> None:
         if self.status:
-            self.whole = True
+            self.complete = True

@@ -1,6 +1,6 @@
-"""`python -m vendors.local`: the engines of this machine, in a process of their own.
+"""`python -m vendors.local`: the process of the local engines.
 
-Prints one line of JSON when it listens: where, and what keeps each engine from working. SIGTERM and SIGINT end it.
+Prints one line of JSON when it is ready, with its URL and the state of each engine. SIGTERM and SIGINT end it.
 """
 
 import argparse
@@ -35,13 +35,14 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m vendors.local", description="The engines of this machine, speaking OpenAI's protocol."
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="0: a free one (default)")
+    parser = argparse.ArgumentParser(prog="python -m vendors.local", description="Local engines with OpenAI's API.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0, the default, selects a free one")
     parser.add_argument(
-        "--pace-ms", type=int, default=20, help="time between two words of `scripted` (default: %(default)s)"
+        "--pace-ms",
+        type=int,
+        default=20,
+        help="milliseconds between two words of `scripted` (default: %(default)s)",
     )
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Where in the audio words and their sounds are, and how well they fit: pocketsphinx, searching."""
+"""Finds words and their phonemes in audio with pocketsphinx, and measures how well they fit."""
 
 import re
 from collections import Counter
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 FRAMES_A_SECOND = 100
 _SAMPLES_A_FRAME = 160
 _SILENCE_FRAMES = 20
-"""Put before and behind: a word that begins at once is cut by the front end else."""
-_LEFT_OUT, _PUT_IN = 0.05, 0.3
-"""How likely it is that a word of the reference was not said where it was not heard, and one that was heard was."""
-_MOST_ADDED = 5_000
+"""Silence added before and after the audio. Without it the front end cuts off a word that starts at once."""
+_OMITTED_PROBABILITY, _EXTRA_PROBABILITY = 0.05, 0.3
+"""The probability that an unrecognized word of the reference was omitted, and that an extra word was spoken."""
+_MAX_ADDED_WORDS = 5_000
 _SKIP = "(NULL)"
 _VARIANT = re.compile(r"\(\d+\)$")
 
-_EVERYTHING = 0.0
+_NO_PRUNING = 0.0
 _FREE_BEAM = 1e-20
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A phoneme; its goodness is 0 where nothing fits the audio better, and below where something does."""
+    """A phoneme. Its `goodness` is 0 if no other phoneme fits the audio better, and negative otherwise."""
 
     phone: str
     begin: int
@@ -40,7 +40,7 @@ class Sound:
 
 
 class Aligner:
-    """Two searches over the same audio: for given words, and for whatever phonemes fit best."""
+    """Searches the audio twice: for the given words, and for the best-fitting phonemes."""
 
     def __init__(self) -> None:
         from pocketsphinx import Decoder, get_model_path  # noqa: PLC0415 - an extra
@@ -49,68 +49,72 @@ class Aligner:
         self._free: Any = Decoder(
             loglevel="FATAL", lm=None, allphone=phones, beam=_FREE_BEAM, pbeam=_FREE_BEAM, lw=0.0, pip=1.0
         )
-        self._speller = Speller()  # its library is begun once a process
+        self._speller = Speller()  # Kept, because its library can be initialized only once in a process.
         self._renew()
 
     def align(self, slots: Sequence[Slot], pcm: bytes) -> list[list[Sound]]:
-        """The sounds of every slot in order, of those that were said; frames from the start of `pcm`."""
-        if self._lexicon.added > _MOST_ADDED:
+        """Return the phonemes of each slot, empty if it was not spoken. Frames count from the start of `pcm`."""
+        if self._lexicon.added > _MAX_ADDED_WORDS:
             self._renew()
         names = self._names(slots)
         silence = bytes(2 * _SILENCE_FRAMES * _SAMPLES_A_FRAME)
         padded = silence + pcm + silence
-        found = self._search(slots, names, padded)
-        if not found:
+        alignment = self._search(slots, names, padded)
+        if not alignment:
             return [[] for _ in slots]
         best = self._best(padded)
-        return [self._sounds(found[name], best) if name in found else [] for name in names]
+        return [self._sounds(alignment[name], best) if name in alignment else [] for name in names]
 
     def _renew(self) -> None:
-        """Words that were added are never forgotten else."""
+        """Create a new decoder, because a decoder never frees words that were added."""
         from pocketsphinx import Decoder  # noqa: PLC0415 - an extra
 
         decoder = Decoder(
-            loglevel="FATAL", lm=None, bestpath=False, beam=_EVERYTHING, wbeam=_EVERYTHING, pbeam=_EVERYTHING
+            loglevel="FATAL", lm=None, bestpath=False, beam=_NO_PRUNING, wbeam=_NO_PRUNING, pbeam=_NO_PRUNING
         )
         self._words: Any = decoder
         self._lexicon = Lexicon(decoder.lookup_word, partial(decoder.add_word, update=False), self._speller)
 
     def _names(self, slots: Sequence[Slot]) -> list[str | None]:
-        """The decoder's names of the words that are searched."""
-        places: Counter[str] = Counter()
+        """Return the decoder's names of the words to search, `None` for slots that are not searched."""
+        occurrences: Counter[str] = Counter()
         names: list[str | None] = []
-        alike = set(self._said_alike(slots))
+        homophones = set(self._homophones(slots))
         for at, slot in enumerate(slots):
-            sought = slot.tried and at not in alike and bool(self._lexicon.sounds(slot.word))
-            names.append(self._lexicon.name(slot.word, places[slot.word]) if sought else None)
-            places[slot.word] += sought
+            searched = slot.tried and at not in homophones and bool(self._lexicon.sounds(slot.word))
+            names.append(self._lexicon.name(slot.word, occurrences[slot.word]) if searched else None)
+            occurrences[slot.word] += searched
         return names
 
-    def _said_alike(self, slots: Sequence[Slot]) -> Iterator[int]:
-        """Heard words that sound as those of the reference in their place: `their` for `there`, `five` for `5`."""
+    def _homophones(self, slots: Sequence[Slot]) -> Iterator[int]:
+        """Yield recognized words that sound like those of the reference: `their` for `there`, `five` for `5`."""
         for fits, run in groupby(enumerate(slots), lambda numbered: numbered[1].kind is Kind.FITS):
             if fits:
                 continue
             doubtful = [(at, slot) for at, slot in run if slot.tried]
             missing = [slot.word for _, slot in doubtful if slot.kind is Kind.MISSING]
             extra = [(at, slot.word) for at, slot in doubtful if slot.kind is Kind.EXTRA]
-            if missing and extra and self._joined(missing) == self._joined([word for _, word in extra]):
+            if (
+                missing
+                and extra
+                and self._pronunciation(missing) == self._pronunciation([word for _, word in extra])
+            ):
                 yield from (at for at, _ in extra)
 
-    def _joined(self, words: Sequence[str]) -> str:
+    def _pronunciation(self, words: Sequence[str]) -> str:
         return " ".join(sounds[0] for word in words if (sounds := self._lexicon.sounds(word)))
 
     def _search(self, slots: Sequence[Slot], names: Sequence[str | None], pcm: bytes) -> dict[str, Any]:
-        """The words that were found, by name, with their phonemes; nothing where they do not fit in."""
+        """Return the phonemes of the words that were found, by name. Empty if the words do not fit the audio."""
         transitions: list[tuple[int, int, float] | tuple[int, int, float, str]] = []
         state = 0
         for slot, name in zip(slots, names, strict=True):
             if name is None:
                 continue
-            taken = _PUT_IN if slot.kind is Kind.EXTRA else 1.0
-            transitions.append((state, state + 1, taken, name))
+            probability = _EXTRA_PROBABILITY if slot.kind is Kind.EXTRA else 1.0
+            transitions.append((state, state + 1, probability, name))
             if not slot.sure:
-                transitions.append((state, state + 1, 1.0 if slot.kind is Kind.EXTRA else _LEFT_OUT))
+                transitions.append((state, state + 1, 1.0 if slot.kind is Kind.EXTRA else _OMITTED_PROBABILITY))
             state += 1
         if not transitions:
             return {}
@@ -124,7 +128,7 @@ class Aligner:
         words = [_VARIANT.sub("", word) for word in path if word.startswith("~")]
         if not words:
             return {}
-        if _SKIP in path:  # which has no sounds to be found
+        if _SKIP in path:  # An omitted word cannot be aligned, so align the found words only.
             decoder.set_align_text(" ".join(words))
             _run(decoder, pcm)
             if decoder.hyp() is None:
@@ -134,7 +138,7 @@ class Aligner:
         return {_VARIANT.sub("", word.name): list(word) for word in decoder.get_alignment()}
 
     def _best(self, pcm: bytes) -> "NDArray[np.float64]":
-        """The score of the best phoneme in each frame."""
+        """Return the score of the best phoneme in each frame."""
         import numpy as np  # noqa: PLC0415 - an extra
 
         _run(self._free, pcm)
@@ -165,5 +169,5 @@ def _run(decoder: Any, pcm: bytes) -> None:
 def _goodness(phone: Any, best: "NDArray[np.float64]") -> float:
     import numpy as np  # noqa: PLC0415 - an extra
 
-    known = best[~np.isnan(best)]
-    return min(0.0, phone.score / max(1, phone.duration) - float(known.mean())) if len(known) else 0.0
+    scores = best[~np.isnan(best)]
+    return min(0.0, phone.score / max(1, phone.duration) - float(scores.mean())) if len(scores) else 0.0

@@ -1,9 +1,9 @@
-"""`POST /v1/audio/assessments`: how well a speaker says a text. A route of our own in the manner of OpenAI's.
+"""`POST /v1/audio/assessments`: pronunciation assessment. Our own addition to OpenAI's API.
 
-A form. Its fields stand before its `file`, which may arrive as slowly as somebody speaks: PCM, 16-bit mono at
-16 kHz, bare or under a WAV header. The fields are those of `AssessmentRequest`, and `model`.
-The answer: `{"text": …, "raw_data": {…}, "usage": {"type": "duration", "seconds": …}}`, `raw_data` as vendor A's
-detailed result.
+The body is a form. The fields of `AssessmentRequest` and `model` come before `file`, which may arrive at the speed
+of speech: 16-bit mono PCM at 16 kHz, raw or as WAV. The response is
+`{"text": …, "raw_data": {…}, "usage": {"type": "duration", "seconds": …}}`, with `raw_data` in the form of vendor
+A's detailed result.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from vendors.protocols import AssessmentRequest
 
 Read = TypeVar("Read")
 
-_LARGEST_FILE = 11 * 1024 * 1024
-_LARGEST_FIELD = 256 * 1024
-_MOST_FIELDS = 16
-_QUIET_S = 60
-_SHORTEST_S = 0.1
+_MAX_FILE_BYTES = 11 * 1024 * 1024
+_MAX_FIELD_BYTES = 256 * 1024
+_MAX_FIELDS = 16
+_READ_TIMEOUT_S = 60
+_MIN_S = 0.1
 _RIFF = b"RIFF"
 
 
-class _Asked(Model):
+class _AssessmentForm(Model):
     model: str
     reference_text: str = Field(min_length=1)
     language: str = "en-US"
@@ -60,70 +60,70 @@ async def assess(engines: Engines, request: web.Request) -> web.Response:
     if request.content_type != "multipart/form-data":
         raise Fault(400, "The body must be multipart/form-data")
     try:
-        engine, asked, audio = await _read(engines, await request.multipart())
+        engine, assessment_request, audio = await _read(engines, await request.multipart())
     except ValueError:
         raise Fault(400, "The form is malformed") from None
     pcm = _samples(audio)
-    assessed = await engine.assess(pcm, asked)
-    answer = {
+    assessed = await engine.assess(pcm, assessment_request)
+    response = {
         "text": assessed.text,
         "raw_data": assessed.raw,
         "usage": {"type": "duration", "seconds": math.ceil(assessed.seconds)},
     }
-    return web.Response(body=dumps(answer), content_type="application/json")
+    return web.Response(body=dumps(response), content_type="application/json")
 
 
 async def _read(engines: Engines, parts: MultipartReader) -> tuple[AssessorEngine, AssessmentRequest, bytes]:
-    """What is asked, refused before its audio arrives where it is wrong; and the audio."""
+    """Read the request and its audio. An invalid request is rejected before its audio arrives."""
     fields: dict[str, str] = {}
-    for _ in range(_MOST_FIELDS):
-        part = await _timed(parts.next())
+    for _ in range(_MAX_FIELDS):
+        part = await _within_timeout(parts.next())
         if part is None:
             break
         if not isinstance(part, BodyPartReader) or part.name is None:
-            raise Fault(400, "The body must be one form, each part with a name")
+            raise Fault(400, "The body must be a single form whose parts have names")
         if part.name == "file":
-            engine, asked = _asked(engines, fields)
-            return engine, asked, await _content(part, _LARGEST_FILE)
-        fields[part.name] = (await _content(part, _LARGEST_FIELD)).decode()
-    _asked(engines, fields)
+            engine, assessment_request = _parse_fields(engines, fields)
+            return engine, assessment_request, await _content(part, _MAX_FILE_BYTES)
+        fields[part.name] = (await _content(part, _MAX_FIELD_BYTES)).decode()
+    _parse_fields(engines, fields)
     raise Fault(400, "file is required", param="file")
 
 
-def _asked(engines: Engines, fields: Mapping[str, str]) -> tuple[AssessorEngine, AssessmentRequest]:
-    asked = read_body(_Asked, dumps(fields))
-    return engines.assessor(asked.model), asked.request()
+def _parse_fields(engines: Engines, fields: Mapping[str, str]) -> tuple[AssessorEngine, AssessmentRequest]:
+    assessment_request = read_body(_AssessmentForm, dumps(fields))
+    return engines.assessor(assessment_request.model), assessment_request.request()
 
 
 async def _content(part: BodyPartReader, limit: int) -> bytes:
     content = bytearray()
-    while chunk := await _timed(part.read_chunk()):
+    while chunk := await _within_timeout(part.read_chunk()):
         content += chunk
         if len(content) > limit:
             raise Fault(413, f"{part.name} is larger than {limit} bytes", param=part.name)
     return bytes(content)
 
 
-async def _timed(read: Awaitable[Read]) -> Read:
+async def _within_timeout(read: Awaitable[Read]) -> Read:
     try:
-        async with asyncio.timeout(_QUIET_S):
+        async with asyncio.timeout(_READ_TIMEOUT_S):
             return await read
     except TimeoutError:
-        raise Fault(408, f"Nothing came for {_QUIET_S} seconds", code="timeout") from None
+        raise Fault(408, f"No data was received for {_READ_TIMEOUT_S} seconds", code="timeout") from None
 
 
 def _samples(audio: bytes) -> bytes:
-    """The PCM alone, whole samples of it."""
+    """Return complete samples without a WAV header."""
     if audio.startswith(_RIFF):
-        audio = _under_header(audio)
+        audio = _wav_samples(audio)
     pcm = audio[: len(audio) // 2 * 2]
-    if len(pcm) < _SHORTEST_S * SAMPLE_RATE * 2:
-        message = f"The audio is shorter than {_SHORTEST_S} seconds"
+    if len(pcm) < _MIN_S * SAMPLE_RATE * 2:
+        message = f"The audio is shorter than {_MIN_S} seconds"
         raise Fault(400, message, param="file", code="audio_too_short")
     return pcm
 
 
-def _under_header(audio: bytes) -> bytes:
+def _wav_samples(audio: bytes) -> bytes:
     try:
         wav = parse_wav(audio)
     except ValueError:

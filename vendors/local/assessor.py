@@ -1,4 +1,4 @@
-"""The process in which pronunciations are assessed: pocketsphinx holds all threads of the one it runs in."""
+"""The worker process for pronunciation assessment, because pocketsphinx blocks all threads of its process."""
 
 import signal
 import sys
@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from vendors.local.aligning import FRAMES_A_SECOND, Aligner
-from vendors.local.grading import Said, graded
+from vendors.local.grading import AlignedWord, grade
 from vendors.local.plan import Piece, Segment, plan
 from vendors.local.prosody import prosody_of
 from vendors.protocols import AssessmentRequest
@@ -18,55 +18,55 @@ _RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Audio, 16-bit mono at 16 kHz, what was heard in it, and what was to be said."""
+class AssessmentJob:
+    """The audio (16-bit mono at 16 kHz), the recognized segments and the request."""
 
     pcm: bytes
     segments: Sequence[Segment]
     request: AssessmentRequest
 
 
-def serve(line: Connection) -> None:
-    """Answer `Question`s with the graded part of the result until the line ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the process that asks, which ends this one
+def serve(connection: Connection) -> None:
+    """Handle `AssessmentJob`s until the connection is closed. Each result is the graded part of the assessment."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent handles it and ends this process.
     try:
         aligner = Aligner()
-    except Exception as error:  # noqa: BLE001 - told to who asks
-        line.send((f"{type(error).__name__}: {error}", None))
+    except Exception as error:  # noqa: BLE001 - sent to the parent
+        connection.send((f"{type(error).__name__}: {error}", None))
         return
-    line.send((None, None))
+    connection.send((None, None))
     try:
         while True:
-            line.send(_answered(aligner, line.recv()))
+            connection.send(_handle(aligner, connection.recv()))
     except (EOFError, ConnectionError):
         return
 
 
-def _answered(aligner: Aligner, question: Question) -> tuple[str | None, dict[str, Any] | None]:
+def _handle(aligner: Aligner, job: AssessmentJob) -> tuple[str | None, dict[str, Any] | None]:
     try:
-        return None, assess(aligner, question)
-    except Exception as error:  # noqa: BLE001 - told to who asks
+        return None, assess(aligner, job)
+    except Exception as error:  # noqa: BLE001 - sent to the parent
         traceback.print_exc(file=sys.stderr)
         return f"{type(error).__name__}: {error}", None
 
 
-def assess(aligner: Aligner, question: Question) -> dict[str, Any]:
-    """The scores of the whole and of each word."""
-    request = question.request
-    pieces = plan(request.reference_text, question.segments, miscue=request.enable_miscue)
-    words = [word for piece in pieces for word in _said(aligner, piece, question.pcm)]
+def assess(aligner: Aligner, job: AssessmentJob) -> dict[str, Any]:
+    """Return the overall scores and those of each word."""
+    request = job.request
+    pieces = plan(request.reference_text, job.segments, miscue=request.enable_miscue)
+    words = [word for piece in pieces for word in _align(aligner, piece, job.pcm)]
     prosody = None
     if request.enable_prosody_assessment:
-        prosody = prosody_of([word.sounds for word in words if word.sounds], question.pcm)
-    return graded(words, prosody, request)
+        prosody = prosody_of([word.sounds for word in words if word.sounds], job.pcm)
+    return grade(words, prosody, request)
 
 
-def _said(aligner: Aligner, piece: Piece, pcm: bytes) -> list[Said]:
+def _align(aligner: Aligner, piece: Piece, pcm: bytes) -> list[AlignedWord]:
     begin = round(piece.begin_s * FRAMES_A_SECOND)
     end = round(piece.end_s * FRAMES_A_SECOND)
     frame_bytes = 2 * _RATE // FRAMES_A_SECOND
-    found = aligner.align(piece.slots, pcm[begin * frame_bytes : end * frame_bytes])
+    alignments = aligner.align(piece.slots, pcm[begin * frame_bytes : end * frame_bytes])
     return [
-        Said(slot, [replace(sound, begin=begin + sound.begin) for sound in sounds])
-        for slot, sounds in zip(piece.slots, found, strict=True)
+        AlignedWord(slot, [replace(sound, begin=begin + sound.begin) for sound in sounds])
+        for slot, sounds in zip(piece.slots, alignments, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`: a language model's answer, whole or in OpenAI's stream of chunks."""
+"""`POST /v1/chat/completions`: a language model's reply, complete or as a stream of chunks."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -37,7 +37,7 @@ class _StreamOptions(Model):
     include_usage: bool = False
 
 
-class _Asked(Model):
+class _CompletionRequest(Model):
     model: str
     messages: list[_Message] = Field(min_length=1)
     stream: bool = False
@@ -46,10 +46,10 @@ class _Asked(Model):
     max_tokens: int | None = Field(default=None, ge=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
     pace_ms: int | None = Field(default=None, ge=0, le=10_000)
-    """Of the scripted model: the time between two words."""
+    """For the scripted model: the time between two words."""
 
     def named_pace(self) -> tuple[str, int | None]:
-        """The model, and the pace that a name such as `scripted:0` asks for."""
+        """Return the model's name, and the pace in a name such as `scripted:0`."""
         name, colon, pace = self.model.partition(":")
         if not colon:
             return name, None
@@ -59,21 +59,21 @@ class _Asked(Model):
 
 
 async def complete(engines: Engines, request: web.Request) -> web.StreamResponse:
-    asked = read_body(_Asked, await request.read())
-    name, pace_ms = asked.named_pace()
+    spec = read_body(_CompletionRequest, await request.read())
+    name, pace_ms = spec.named_pace()
     options = ChatOptions(
-        max_tokens=asked.max_completion_tokens or asked.max_tokens,
-        temperature=asked.temperature,
-        pace_ms=pace_ms if asked.pace_ms is None else asked.pace_ms,
+        max_tokens=spec.max_completion_tokens or spec.max_tokens,
+        temperature=spec.temperature,
+        pace_ms=pace_ms if spec.pace_ms is None else spec.pace_ms,
     )
-    messages = [message.plain() for message in asked.messages]
+    messages = [message.plain() for message in spec.messages]
     async with engines.chat(name).reply(messages, options) as items:
-        if asked.stream:
-            include_usage = asked.stream_options is not None and asked.stream_options.include_usage
-            chunks = _chunks(items, _head("chat.completion.chunk", asked.model), include_usage=include_usage)
+        if spec.stream:
+            include_usage = spec.stream_options is not None and spec.stream_options.include_usage
+            chunks = _chunks(items, _head("chat.completion.chunk", spec.model), include_usage=include_usage)
             return await send(request, chunks, {"Content-Type": EVENT_STREAM})
-        whole = await _whole(items, _head("chat.completion", asked.model))
-        return web.Response(body=dumps(whole), content_type="application/json")
+        completion = await _completion(items, _head("chat.completion", spec.model))
+        return web.Response(body=dumps(completion), content_type="application/json")
 
 
 async def _chunks(
@@ -100,7 +100,7 @@ def _chunk(head: dict[str, Any], delta: dict[str, Any], finish_reason: str | Non
     return event(head | {"choices": [choice]})
 
 
-async def _whole(items: AsyncIterator[ChatItem], head: dict[str, Any]) -> dict[str, Any]:
+async def _completion(items: AsyncIterator[ChatItem], head: dict[str, Any]) -> dict[str, Any]:
     text: list[str] = []
     finish, usage = Finish("stop"), Usage(0, 0)
     async for item in items:

@@ -1,4 +1,4 @@
-"""Speech as it is sent: MP3, WAV or bare PCM, made while it is spoken."""
+"""Incremental encoders for speech: MP3, WAV and raw PCM."""
 
 from typing import Protocol
 
@@ -7,13 +7,13 @@ from streams.audio import wav_header
 _MP3_KBPS = 64
 _MP3_QUALITY = 5
 _MP3_DELAY_SAMPLES = 1105
-"""What LAME and every decoder put before the first sample; no tag tells players to skip it."""
+"""The delay of LAME and the decoder before the first sample. There is no tag that lets players skip it."""
 
 
 class Encoder(Protocol):
     media_type: str
     delay_ms: int
-    """How much later than in the PCM a sound stands in what comes out."""
+    """The delay of the encoded audio relative to the PCM."""
 
     def encode(self, pcm: bytes) -> bytes: ...
 
@@ -21,7 +21,7 @@ class Encoder(Protocol):
 
 
 class Pcm:
-    """16-bit mono samples as they are."""
+    """Raw 16-bit mono samples."""
 
     media_type = "audio/pcm"
     delay_ms = 0
@@ -38,7 +38,7 @@ class Pcm:
 
 
 class Wav(Pcm):
-    """Under a header that leaves open how much will follow."""
+    """The samples after a WAV header for an unknown length."""
 
     media_type = "audio/wav"
 
@@ -54,7 +54,7 @@ class Mp3:
         import lameenc  # noqa: PLC0415 - an extra
 
         self.delay_ms = _MP3_DELAY_SAMPLES * 1000 // sample_rate
-        self._begun = False
+        self._started = False
         self._lame = lameenc.Encoder()
         self._lame.set_bit_rate(_MP3_KBPS)
         self._lame.set_in_sample_rate(sample_rate)
@@ -63,11 +63,11 @@ class Mp3:
         self._lame.silence()
 
     def encode(self, pcm: bytes) -> bytes:
-        self._begun = True
+        self._started = True
         return bytes(self._lame.encode(pcm))
 
     def finish(self) -> bytes:
-        return bytes(self._lame.flush()) if self._begun else b""
+        return bytes(self._lame.flush()) if self._started else b""
 
 
 ENCODERS: dict[str, type[Mp3 | Wav | Pcm]] = {"mp3": Mp3, "wav": Wav, "pcm": Pcm}

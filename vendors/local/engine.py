@@ -1,4 +1,4 @@
-"""An engine of this machine: the one thread that may touch it, and jobs whose output flows to the loop."""
+"""A local engine with one thread that runs its jobs, whose output is passed to the event loop."""
 
 import asyncio
 from collections import deque
@@ -16,36 +16,36 @@ log = structlog.get_logger()
 Item = TypeVar("Item")
 Loaded = TypeVar("Loaded")
 Put = Callable[[Item], bool]
-"""Hands an item to the loop and says whether anyone still listens: told no, a job stops."""
+"""Pass an item to the event loop. Return false if the output is no longer wanted, after which the job returns."""
 
-_AT_ONCE = 16
+_MAX_BATCH = 16
 
 
 class Output(Generic[Item]):
-    """What a job in the thread has put so far. Iterating gives all that is ready, up to 16 items at once.
+    """The output of a job. Iterating yields lists of up to 16 items that are ready.
 
-    Nothing holds a job back: it must be of bounded size (a sentence, an answer of limited length).
+    There is no backpressure, so the output of a job must be bounded (a sentence, a reply of limited length).
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._items: deque[Item] = deque()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._ended: asyncio.Future[None] | None = None
-        self.wanted = True
+        self.is_wanted = True
 
     def put(self, item: Item) -> bool:
-        if self.wanted:
-            self._loop.call_soon_threadsafe(self._arrive, item)
-        return self.wanted
+        if self.is_wanted:
+            self._loop.call_soon_threadsafe(self._append, item)
+        return self.is_wanted
 
-    def end_with(self, ended: asyncio.Future[None]) -> None:
+    def set_end(self, ended: asyncio.Future[None]) -> None:
         self._ended = ended
-        ended.add_done_callback(lambda _: self._news.set())
+        ended.add_done_callback(lambda _: self._changed.set())
 
-    def _arrive(self, item: Item) -> None:
+    def _append(self, item: Item) -> None:
         self._items.append(item)
-        self._news.set()
+        self._changed.set()
 
     def __aiter__(self) -> AsyncIterator[list[Item]]:
         return self
@@ -55,58 +55,58 @@ class Output(Generic[Item]):
             if self._ended is not None and self._ended.done():
                 self._ended.result()
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return [self._items.popleft() for _ in range(min(len(self._items), _AT_ONCE))]
+            self._changed.clear()
+            await self._changed.wait()
+        return [self._items.popleft() for _ in range(min(len(self._items), _MAX_BATCH))]
 
 
 class Engine(Generic[Loaded]):
-    """Loaded by its first job. Jobs run one at a time, in the order in which they came.
+    """Runs jobs one at a time in FIFO order. The first job loads the engine.
 
-    A request that makes its jobs one after the other shares the engine fairly with the others.
+    A request with several jobs submits them one after the other, so that requests share the engine fairly.
     """
 
-    def __init__(self, name: str, load: Callable[[], Loaded], *, places: int) -> None:
+    def __init__(self, name: str, load: Callable[[], Loaded], *, max_requests: int) -> None:
         self.name = name
         self.fault: str | None = None
-        """Why it could not be loaded."""
+        """The reason why the engine could not be loaded, if any."""
         self._load = load
         self._loaded: Loaded | None = None
-        self._places = places
+        self._free_slots = max_requests
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """One of the requests that the engine works for or keeps waiting."""
-        if not self._places:
+    def slot(self) -> Iterator[None]:
+        """Take one of the slots for running and waiting requests. Raise a `Fault` if none is free."""
+        if not self._free_slots:
             raise engine_busy(self.name)
-        self._places -= 1
+        self._free_slots -= 1
         try:
             yield
         finally:
-            self._places += 1
+            self._free_slots += 1
 
     @asynccontextmanager
     async def run(self, job: Callable[[Loaded, Put[Item]], None]) -> AsyncIterator[Output[Item]]:
-        """Do `job` in the thread. Leaving the block stops it, and waits until it has stopped."""
+        """Run `job` in the thread. Leaving the block stops the job and waits for its end."""
         output: Output[Item] = Output()
         work = self._pool.submit(self._work, job, output)
         ended = asyncio.wrap_future(work)
-        output.end_with(ended)
+        output.set_end(ended)
         try:
             yield output
         finally:
-            output.wanted = False
+            output.is_wanted = False
             if not work.cancel():
                 await asyncio.wait([ended])
-                ended.exception()  # seen: it was raised where the output was read, or nobody cares
+                ended.exception()  # Marked as retrieved: either the output raised it, or no one reads the output.
 
     def close(self) -> None:
-        """Wait for the job under way; those behind it are given up."""
+        """Wait for the running job and cancel the waiting ones."""
         self._pool.shutdown(cancel_futures=True)
 
     def _work(self, job: Callable[[Loaded, Put[Item]], None], output: Output[Item]) -> None:
-        if not output.wanted:
+        if not output.is_wanted:
             return
         if self._loaded is None:
             self._loaded = self._load_once()

@@ -1,4 +1,4 @@
-"""The engines of this machine by the names of their models: those that can be used, and what others lack."""
+"""The local engines by model name, and the reasons why others are missing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,7 +13,7 @@ from vendors.local.faults import engine_missing, model_not_found
 from vendors.local.packages import first_fault
 from vendors.local.piper import Piper
 from vendors.local.pronunciation import Pronunciation
-from vendors.local.protocols import AssessorEngine, ChatEngine, EarEngine, VoiceEngine
+from vendors.local.protocols import AssessorEngine, ChatEngine, RecognizerEngine, VoiceEngine
 from vendors.local.scripted import Scripted
 from vendors.local.smollm2 import SmolLM2
 from vendors.local.whisper import Whisper
@@ -26,15 +26,15 @@ _NEEDS = {
     "pocketsphinx": pronunciation.NEEDS,
 }
 
-AnyEngine = TypeVar("AnyEngine", ChatEngine, EarEngine, VoiceEngine, AssessorEngine)
+AnyEngine = TypeVar("AnyEngine", ChatEngine, RecognizerEngine, VoiceEngine, AssessorEngine)
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """`missing` names the engines that are not installed or not sound, each with the reason."""
+    """The engines by capability. `missing` maps engines that are not installed or are corrupt to the reason."""
 
     chats: Mapping[str, ChatEngine]
-    ears: Mapping[str, EarEngine] = field(default_factory=dict)
+    recognizers: Mapping[str, RecognizerEngine] = field(default_factory=dict)
     voices: Mapping[str, VoiceEngine] = field(default_factory=dict)
     assessors: Mapping[str, AssessorEngine] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class Engines:
     def chat(self, model: str) -> ChatEngine:
         return self._named(self.chats, model)
 
-    def ear(self, model: str) -> EarEngine:
-        return self._named(self.ears, model)
+    def recognizer(self, model: str) -> RecognizerEngine:
+        return self._named(self.recognizers, model)
 
     def voice(self, model: str) -> VoiceEngine:
         return self._named(self.voices, model)
@@ -52,16 +52,16 @@ class Engines:
         return self._named(self.assessors, model)
 
     def faults(self) -> dict[str, str | None]:
-        """Every engine with what keeps it from working; none for those that work."""
+        """Return the fault of every engine, `None` if it works."""
         return {name: engine.fault for name, engine in self._all().items()} | dict(self.missing)
 
     def close(self) -> None:
-        """Wait for the jobs under way."""
+        """Wait for running jobs and close all engines."""
         for engine in self._all().values():
             engine.close()
 
-    def _all(self) -> dict[str, ChatEngine | EarEngine | VoiceEngine | AssessorEngine]:
-        return {**self.chats, **self.assessors, **self.ears, **self.voices}
+    def _all(self) -> dict[str, ChatEngine | RecognizerEngine | VoiceEngine | AssessorEngine]:
+        return {**self.chats, **self.assessors, **self.recognizers, **self.voices}
 
     def _named(self, engines: Mapping[str, AnyEngine], model: str) -> AnyEngine:
         if model in engines:
@@ -72,7 +72,10 @@ class Engines:
 
 
 def find_engines(*, pace_ms: int = 20) -> Engines:
-    """Look what is installed, and read all weights to check them (about a second: not in an event loop)."""
+    """Find the installed engines and verify their weights.
+
+    Takes about a second, so do not call it in an event loop.
+    """
     with ThreadPoolExecutor(len(_NEEDS)) as pool:
         faults = dict(zip(_NEEDS, pool.map(first_fault, _NEEDS.values()), strict=True))
     missing = {name: fault for name, fault in faults.items() if fault is not None}
@@ -81,12 +84,12 @@ def find_engines(*, pace_ms: int = 20) -> Engines:
         return {} if name in missing else {name: make()}
 
     chats: dict[str, ChatEngine] = {"scripted": Scripted(pace_ms)}
-    ears: dict[str, EarEngine] = usable("whisper", Whisper)
+    recognizers: dict[str, RecognizerEngine] = usable("whisper", Whisper)
     return Engines(
         chats=chats | usable("smollm2", SmolLM2),
-        ears=ears,
+        recognizers=recognizers,
         voices=usable("espeak", Espeak) | usable("piper", Piper),
-        assessors=usable("pocketsphinx", lambda: Pronunciation(ears["whisper"])),
+        assessors=usable("pocketsphinx", lambda: Pronunciation(recognizers["whisper"])),
         missing=missing,
     )
 

@@ -1,4 +1,4 @@
-"""espeak-ng, a small synthesiser of many languages: its C library, in a process that may be GPL."""
+"""espeak-ng, a small speech synthesizer for many languages, used as a C library. It is GPL-licensed."""
 
 import ctypes
 from collections.abc import AsyncIterator, Iterator
@@ -10,11 +10,11 @@ from vendors.local.engine import Engine, Put
 from vendors.local.faults import Fault
 from vendors.local.packages import Package
 from vendors.local.protocols import Spoken
-from vendors.local.sentences import BYTES_PER_SAMPLE, spoken
+from vendors.local.sentences import BYTES_PER_SAMPLE, synthesize
 
 NEEDS = (Package("espeakng_loader"), Package("lameenc"))
 
-_PLACES = 256
+_MAX_REQUESTS = 256
 _RATE = 22_050
 _DEFAULT_VOICE = "en-us"
 _CHUNK_MS = 60
@@ -25,11 +25,11 @@ _PHONEME_EVENTS, _IPA, _DO_NOT_EXIT = 0x0001, 0x0002, 0x8000
 _PHONEME, _END_OF_EVENTS = 7, 0
 _UTF8, _PAUSE_AT_END = 0x0001, 0x1000
 _WORDS_A_MINUTE, _WORD_GAP = 1, 7
-_STOP, _GO_ON = 1, 0
+_STOP, _CONTINUE = 1, 0
 
-_USUAL_PACE, _SLOWEST_PACE = 175, 80
+_DEFAULT_PACE, _MIN_PACE = 175, 80
 _GAP_UNIT_MS = 35
-"""What a unit of the gap between words lasts at the slowest pace."""
+"""The duration of one unit of the gap between words at the minimum speed."""
 
 
 class _EventId(ctypes.Union):
@@ -61,12 +61,12 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class Espeak:
-    """Voices are espeak's names, with or without a variant (`en-us`, `de`, `en-us+f3`), or language codes."""
+    """Voices are espeak's names with an optional variant (`en-us`, `de`, `en-us+f3`), or language codes."""
 
     sample_rate = _RATE
 
     def __init__(self) -> None:
-        self._engine = Engine("espeak", _Library, places=_PLACES)
+        self._engine = Engine("espeak", _Library, max_requests=_MAX_REQUESTS)
 
     @property
     def fault(self) -> str | None:
@@ -80,8 +80,8 @@ class Espeak:
             library.say(sentence, name, speed, put=put)
 
         language = name.partition("+")[0]
-        pieces = spoken(self._engine, say, text, language=language, sample_rate=_RATE)
-        with self._engine.place():
+        pieces = synthesize(self._engine, say, text, language=language, sample_rate=_RATE)
+        with self._engine.slot():
             async with aclosing(pieces):
                 yield pieces
 
@@ -90,7 +90,7 @@ class Espeak:
 
 
 class _Library:
-    """The library's state is global: one object a process, one thread."""
+    """The loaded library. Its state is global, so there is one object in a process, used by one thread."""
 
     def __init__(self) -> None:
         import espeakng_loader  # noqa: PLC0415 - an extra
@@ -101,7 +101,7 @@ class _Library:
         rate = self._c.espeak_Initialize(_SYNCHRONOUS, _CHUNK_MS, data.encode(), options)
         if rate != _RATE:
             raise RuntimeError(f"espeak_Initialize returned {rate}")
-        self._callback = _Callback(self._heard)  # kept: the library holds a bare pointer
+        self._callback = _Callback(self._receive)  # Kept alive, because the library only stores a pointer.
         self._c.espeak_SetSynthCallback(self._callback)
         self._c.espeak_ListVoices.restype = ctypes.POINTER(ctypes.POINTER(_Voice))
         self._put: Put[Spoken] = lambda _: False
@@ -111,13 +111,16 @@ class _Library:
 
     def say(self, text: str, voice: str, speed: float, *, put: Put[Spoken]) -> None:
         self._choose(voice)
-        self._pace(_USUAL_PACE * speed)
+        self._pace(_DEFAULT_PACE * speed)
         self._put = put
         raw = text.encode() + b"\0"
         self._c.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, _UTF8 | _PAUSE_AT_END, None, None)
 
     def _choose(self, voice: str) -> None:
-        """IdempotencyKey for a name that it does not know, espeak takes one that begins alike, or falls silent."""
+        """Select a voice.
+
+        Unknown names are rejected here, because espeak would use a similar voice or stay silent.
+        """
         if voice == self._voice:
             return
         code, plus, variant = voice.partition("+")
@@ -131,13 +134,13 @@ class _Library:
         self._voice = voice
 
     def _pace(self, words_a_minute: float) -> None:
-        """Below its slowest pace espeak is given the rest as pauses between words."""
-        gap_ms = max(0.0, 60_000 / words_a_minute - 60_000 / _SLOWEST_PACE)
-        self._c.espeak_SetParameter(_WORDS_A_MINUTE, max(round(words_a_minute), _SLOWEST_PACE), 0)
+        """Set the speed. Below espeak's minimum, longer pauses between words make up the difference."""
+        gap_ms = max(0.0, 60_000 / words_a_minute - 60_000 / _MIN_PACE)
+        self._c.espeak_SetParameter(_WORDS_A_MINUTE, max(round(words_a_minute), _MIN_PACE), 0)
         self._c.espeak_SetParameter(_WORD_GAP, round(gap_ms / _GAP_UNIT_MS), 0)
 
     def _voices_by_code(self) -> dict[str, str]:
-        """The identifier of the voice that is best for each language code."""
+        """Return the identifier of the best voice for each language code."""
         ranked: dict[str, tuple[int, str]] = {}
         listed = self._c.espeak_ListVoices(None)
         index = 0
@@ -149,21 +152,21 @@ class _Library:
             index += 1
         return {code: identifier for code, (_, identifier) in ranked.items()}
 
-    def _heard(self, samples: Any, count: int, events: Any) -> int:
+    def _receive(self, samples: Any, count: int, events: Any) -> int:
         phonemes: list[tuple[str, int]] = []
         index = 0
         while (event := events[index]).type != _END_OF_EVENTS:
             if event.type == _PHONEME:
                 symbol = event.id.string.decode(errors="ignore")
-                if not symbol.startswith("("):  # where the language changes: `(en)`
+                if not symbol.startswith("("):  # A change of language, such as `(en)`.
                     phonemes.append((symbol or "_", event.audio_position))
             index += 1
         pcm = ctypes.string_at(samples, count * BYTES_PER_SAMPLE) if count else b""
-        return _GO_ON if self._put(Spoken(pcm, phonemes)) else _STOP
+        return _CONTINUE if self._put(Spoken(pcm, phonemes)) else _STOP
 
 
 def _languages(address: int) -> Iterator[tuple[int, str]]:
-    """Rank (the lower the better) and code, out of a list of C strings that begin with their rank."""
+    """Yield priority (lower is better) and code from a list of C strings that start with their priority."""
     while rank := ctypes.string_at(address, 1)[0]:
         code = ctypes.string_at(address + 1)
         yield rank, code.decode().lower()

@@ -1,4 +1,4 @@
-"""What a caller is told when something is wrong, in the form of OpenAI's errors."""
+"""Errors in the form of OpenAI's API."""
 
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ Body = TypeVar("Body", bound=Model)
 
 
 class Fault(Exception):
-    """A refusal with its HTTP status; `param` is the field of the request that it is about."""
+    """An error response with its HTTP status. `param` is the request field that caused it."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ def model_not_found(model: str) -> Fault:
 
 
 def engine_missing(name: str, reason: str) -> Fault:
-    """`reason` as `/health` tells it."""
+    """Return the error for a missing engine. `reason` is that of `/health`."""
     message = f"{name} cannot be used: {reason}"
     if reason.startswith("install "):
         message = f"{name} is not installed: pip install 'parley[local]'"
@@ -58,7 +58,7 @@ def engine_missing(name: str, reason: str) -> Fault:
 def engine_busy(name: str) -> Fault:
     return Fault(
         429,
-        f"{name} has as many requests waiting as it takes",
+        f"{name} has too many waiting requests",
         error_type="requests",
         code="rate_limit_exceeded",
         retry_after_s=1,
@@ -70,11 +70,11 @@ def server_error() -> Fault:
 
 
 def read_body(model: type[Body], raw: bytes) -> Body:
-    """The typed body of a request, or a `Fault` that names the first wrong field."""
+    """Parse the body of a request. Raise a `Fault` that names the first invalid field."""
     try:
         return model.model_validate(loads_request(raw))
     except InvalidParameter as error:
         raise Fault(400, error.what) from None
     except ValidationError as error:
-        path, what = next(faults(error))
-        raise Fault(400, f"{path or 'body'} {what}", param=path or None) from None
+        path, problem = next(faults(error))
+        raise Fault(400, f"{path or 'body'} {problem}", param=path or None) from None

@@ -1,4 +1,4 @@
-"""`POST /v1/audio/transcriptions`: what is said in a recording."""
+"""`POST /v1/audio/transcriptions`: speech recognition of a recording."""
 
 import math
 from typing import Any, Literal
@@ -11,11 +11,11 @@ from vendors.local.engines import Engines
 from vendors.local.faults import Fault, read_body
 from vendors.local.protocols import Transcription
 
-_LARGEST_FILE = 25 * 1024 * 1024
-_LARGEST_FIELD = 16 * 1024
+_MAX_FILE_BYTES = 25 * 1024 * 1024
+_MAX_FIELD_BYTES = 16 * 1024
 
 
-class _Asked(Model):
+class _TranscriptionForm(Model):
     model: str
     language: str | None = None
     prompt: str | None = None
@@ -26,32 +26,32 @@ async def transcribe(engines: Engines, request: web.Request) -> web.Response:
     if request.content_type != "multipart/form-data":
         raise Fault(400, "The body must be multipart/form-data")
     audio, fields = await _read(request)
-    asked = read_body(_Asked, dumps(fields))
-    engine = engines.ear(asked.model)
+    form = read_body(_TranscriptionForm, dumps(fields))
+    engine = engines.recognizer(form.model)
     if audio is None:
         raise Fault(400, "file is required", param="file")
-    if asked.language and asked.language.partition("-")[0].lower() != "en":
-        message = f"Language '{asked.language}' is not supported: {asked.model} hears English only"
+    if form.language and form.language.partition("-")[0].lower() != "en":
+        message = f"Language '{form.language}' is not supported: {form.model} recognizes English only"
         raise Fault(400, message, param="language", code="unsupported_language")
-    heard = await engine.transcribe(audio, prompt=asked.prompt or None)
-    answer = _verbose(heard) if asked.response_format == "verbose_json" else {"text": heard.text}
-    usage = {"type": "duration", "seconds": math.ceil(heard.seconds)}
-    return web.Response(body=dumps(answer | {"usage": usage}), content_type="application/json")
+    transcription = await engine.transcribe(audio, prompt=form.prompt or None)
+    response = _verbose(transcription) if form.response_format == "verbose_json" else {"text": transcription.text}
+    usage = {"type": "duration", "seconds": math.ceil(transcription.seconds)}
+    return web.Response(body=dumps(response | {"usage": usage}), content_type="application/json")
 
 
 async def _read(request: web.Request) -> tuple[bytes | None, dict[str, str]]:
-    """The file, and the other fields by their names."""
+    """Return the file and the other fields."""
     audio: bytes | None = None
     fields: dict[str, str] = {}
     try:
         parts = await request.multipart()
         while (part := await parts.next()) is not None:
             if not isinstance(part, BodyPartReader) or part.name is None:
-                raise Fault(400, "The body must be one form, each part with a name")
+                raise Fault(400, "The body must be a single form whose parts have names")
             if part.name == "file":
-                audio = await _content(part, _LARGEST_FILE)
+                audio = await _content(part, _MAX_FILE_BYTES)
             else:
-                fields[part.name] = (await _content(part, _LARGEST_FIELD)).decode()
+                fields[part.name] = (await _content(part, _MAX_FIELD_BYTES)).decode()
     except ValueError:
         raise Fault(400, "The form is malformed") from None
     return audio, fields
@@ -66,7 +66,7 @@ async def _content(part: BodyPartReader, limit: int) -> bytes:
     return bytes(content)
 
 
-def _verbose(heard: Transcription) -> dict[str, Any]:
+def _verbose(transcription: Transcription) -> dict[str, Any]:
     segments = [
         {
             "id": index,
@@ -80,12 +80,12 @@ def _verbose(heard: Transcription) -> dict[str, Any]:
             "compression_ratio": segment.compression_ratio,
             "no_speech_prob": segment.no_speech_prob,
         }
-        for index, segment in enumerate(heard.segments)
+        for index, segment in enumerate(transcription.segments)
     ]
     return {
         "task": "transcribe",
         "language": "english",
-        "duration": round(heard.seconds, 3),
-        "text": heard.text,
+        "duration": round(transcription.seconds, 3),
+        "text": transcription.text,
         "segments": segments,
     }

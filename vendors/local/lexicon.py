@@ -1,4 +1,4 @@
-"""How English words sound, in the phonemes of CMU's dictionary; what that lacks is spelt out by espeak-ng."""
+"""Pronunciations of English words in the phonemes of CMU's dictionary. espeak-ng provides those of other words."""
 
 import ctypes
 import re
@@ -9,7 +9,7 @@ _UTF8, _IPA = 1, 0x02
 _SYNCHRONOUS, _DO_NOT_EXIT = 2, 0x8000
 _LANGUAGE_SWITCH = re.compile(r"\([^)]*\)")
 
-_LONGEST_SYMBOL = 3
+_MAX_SYMBOL_LENGTH = 3
 _ARPABET = {
     "aɪə": "AY AH", "aʊə": "AW ER", "aɪ": "AY", "aʊ": "AW", "eɪ": "EY", "oʊ": "OW", "əʊ": "OW", "ɔɪ": "OY",  # noqa: RUF001
     "tʃ": "CH", "dʒ": "JH", "ɜː": "ER", "iː": "IY", "uː": "UW", "ɑː": "AA", "ɔː": "AO", "n̩": "AH N",  # noqa: RUF001
@@ -25,34 +25,34 @@ _ARPABET = {
 
 
 def arpabet(ipa: str) -> list[str]:
-    """The phonemes of the dictionary that are nearest to `ipa`; stress and what has no sound are left out."""
+    """Return the dictionary phonemes nearest to `ipa`. Stress and other marks are left out."""
     phones: list[str] = []
     at = 0
     while at < len(ipa):
-        for length in range(_LONGEST_SYMBOL, 0, -1):
-            if found := _ARPABET.get(ipa[at : at + length]):
-                phones += found.split()
+        for length in range(_MAX_SYMBOL_LENGTH, 0, -1):
+            if symbols := _ARPABET.get(ipa[at : at + length]):
+                phones += symbols.split()
                 break
         at += length
     return phones
 
 
 class Speller:
-    """espeak-ng's rules for words that are in no dictionary: names, numbers, inventions. Loaded by the first."""
+    """Pronounces words that are not in the dictionary by espeak-ng's rules. The library is loaded on first use."""
 
     def __init__(self) -> None:
         self._library: Any = None
 
     def spell(self, word: str) -> list[str]:
-        """None at all for what has no sound."""
+        """Return the phonemes of a word, empty if it cannot be pronounced."""
         if self._library is None:
             self._library = _load()
         text = ctypes.c_char_p(word.encode(errors="ignore"))
-        rest = ctypes.cast(text, ctypes.c_void_p)
+        position = ctypes.cast(text, ctypes.c_void_p)
         sounds = []
-        while rest.value:
-            told = self._library.espeak_TextToPhonemes(ctypes.byref(rest), _UTF8, _IPA)
-            sounds.append((told or b"").decode(errors="ignore"))
+        while position.value:
+            phonemes = self._library.espeak_TextToPhonemes(ctypes.byref(position), _UTF8, _IPA)
+            sounds.append((phonemes or b"").decode(errors="ignore"))
         return arpabet(_LANGUAGE_SWITCH.sub("", " ".join(sounds)))
 
 
@@ -69,7 +69,7 @@ def _load() -> Any:
 
 
 class Lexicon:
-    """Words as a decoder knows them. A word has one name for each of its places in a grammar."""
+    """The words of a decoder. A word that occurs several times in a grammar has a name for each occurrence."""
 
     def __init__(
         self, lookup: Callable[[str], str | None], add: Callable[[str, str], object], speller: Speller
@@ -82,29 +82,29 @@ class Lexicon:
         self._sounds: dict[str, Sequence[str]] = {}
 
     def sounds(self, word: str) -> Sequence[str]:
-        """Each way in which `word` is said, most usual first; none for what cannot be said."""
+        """Return the pronunciations of `word`, most common first, empty if it has none."""
         if word not in self._sounds:
-            self._sounds[word] = self._known(word) or self._spelt(word)
+            self._sounds[word] = self._look_up(word) or self._spell(word)
         return self._sounds[word]
 
-    def name(self, word: str, place: int) -> str:
-        """What the decoder calls the word in its `place`-th place."""
-        if (word, place) not in self._names:
+    def name(self, word: str, occurrence: int) -> str:
+        """Return the decoder's name of the given occurrence of the word."""
+        if (word, occurrence) not in self._names:
             name = f"~{len(self._names)}"
             for at, phones in enumerate(self.sounds(word), start=1):
                 self._add(name if at == 1 else f"{name}({at})", phones)
                 self.added += 1
-            self._names[word, place] = name
-        return self._names[word, place]
+            self._names[word, occurrence] = name
+        return self._names[word, occurrence]
 
-    def _known(self, word: str) -> list[str]:
+    def _look_up(self, word: str) -> list[str]:
         if "(" in word or not (first := self._lookup(word)):
             return []
-        found = [first]
-        while more := self._lookup(f"{word}({len(found) + 1})"):
-            found.append(more)
-        return found
+        variants = [first]
+        while more := self._lookup(f"{word}({len(variants) + 1})"):
+            variants.append(more)
+        return variants
 
-    def _spelt(self, word: str) -> list[str]:
+    def _spell(self, word: str) -> list[str]:
         phones = self._speller.spell(word)
         return [" ".join(phones)] if phones else []

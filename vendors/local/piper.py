@@ -1,4 +1,4 @@
-"""piper, a neural voice of American English, which tells how long each of its phonemes lasts."""
+"""piper, a neural voice of American English, which reports the duration of each phoneme."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -10,7 +10,7 @@ from vendors.local.engine import Engine, Put
 from vendors.local.faults import Fault
 from vendors.local.packages import Package
 from vendors.local.protocols import Spoken
-from vendors.local.sentences import BYTES_PER_SAMPLE, spoken
+from vendors.local.sentences import BYTES_PER_SAMPLE, synthesize
 
 _MODEL = "data/en_US-joe-medium.onnx"
 _VOICE = Package(
@@ -22,12 +22,12 @@ _VOICE = Package(
 )
 NEEDS = (Package("piper"), Package("onnxruntime"), _VOICE, Package("lameenc"))
 
-_PLACES = 32
+_MAX_REQUESTS = 32
 _RATE = 22_050
 _NAMES = {"joe", "en_US-joe-medium", "en-us", "en"}
 _PIECE_BYTES = _RATE * BYTES_PER_SAMPLE // 2
 _DURATIONS = b"/Ceil_output_0"
-"""The tensor of the model that holds how long each phoneme lasts; the model does not give it out by itself."""
+"""The tensor with the duration of each phoneme, which is not an output of the model by default."""
 _GRAPH, _OUTPUT, _NAME = 7, 12, 1  # fields of onnx.proto
 
 
@@ -37,7 +37,7 @@ class Piper:
     sample_rate = _RATE
 
     def __init__(self) -> None:
-        self._engine = Engine("piper", _load, places=_PLACES)
+        self._engine = Engine("piper", _load, max_requests=_MAX_REQUESTS)
 
     @property
     def fault(self) -> str | None:
@@ -47,8 +47,8 @@ class Piper:
     async def speak(self, text: str, *, voice: str | None, speed: float) -> AsyncIterator[AsyncIterator[Spoken]]:
         if voice and voice not in _NAMES:
             raise Fault(400, f"piper has no voice {voice!r}", param="voice", code="voice_not_found")
-        pieces = spoken(self._engine, partial(_say, speed), text, language="en", sample_rate=_RATE)
-        with self._engine.place():
+        pieces = synthesize(self._engine, partial(_say, speed), text, language="en", sample_rate=_RATE)
+        with self._engine.slot():
             async with aclosing(pieces):
                 yield pieces
 
@@ -57,29 +57,32 @@ class Piper:
 
 
 def _load() -> Any:
-    """The voice with its durations given out: messages of protobuf merge when they are joined."""
+    """Load the voice with the durations as an additional output.
+
+    Concatenating serialized protobuf messages merges them, so the output is appended to the model.
+    """
     import onnxruntime  # noqa: PLC0415 - an extra
     from piper import PiperConfig, PiperVoice  # noqa: PLC0415 - an extra
 
     path = _VOICE.folder() / _MODEL
     output = _field(_GRAPH, _field(_OUTPUT, _field(_NAME, _DURATIONS)))
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # two are no faster, and stop the loop
-    options.enable_cpu_mem_arena = False  # it would keep what the longest sentence took, up to a gigabyte
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # More are not faster and starve the loop.
+    options.enable_cpu_mem_arena = False  # The arena would keep the memory of the longest sentence, up to 1 GB.
     model = path.read_bytes() + output
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return PiperVoice(session, PiperConfig.from_dict(loads(path.with_suffix(".onnx.json").read_bytes())))
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """A field of protobuf that holds less than 128 bytes."""
+    """Encode a protobuf field of fewer than 128 bytes."""
     return bytes([number << 3 | 2, len(value)]) + value
 
 
 def _say(speed: float, sentence: str, voice: Any, put: Put[Spoken]) -> None:
     from piper import SynthesisConfig  # noqa: PLC0415 - an extra
 
-    text = sentence.replace("[[", "[ [")  # it would take what stands in [[ ]] for phonemes
+    text = sentence.replace("[[", "[ [")  # piper interprets text in [[ ]] as phonemes.
     samples = 0
     for chunk in voice.synthesize(text, SynthesisConfig(length_scale=1 / speed), include_alignments=True):
         phonemes = list(_timed(chunk.phoneme_alignments or (), samples))

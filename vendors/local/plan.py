@@ -1,4 +1,4 @@
-"""What a speaker may have said of a reference: its words beside those that a recogniser heard. Pure."""
+"""Plans which words to search in audio, by comparing the reference with recognized words. Does no I/O."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from itertools import groupby
 from vendors.speech.azure_miscues import Omitted, compare, units
 
 _PIECE_S = 12.0
-_AROUND_S = 0.4
-_LONGEST_GUESS = 20
-_MOST_GUESSES = 100
+_MARGIN_S = 0.4
+_MAX_RUN_GUESSES = 20
+_MAX_GUESSES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a recogniser heard, and about when."""
+    """A recognized piece of speech with its approximate times."""
 
     begin_s: float
     end_s: float
@@ -23,16 +23,17 @@ class Segment:
 
 
 class Kind(Enum):
-    FITS = "heard where the reference has it"
-    MISSING = "in the reference, not heard"
-    EXTRA = "heard, not in the reference"
+    FITS = "recognized where the reference has it"
+    MISSING = "in the reference, not recognized"
+    EXTRA = "recognized, not in the reference"
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A word that may have been said. `sure`: it was, as far as the search for its sounds goes.
+    """A word that may have been spoken.
 
-    Not `tried`: it is not looked for.
+    `sure`: the search for its phonemes takes for granted that it was spoken. `tried`: whether it is searched at
+    all.
     """
 
     word: str
@@ -43,7 +44,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the audio of at most half a minute, for the search grows with the square of its length."""
+    """A section of the audio of at most 30 seconds, because the search time grows with the square of its length."""
 
     begin_s: float
     end_s: float
@@ -51,65 +52,69 @@ class Piece:
 
 
 def plan(reference: str, segments: Sequence[Segment], *, miscue: bool) -> list[Piece]:
-    """Every word of the reference and every word that was heard, in order, each in its stretch of the audio.
+    """Return all words of the reference and all recognized words in order, assigned to sections of the audio.
 
-    With `miscue`, where other words than those of the reference were heard, the sounds decide between the two:
-    the recogniser may err. Without, the reference is searched there, so that it is graded by what was said instead.
+    With `miscue`, the phonemes decide between a word of the reference and a different recognized word, because the
+    recognizer may be wrong. Without it, only the word of the reference is searched there, so that it is graded by
+    what was spoken instead.
     """
-    stretches = list(_stretches(segments))
-    heard = [(word, at) for at, stretch in enumerate(stretches) for word in _words(stretch)]
-    slots: list[list[Slot]] = [[] for _ in stretches]
-    waiting: list[Slot] = []
-    for mark in compare(reference, [word for word, _ in heard], gap=" "):
+    sections = list(_sections(segments))
+    recognized = [(word, at) for at, section in enumerate(sections) for word in _words(section)]
+    slots: list[list[Slot]] = [[] for _ in sections]
+    pending: list[Slot] = []
+    for mark in compare(reference, [word for word, _ in recognized], gap=" "):
         if isinstance(mark, Omitted):
-            waiting.append(Slot(mark.word, Kind.MISSING, sure=False))
+            pending.append(Slot(mark.word, Kind.MISSING, sure=False))
             continue
-        word, at = heard[mark.position]
+        word, at = recognized[mark.position]
         kind = Kind.EXTRA if mark.inserted else Kind.FITS
-        slots[at] += [*waiting, Slot(word, kind, sure=kind is Kind.FITS)]
-        waiting.clear()
-    slots[-1] += waiting
+        slots[at] += [*pending, Slot(word, kind, sure=kind is Kind.FITS)]
+        pending.clear()
+    slots[-1] += pending
     return [
         Piece(
-            max(0.0, stretch[0].begin_s - _AROUND_S),
-            stretch[-1].end_s + _AROUND_S,
-            list(_decided(given, miscue=miscue)),
+            max(0.0, section[0].begin_s - _MARGIN_S),
+            section[-1].end_s + _MARGIN_S,
+            list(_decide(section_slots, miscue=miscue)),
         )
-        for stretch, given in zip(stretches, slots, strict=True)
+        for section, section_slots in zip(sections, slots, strict=True)
     ]
 
 
-def _stretches(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Neighbours together, as long as they are short."""
-    stretch: list[Segment] = []
+def _sections(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Group consecutive segments into sections of limited length."""
+    section: list[Segment] = []
     for segment in segments:
-        if stretch and segment.end_s - stretch[0].begin_s > _PIECE_S:
-            yield stretch
-            stretch = []
-        stretch.append(segment)
-    if stretch:
-        yield stretch
+        if section and segment.end_s - section[0].begin_s > _PIECE_S:
+            yield section
+            section = []
+        section.append(segment)
+    if section:
+        yield section
 
 
-def _words(stretch: Sequence[Segment]) -> list[str]:
-    return units(" ".join(segment.text for segment in stretch), gap=" ")
+def _words(section: Sequence[Segment]) -> list[str]:
+    return units(" ".join(segment.text for segment in section), gap=" ")
 
 
-def _decided(slots: Sequence[Slot], *, miscue: bool) -> Iterator[Slot]:
-    """Of each run of doubtful words, which are searched. A long run that nobody heard was not said."""
-    guesses = _MOST_GUESSES
+def _decide(slots: Sequence[Slot], *, miscue: bool) -> Iterator[Slot]:
+    """Decide which words of each run of uncertain words are searched.
+
+    A long run of unrecognized words is assumed not to have been spoken.
+    """
+    guesses_left = _MAX_GUESSES
     for sure, run in groupby(slots, lambda slot: slot.sure):
         if sure:
             yield from run
             continue
-        doubtful = list(run)
-        missing = [slot for slot in doubtful if slot.kind is Kind.MISSING]
-        extra = len(doubtful) - len(missing)
-        instead = not miscue and bool(missing) and len(missing) <= 2 * extra
-        tried = len(missing) <= min(guesses, max(_LONGEST_GUESS, 2 * extra))
-        guesses -= len(missing) if tried else 0
-        for slot in doubtful:
+        uncertain = list(run)
+        missing = [slot for slot in uncertain if slot.kind is Kind.MISSING]
+        extra = len(uncertain) - len(missing)
+        replaced = not miscue and bool(missing) and len(missing) <= 2 * extra
+        tried = len(missing) <= min(guesses_left, max(_MAX_RUN_GUESSES, 2 * extra))
+        guesses_left -= len(missing) if tried else 0
+        for slot in uncertain:
             if slot.kind is Kind.EXTRA:
-                yield Slot(slot.word, slot.kind, sure=False, tried=not (instead and tried))
+                yield Slot(slot.word, slot.kind, sure=False, tried=not (replaced and tried))
             else:
-                yield Slot(slot.word, slot.kind, sure=instead and tried, tried=tried)
+                yield Slot(slot.word, slot.kind, sure=replaced and tried, tried=tried)

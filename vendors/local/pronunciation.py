@@ -1,8 +1,8 @@
-"""Pronunciation of English against a reference: whisper hears the words, pocketsphinx grades their sounds.
+"""Assesses English pronunciation: whisper recognizes the words, pocketsphinx grades their phonemes.
 
-Weaker than a vendor: see `grading`. What whisper hears is the `text`, and tells which words were left out or put
-in; where it heard other words than those of the reference, the sounds decide. It likes to hear what makes sense:
-a word that is said twice by mistake may be missed.
+Less accurate than a vendor, see `grading`. The recognized words are the `text` and determine omissions and
+insertions. Where they differ from the reference, the phonemes decide. whisper prefers plausible text, so it may
+miss a word that was repeated by mistake.
 """
 
 import math
@@ -15,20 +15,20 @@ from typing import Any
 from streams.audio import wav_header
 from streams.wire.ids import new_id
 from vendors.local import whisper
-from vendors.local.assessor import Question, serve
+from vendors.local.assessor import AssessmentJob, serve
 from vendors.local.decoding import SAMPLE_RATE
 from vendors.local.engine import Engine, Put
 from vendors.local.faults import Fault
 from vendors.local.grading import TICKS_A_SECOND
 from vendors.local.packages import Package
 from vendors.local.plan import Segment
-from vendors.local.protocols import Assessed, EarEngine, TranscribedSegment
+from vendors.local.protocols import Assessed, RecognizerEngine, TranscribedSegment
 from vendors.local.worker import Worker, WorkerLate
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure_miscues import units
 
 _MODEL = "model/en-us"
-_SOUNDS = Package(
+_PHONEME_MODEL = Package(
     "pocketsphinx",
     {
         f"{_MODEL}/en-us/mdef": "2360f9a86889c1cfee8bd618a0269387911e5fb2920a594f506b18b8c79683b0",
@@ -39,74 +39,74 @@ _SOUNDS = Package(
         f"{_MODEL}/en-us-phone.lm.bin": "c57e0fa4191b096b1279cfe3a77927f52568fdecfc6624ddb5cec9527c763a54",
     },
 )
-NEEDS = (_SOUNDS, Package("espeakng_loader"), Package("numpy"), *whisper.NEEDS)
+NEEDS = (_PHONEME_MODEL, Package("espeakng_loader"), Package("numpy"), *whisper.NEEDS)
 
-_PLACES = 8
+_MAX_REQUESTS = 8
 _LIMIT_S, _LIMIT_PER_S = 30, 1.0
 
 
 class Pronunciation:
-    """One assessment at a time, in a process of its own. Leaving one ends it at once."""
+    """Runs one assessment at a time in a separate process, which is killed if the request is cancelled."""
 
-    def __init__(self, ear: EarEngine) -> None:
-        self._ear = ear
+    def __init__(self, recognizer: RecognizerEngine) -> None:
+        self._recognizer = recognizer
         self._worker = Worker(serve, name="pocketsphinx")
-        self._engine = Engine("pocketsphinx", self._load, places=_PLACES)
+        self._engine = Engine("pocketsphinx", self._load, max_requests=_MAX_REQUESTS)
 
     @property
     def fault(self) -> str | None:
-        return self._engine.fault or self._ear.fault
+        return self._engine.fault or self._recognizer.fault
 
     @property
     def pid(self) -> int | None:
-        """Of its process, if that runs."""
+        """The id of the process if it runs."""
         return self._worker.pid
 
     async def assess(self, pcm: bytes, request: AssessmentRequest) -> Assessed:
         if not units(request.reference_text, gap=" "):
-            raise Fault(400, "reference_text holds no words", param="reference_text")
-        with self._engine.place():
+            raise Fault(400, "reference_text contains no words", param="reference_text")
+        with self._engine.slot():
             wav = wav_header(SAMPLE_RATE, data_bytes=len(pcm)) + pcm
-            heard = await self._ear.transcribe(wav, prompt=None)
-            segments = [segment for segment in heard.segments if units(segment.text, gap=" ")]
+            transcription = await self._recognizer.transcribe(wav, prompt=None)
+            segments = [segment for segment in transcription.segments if units(segment.text, gap=" ")]
             if not segments:
-                return Assessed(heard.seconds, "", _nothing(heard.seconds))
-            graded = await self._graded(pcm, segments, request, _LIMIT_S + _LIMIT_PER_S * heard.seconds)
+                return Assessed(transcription.seconds, "", _no_match(transcription.seconds))
+            graded = await self._grade(pcm, segments, request, _LIMIT_S + _LIMIT_PER_S * transcription.seconds)
         text = "".join(segment.text for segment in segments).strip()
-        return Assessed(heard.seconds, text, _result(text, segments, graded))
+        return Assessed(transcription.seconds, text, _result(text, segments, graded))
 
-    async def _graded(
+    async def _grade(
         self, pcm: bytes, segments: Sequence[TranscribedSegment], request: AssessmentRequest, limit_s: float
     ) -> Mapping[str, Any]:
-        when = [Segment(segment.start_s, segment.end_s, segment.text) for segment in segments]
-        answer: Mapping[str, Any] = {}
-        async with self._engine.run(partial(_ask, Question(pcm, when, request), limit_s)) as output:
+        rough_segments = [Segment(segment.start_s, segment.end_s, segment.text) for segment in segments]
+        grades: Mapping[str, Any] = {}
+        async with self._engine.run(partial(_run, AssessmentJob(pcm, rough_segments, request), limit_s)) as output:
             async for ready in output:
-                answer = next((item for item in ready if item is not None), answer)
-        return answer
+                grades = next((item for item in ready if item is not None), grades)
+        return grades
 
     def close(self) -> None:
         self._engine.close()
         self._worker.stop()
 
     def _load(self) -> Worker:
-        # ended by somebody or late: the first question begins it again
+        # If the process was killed or is slow to start, the first call starts it again.
         with suppress(EOFError, ConnectionError, WorkerLate):
             self._worker.start()
         return self._worker
 
 
-def _ask(question: Question, limit_s: float, worker: Worker, put: Put[Mapping[str, Any] | None]) -> None:
+def _run(job: AssessmentJob, limit_s: float, worker: Worker, put: Put[Mapping[str, Any] | None]) -> None:
     try:
-        answer = worker.ask(question, limit_s=limit_s, wanted=lambda: put(None))
+        result = worker.call(job, limit_s=limit_s, is_wanted=lambda: put(None))
     except WorkerLate:
         raise Fault(
             503, f"The assessment took longer than {limit_s:.0f} seconds", error_type="server_error", code="timeout"
         ) from None
-    put(answer)
+    put(result)
 
 
-def _nothing(seconds: float) -> dict[str, Any]:
+def _no_match(seconds: float) -> dict[str, Any]:
     return {
         "Id": new_id(),
         "RecognitionStatus": "NoMatch",
@@ -118,7 +118,7 @@ def _nothing(seconds: float) -> dict[str, Any]:
 
 
 def _result(text: str, segments: Sequence[TranscribedSegment], graded: Mapping[str, Any]) -> dict[str, Any]:
-    """Vendor A's detailed result. `Confidence` is that of the words that were heard, not of their sounds."""
+    """Return vendor A's detailed result. `Confidence` is that of the recognized words, not of their phonemes."""
     begin_s, end_s = segments[0].start_s, segments[-1].end_s
     lexical = " ".join(units(text, gap=" "))
     best = {

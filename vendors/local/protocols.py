@@ -1,4 +1,4 @@
-"""What the engines of this machine can do, one Protocol a capability. `fault`: why it cannot, after all."""
+"""The interfaces of local engines, one Protocol for each capability. `fault`: why an engine cannot be used."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,7 +10,7 @@ from vendors.protocols import AssessmentRequest, ChatItem, ChatMessage
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What a request may set; an engine takes what it knows and leaves the rest."""
+    """Options of a request. An engine ignores those that it does not support."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -30,9 +30,9 @@ class ChatEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A piece of speech: 16-bit mono PCM, and the phonemes (IPA; `_` a pause) that begin in it or behind it.
+    """A piece of speech: 16-bit mono PCM, and the phonemes (IPA, or `_` for a pause) that start in it or later.
 
-    Their offsets are milliseconds from the start of the whole speech.
+    Offsets are milliseconds from the start of the complete speech.
     """
 
     pcm: bytes
@@ -66,7 +66,7 @@ class TranscribedSegment:
 
 @dataclass(frozen=True, slots=True)
 class Transcription:
-    """What was said in `seconds` of audio; no segments where nobody spoke."""
+    """The transcript of `seconds` of audio. It has no segments if there was no speech."""
 
     seconds: float
     segments: Sequence[TranscribedSegment]
@@ -76,7 +76,7 @@ class Transcription:
         return "".join(segment.text for segment in self.segments).strip()
 
 
-class EarEngine(Protocol):
+class RecognizerEngine(Protocol):
     @property
     def fault(self) -> str | None: ...
 
@@ -87,7 +87,7 @@ class EarEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """What was understood in `seconds` of audio, and the result in the form of vendor A; no text: nothing was."""
+    """The transcript of `seconds` of audio, empty if there was no speech, and the result in vendor A's form."""
 
     seconds: float
     text: str
@@ -101,5 +101,5 @@ class AssessorEngine(Protocol):
     def close(self) -> None: ...
 
     async def assess(self, pcm: bytes, request: AssessmentRequest) -> Assessed:
-        """Of 16-bit mono PCM at 16 kHz."""
+        """Assess 16-bit mono PCM at 16 kHz."""
         ...

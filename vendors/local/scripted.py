@@ -1,17 +1,17 @@
-"""A scripted model: no intelligence, always there, and the same answer to the same messages every time.
+"""A scripted model: always available, and deterministic for the same messages.
 
-What the last message of the user asks for, in this order:
+The last user message selects the reply. The first match counts:
 
 - `repeat N words`: `word1 word2 … wordN`, N at most 10,000;
-- a *story*, `about` something or not: four paragraphs of two or three sentences, a blank line between;
+- a *story*, optionally `about` something: four paragraphs of two or three sentences, with blank lines between;
 - `what did I say`: the user's earlier messages;
 - `what are your instructions`: the system messages;
-- `who are you`: that it is a script;
+- `who are you`: a statement that it is a script;
 - a greeting of at most four words: a greeting;
-- anything else: `You said: ` and what was said.
+- anything else: `You said: ` and the message.
 
-It says a word every `pace_ms` (0: as fast as they are taken): that of the request's field `pace_ms`, else that
-of a model name such as `scripted:0`, else the server's. Words are its tokens, those of all messages going in.
+It emits one word every `pace_ms` milliseconds (0: without delay): the request's field `pace_ms`, else the number in
+a model name such as `scripted:0`, else the server's default. Tokens are words; all messages count as input.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from vendors.local.protocols import ChatOptions
 from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
 
-_MOST_WORDS = 10_000
-_LONGEST_QUOTE = 1_000
+_MAX_WORDS = 10_000
+_MAX_QUOTE_CHARACTERS = 1_000
 _WORD = re.compile(r"\s*\S+\s*")
 
 Line = Callable[[re.Match[str], list[str], list[str]], str]
-"""Of the match in the last message, what the user said before it, and the system messages."""
+"""Takes the match in the last message, the earlier user messages and the system messages. Returns the reply."""
 
 
 class Scripted:
@@ -41,60 +41,60 @@ class Scripted:
     ) -> AbstractAsyncContextManager[AsyncIterator[ChatItem]]:
         pace_ms = self._pace_ms if options.pace_ms is None else options.pace_ms
         words = _WORD.findall(answer(messages))
-        said = words[: options.max_tokens]
-        usage = Usage(sum(len(message.content.split()) for message in messages), len(said))
-        finish = Finish("stop" if len(said) == len(words) else "length")
-        return aclosing(_said(said, pace_ms / 1000, finish, usage))
+        emitted = words[: options.max_tokens]
+        usage = Usage(sum(len(message.content.split()) for message in messages), len(emitted))
+        finish = Finish("stop" if len(emitted) == len(words) else "length")
+        return aclosing(_emit(emitted, pace_ms / 1000, finish, usage))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources."""
 
 
-async def _said(words: list[str], pace_s: float, finish: Finish, usage: Usage) -> AsyncGenerator[ChatItem, None]:
+async def _emit(words: list[str], pace_s: float, finish: Finish, usage: Usage) -> AsyncGenerator[ChatItem, None]:
     clock = asyncio.get_running_loop().time
-    begun = clock()
+    started_at = clock()
     for index, word in enumerate(words):
         if index:
-            await asyncio.sleep(begun + index * pace_s - clock())
+            await asyncio.sleep(started_at + index * pace_s - clock())
         yield TextDelta(word)
     yield finish
     yield usage
 
 
 def answer(messages: Sequence[ChatMessage]) -> str:
-    """What the model says to `messages`."""
-    said = [" ".join(message.content.split()) for message in messages if message.role == "user"]
-    told = [message.content.strip() for message in messages if message.role == "system"]
-    last = said.pop() if said else ""
-    for pattern, give in _SCRIPT:
+    """Return the model's reply to `messages`."""
+    user_messages = [" ".join(message.content.split()) for message in messages if message.role == "user"]
+    system_messages = [message.content.strip() for message in messages if message.role == "system"]
+    last = user_messages.pop() if user_messages else ""
+    for pattern, reply in _SCRIPT:
         if match := pattern.search(last):
-            return give(match, said, told)
-    return f"You said: {last[:_LONGEST_QUOTE]}"
+            return reply(match, user_messages, system_messages)
+    return f"You said: {last[:_MAX_QUOTE_CHARACTERS]}"
 
 
-def _repeat(match: re.Match[str], said: list[str], told: list[str]) -> str:
-    return " ".join(f"word{number}" for number in range(1, min(int(match[1]), _MOST_WORDS) + 1))
+def _repeat(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
+    return " ".join(f"word{number}" for number in range(1, min(int(match[1]), _MAX_WORDS) + 1))
 
 
-def _story(match: re.Match[str], said: list[str], told: list[str]) -> str:
+def _story(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
     return _STORY.format(about=(match[1] or "a lighthouse").strip())
 
 
-def _earlier(match: re.Match[str], said: list[str], told: list[str]) -> str:
-    if not said:
+def _earlier(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
+    if not user_messages:
         return "You have not said anything before this."
-    return "Earlier you said: " + " Then you said: ".join(quote[:_LONGEST_QUOTE] for quote in said)
+    return "Earlier you said: " + " Then you said: ".join(quote[:_MAX_QUOTE_CHARACTERS] for quote in user_messages)
 
 
-def _instructions(match: re.Match[str], said: list[str], told: list[str]) -> str:
-    return "My instructions are: " + "\n".join(told) if told else "I have no instructions."
+def _instructions(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
+    return "My instructions are: " + "\n".join(system_messages) if system_messages else "I have no instructions."
 
 
-def _name(match: re.Match[str], said: list[str], told: list[str]) -> str:
+def _name(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
     return "I am a scripted model: I follow a small script and understand nothing."
 
 
-def _greeting(match: re.Match[str], said: list[str], told: list[str]) -> str:
+def _greeting(match: re.Match[str], user_messages: list[str], system_messages: list[str]) -> str:
     return "Hello! It is good to hear from you. What shall we talk about?"
 
 

@@ -1,4 +1,4 @@
-"""Responses that flow: they begin with their first bytes; one that breaks is told apart from a whole one."""
+"""Streamed responses, whose clients can tell a failure from a complete response."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -23,9 +23,10 @@ def event(value: dict[str, Any]) -> bytes:
 async def send(
     request: web.Request, pieces: AsyncGenerator[bytes, None], headers: dict[str, str]
 ) -> web.StreamResponse:
-    """Send `pieces` as they come. What is wrong before the first one is raised: it can be answered as usual.
+    """Send `pieces` as they arrive.
 
-    Behind it, an event stream ends with an event that holds the error; other bodies are cut.
+    An exception before the first piece is raised, so that the caller can send an error response. After it, an event
+    stream ends with an error event, and any other body is cut off.
     """
     response = web.StreamResponse(headers=headers | {"Cache-Control": "no-store"})
     async with aclosing(pieces):
@@ -37,15 +38,15 @@ async def send(
                 await response.write(piece)
             await response.write_eof()
         except ConnectionError:
-            log.debug("client.gone", path=request.path)
-        except Exception as error:  # noqa: BLE001 - told to the client, whatever it is
-            await _broken(request, response, error)
+            log.debug("client.disconnected", path=request.path)
+        except Exception as error:  # noqa: BLE001 - reported to the client
+            await _end_with_error(request, response, error)
     return response
 
 
-async def _broken(request: web.Request, response: web.StreamResponse, error: Exception) -> None:
+async def _end_with_error(request: web.Request, response: web.StreamResponse, error: Exception) -> None:
     fault = error if isinstance(error, Fault) else server_error()
-    log.warning("stream.broken", path=request.path, exc_info=None if fault is error else error)
+    log.warning("stream.failed", path=request.path, exc_info=None if fault is error else error)
     if response.headers["Content-Type"] == EVENT_STREAM:
         await response.write(event(fault.body()))
         await response.write_eof()

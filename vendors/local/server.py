@@ -1,4 +1,4 @@
-"""The engines of this machine behind OpenAI's protocol, on loopback."""
+"""The HTTP server of the local engines, with OpenAI's API."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def listening(engines: Engines, *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve while the block lasts; gives the base URL. A client that leaves cancels what it asked for."""
+    """Serve during the block and return the base URL. A request is cancelled when its client disconnects."""
     runner = web.AppRunner(_app(engines), handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, access_log=None)
     await runner.setup()
     try:
@@ -37,7 +37,7 @@ async def listening(engines: Engines, *, host: str = "127.0.0.1", port: int = 0)
 
 
 def _app(engines: Engines) -> web.Application:
-    app = web.Application(middlewares=[_with_faults], client_max_size=8 * 1024 * 1024)
+    app = web.Application(middlewares=[_handle_faults], client_max_size=8 * 1024 * 1024)
     app.add_routes(
         [
             web.get("/health", partial(_health, engines)),
@@ -62,21 +62,21 @@ async def _models(engines: Engines, request: web.Request) -> web.Response:
 
 
 @web.middleware
-async def _with_faults(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _handle_faults(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Fault as fault:
-        return _refusal(fault)
+        return _error_response(fault)
     except web.HTTPException as error:
-        return _refusal(Fault(error.status, f"{error.reason}: {request.method} {request.path}"))
+        return _error_response(Fault(error.status, f"{error.reason}: {request.method} {request.path}"))
     except ConnectionError:
-        raise  # nobody is there to be told
+        raise  # The client has disconnected.
     except Exception:
         log.exception("request.failed", path=request.path)
-        return _refusal(server_error())
+        return _error_response(server_error())
 
 
-def _refusal(fault: Fault) -> web.Response:
+def _error_response(fault: Fault) -> web.Response:
     response = _json(fault.body(), status=fault.status)
     if fault.retry_after_s is not None:
         response.headers["Retry-After"] = str(fault.retry_after_s)

@@ -1,7 +1,8 @@
-"""`POST /v1/audio/speech`: text to speech, as bare audio or as events, these with the times of the phonemes.
+"""`POST /v1/audio/speech`: text to speech, as raw audio or as events with the times of phonemes.
 
-Beside OpenAI's events stands `{"type": "speech.audio.phonemes", "phonemes": [{"phoneme": …, "offset_ms": …}]}`:
-IPA, and `_` for a pause (piper adds the spaces and stops of the sentence, and `^` and `$` around it).
+In addition to OpenAI's events there is
+`{"type": "speech.audio.phonemes", "phonemes": [{"phoneme": …, "offset_ms": …}]}`. Phonemes are IPA, and `_` is a
+pause. piper adds the spaces and punctuation of the sentence, and `^` and `$` around it.
 """
 
 import base64
@@ -18,28 +19,28 @@ from vendors.local.faults import Fault, read_body
 from vendors.local.protocols import Spoken
 from vendors.local.sending import EVENT_STREAM, event, send
 
-_LONGEST_INPUT = 4_096
+_MAX_INPUT_CHARACTERS = 4_096
 
 
-class _Asked(Model):
+class _SpeechRequest(Model):
     model: str
     input: str
     voice: str | None = None
-    """Absent or empty: the engine's usual one."""
+    """If absent or empty, the engine's default voice is used."""
     speed: float = Field(default=1.0, ge=0.25, le=4.0)
     response_format: Literal["mp3", "wav", "pcm"] = "mp3"
     stream_format: Literal["audio", "sse"] = "audio"
 
 
 async def speak(engines: Engines, request: web.Request) -> web.StreamResponse:
-    asked = read_body(_Asked, await request.read())
-    engine = engines.voice(asked.model)
-    _check_input(asked.input)
-    encoder = ENCODERS[asked.response_format](engine.sample_rate)
+    spec = read_body(_SpeechRequest, await request.read())
+    engine = engines.voice(spec.model)
+    _check_input(spec.input)
+    encoder = ENCODERS[spec.response_format](engine.sample_rate)
     headers = {"Content-Type": encoder.media_type, "X-Sample-Rate": str(engine.sample_rate)}
-    async with engine.speak(asked.input, voice=asked.voice, speed=asked.speed) as spoken:
-        if asked.stream_format == "sse":
-            events = _events(spoken, encoder, len(asked.input))
+    async with engine.speak(spec.input, voice=spec.voice, speed=spec.speed) as spoken:
+        if spec.stream_format == "sse":
+            events = _events(spoken, encoder, len(spec.input))
             return await send(request, events, headers | {"Content-Type": EVENT_STREAM})
         return await send(request, _audio(spoken, encoder), headers)
 
@@ -47,10 +48,10 @@ async def speak(engines: Engines, request: web.Request) -> web.StreamResponse:
 def _check_input(text: str) -> None:
     if not text.strip():
         raise Fault(400, "input must not be empty", param="input")
-    if len(text) > _LONGEST_INPUT:
+    if len(text) > _MAX_INPUT_CHARACTERS:
         raise Fault(
             400,
-            f"input has {len(text)} characters; at most {_LONGEST_INPUT} are spoken",
+            f"input has {len(text)} characters; the maximum is {_MAX_INPUT_CHARACTERS}",
             param="input",
             code="string_above_max_length",
         )
@@ -64,7 +65,7 @@ async def _audio(spoken: AsyncIterator[Spoken], encoder: Encoder) -> AsyncGenera
 
 
 async def _events(spoken: AsyncIterator[Spoken], encoder: Encoder, characters: int) -> AsyncGenerator[bytes, None]:
-    """Phonemes stand before the audio that they belong to."""
+    """Yield the events. Phonemes come before their audio."""
     async for piece in spoken:
         if events := _phonemes(piece, encoder.delay_ms) + _delta(encoder.encode(piece.pcm)):
             yield events

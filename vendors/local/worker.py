@@ -1,4 +1,4 @@
-"""A process beside this one, for a library that would hold all threads of this one: asked, limited, begun again."""
+"""A child process for a library that blocks all threads. Calls have a time limit; a lost process is restarted."""
 
 import time
 from collections.abc import Callable
@@ -11,32 +11,33 @@ import structlog
 
 log = structlog.get_logger()
 
-_LOOK_EVERY_S = 0.05
+_POLL_EVERY_S = 0.05
 _START_S = 60
 _END_S = 2
 
 
 class WorkerLate(Exception):
-    """The answer was not there in time."""
+    """The call exceeded its time limit."""
 
 
 class WorkerLost(Exception):
-    """The process died over this question, twice."""
+    """The process died twice during this call."""
 
 
 class WorkerFailed(Exception):
-    """What went wrong in the process, which lives on."""
+    """The call raised an exception in the process, which continues to run."""
 
 
 Serve = Callable[[Connection], None]
-"""Sends pairs of what went wrong, if anything, and the answer: one when it is ready, one for each question.
+"""The main function of the process.
 
-It returns when the connection ends.
+It sends pairs of an error, or `None`, and a result: one pair when it is ready, and one for each call. It returns
+when the connection is closed.
 """
 
 
 class Worker:
-    """One process of `serve`, begun by the first question. One thread at a time asks it."""
+    """A process that runs `serve`. The first call starts it. Only one thread may call it at a time."""
 
     def __init__(self, serve: Serve, *, name: str) -> None:
         self._serve = serve
@@ -48,7 +49,7 @@ class Worker:
         return self._running[0].pid if self._running else None
 
     def start(self) -> Connection:
-        """The line to the process, once it has loaded what it needs; an exception tells why it has not."""
+        """Start the process if necessary and return its connection. Raise an exception if it fails to load."""
         if self._running is not None:
             return self._running[1]
         context = get_context("spawn")
@@ -58,22 +59,23 @@ class Worker:
         theirs.close()
         self._running = process, ours
         try:
-            self._answer(ours, _START_S, lambda: True)
+            self._receive(ours, _START_S, lambda: True)
         except BaseException:
             self.stop()
             raise
         return ours
 
-    def ask(self, question: Any, *, limit_s: float, wanted: Callable[[], bool]) -> Any:
-        """The answer; none when it was no longer `wanted`. Who dies meanwhile is begun again, once.
+    def call(self, request: Any, *, limit_s: float, is_wanted: Callable[[], bool]) -> Any:
+        """Send a call and return its result, or `None` if `is_wanted` returns false before.
 
-        A process that is late, or works for nobody, is ended: it cannot be told to stop.
+        A process that dies is restarted once. A process that exceeds `limit_s` or is no longer wanted is killed,
+        because it cannot be interrupted.
         """
         for _ in range(2):
             try:
-                line = self.start()
-                line.send(question)
-                return self._answer(line, limit_s, wanted)
+                connection = self.start()
+                connection.send(request)
+                return self._receive(connection, limit_s, is_wanted)
             except (EOFError, ConnectionError):
                 log.warning("worker.lost", worker=self._name)
                 self.stop()
@@ -85,23 +87,23 @@ class Worker:
         raise WorkerLost
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process if it runs."""
         if self._running is None:
             return
-        (process, line), self._running = self._running, None
-        line.close()
+        (process, connection), self._running = self._running, None
+        connection.close()
         process.kill()
         process.join(_END_S)
 
-    def _answer(self, line: Connection, limit_s: float, wanted: Callable[[], bool]) -> Any:
-        until = time.monotonic() + limit_s
-        while not line.poll(_LOOK_EVERY_S):
-            if not wanted():
+    def _receive(self, connection: Connection, limit_s: float, is_wanted: Callable[[], bool]) -> Any:
+        deadline = time.monotonic() + limit_s
+        while not connection.poll(_POLL_EVERY_S):
+            if not is_wanted():
                 self.stop()
                 return None
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise WorkerLate
-        fault, answer = line.recv()
+        fault, result = connection.recv()
         if fault is not None:
             raise WorkerFailed(fault)
-        return answer
+        return result

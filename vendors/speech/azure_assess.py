@@ -1,4 +1,4 @@
-"""Pronunciation assessment of vendor A (§4.18): phrase by phrase while the audio arrives, one result at the end."""
+"""Pronunciation assessment by vendor A (§4.18): phrases are recognized as audio arrives and merged at the end."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -16,10 +16,10 @@ from vendors.protocols import (
     AudioInput,
     Transcript,
 )
-from vendors.speech.azure_joining import joined
+from vendors.speech.azure_joining import merge_phrases
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_line import socket_url
-from vendors.speech.azure_listening import Hypothesis, Phrase, Question, listening, said
+from vendors.speech.azure_listening import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.transport import VendorHttp
 
 _PCM = AudioFormat("audio/pcm", 16_000)
@@ -30,10 +30,10 @@ class AssessmentOptions(Model):
 
 
 class AzureAssessment:
-    """One account.
+    """Assessment with one account.
 
-    The vendor hears continuously: nobody knows beforehand whether the audio will be longer than the 30 seconds
-    of its other mode, which also ends at the first pause.
+    It uses the vendor's continuous mode. The other mode is limited to 30 seconds, which is not known in advance,
+    and ends at the first pause.
     """
 
     Options = AssessmentOptions
@@ -51,16 +51,16 @@ class AzureAssessment:
         language = locale_of(request.language)
         query = {"language": language, "format": "detailed", "profanity": "raw"}
         url = socket_url(self._account, "/stt/speech/universal/v2", query)
-        question = Question(audio, _PCM, self._context(request, language))
+        recognition = RecognitionRequest(audio, _PCM, self._context(request, language))
         async with (
-            listening(self._http, self._account, url, question, connect_s=self._connect_s) as heard,
-            aclosing(_items(self._account.platform, heard, request)) as items,
+            open_recognition(self._http, self._account, url, recognition, connect_s=self._connect_s) as results,
+            aclosing(_items(self._account.platform, results, request)) as items,
         ):
             yield items
 
     def _context(self, request: AssessmentRequest, language: str) -> dict[str, Any]:
-        # everything is sent: what the vendor takes for granted is not what our callers do
-        wanted = {
+        # All fields are sent, because the vendor's defaults differ from ours.
+        assessment = {
             "referenceText": request.reference_text,
             "gradingSystem": request.grading_system,
             "granularity": request.granularity,
@@ -73,7 +73,7 @@ class AzureAssessment:
             "phraseDetection": {
                 "mode": "Conversation",
                 "language": language,
-                "enrichment": {"pronunciationAssessment": wanted},
+                "enrichment": {"pronunciationAssessment": assessment},
             },
             "phraseOutput": {
                 "format": "Detailed",
@@ -83,26 +83,26 @@ class AzureAssessment:
 
 
 async def _items(
-    vendor: str, heard: AsyncIterator[Hypothesis | Phrase], request: AssessmentRequest
+    vendor: str, results: AsyncIterator[Hypothesis | Phrase], request: AssessmentRequest
 ) -> AsyncGenerator[AssessmentItem]:
     gap = word_gap(request.language)
-    understood: list[dict[str, Any]] = []
+    phrases: list[dict[str, Any]] = []
     texts: list[str] = []
-    last: dict[str, Any] = {}
-    async for item in heard:
+    phrase: dict[str, Any] = {}
+    async for item in results:
         match item:
             case Hypothesis(text):
                 yield Transcript(gap.join([*texts, text.strip()]), final=False)
-            case Phrase(last):
-                if text := said(vendor, last).strip():
+            case Phrase(phrase):
+                if text := phrase_text(vendor, phrase).strip():
                     texts.append(text)
-                    understood.append(last)
-    if not understood:
-        yield Assessment("", last)
+                    phrases.append(phrase)
+    if not phrases:
+        yield Assessment("", phrase)
         return
     try:
-        # a long text takes the comparison a while: not on the loop
-        raw = await asyncio.to_thread(joined, understood, request)
+        # Comparing a long text takes long enough to block the loop, so it runs in a thread.
+        raw = await asyncio.to_thread(merge_phrases, phrases, request)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise Garbled(vendor, "sent an assessment of an unknown form") from None
     yield Assessment(gap.join(texts), raw)

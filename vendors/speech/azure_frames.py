@@ -1,11 +1,11 @@
-"""The messages of vendor A's sockets: header lines and a body, in a text or a binary message. Pure."""
+"""Encodes and parses the messages of vendor A's WebSockets: header lines and a body. Does no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 TICKS_PER_MS = 10_000
-"""Times are counted in units of 100 ns."""
+"""The vendor counts times in units of 100 ns."""
 
 MAX_HEADER_BYTES = 8192
 _LENGTH_BYTES = 2
@@ -13,7 +13,7 @@ _LENGTH_BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message. `path` says what it is; it and the names of `headers` are in lower case."""
+    """One message. `path` is its type; it and the names of `headers` are in lower case."""
 
     path: str
     request_id: str
@@ -31,19 +31,22 @@ def binary_frame(headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def read_frame(message: str | bytes) -> Frame:
-    """The frame of a message; `ValueError` where it is none."""
+    """Parse a message. Raise `ValueError` if it is malformed."""
     if isinstance(message, str):
         head, _, text = message.partition("\r\n\r\n")
         return _frame(head, text.encode())
     size = int.from_bytes(message[:_LENGTH_BYTES], "big")
     begin = _LENGTH_BYTES + size
     if len(message) < max(begin, _LENGTH_BYTES) or size > MAX_HEADER_BYTES:
-        raise ValueError("it is shorter than its header")
+        raise ValueError("the message is shorter than its header")
     return _frame(message[_LENGTH_BYTES:begin].decode("ascii"), message[begin:])
 
 
 def ticks_of(value: Mapping[str, Any], name: str) -> int:
-    """A time in a message's JSON: a number, at times in a string, 0 where it is missing; else `ValueError`."""
+    """Return a time from a JSON message: a number or a numeric string, 0 if missing.
+
+    Raise `ValueError` otherwise.
+    """
     return int(value.get(name) or 0)
 
 
@@ -58,7 +61,7 @@ def _frame(head: str, body: bytes) -> Frame:
         if colon:
             headers[name.strip().lower()] = value.strip()
         elif line:
-            raise ValueError("it has a header line without a colon")
+            raise ValueError("a header line has no colon")
     if "path" not in headers:
-        raise ValueError("it has no path")
+        raise ValueError("the header has no path")
     return Frame(headers["path"].lower(), headers.get("x-requestid", ""), body, headers)

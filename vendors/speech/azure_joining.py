@@ -1,4 +1,4 @@
-"""One result of an assessment that came in phrases: words joined, miscues marked, scores of the whole. Pure."""
+"""Merges the phrases of an assessment into one result: words, miscues and overall scores. Does no I/O."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,11 +15,12 @@ _MISPRONOUNCED_BELOW = 0.6
 _TEXTS = ("Lexical", "ITN", "MaskedITN", "Display")
 
 
-def joined(phrases: Sequence[Fields], request: AssessmentRequest) -> Fields:
-    """The phrases that were understood, at least one, as if the vendor had heard them as one.
+def merge_phrases(phrases: Sequence[Fields], request: AssessmentRequest) -> Fields:
+    """Merge recognized phrases, at least one, as if the vendor had returned them as one.
 
-    What the vendor made in one piece stays as it is, unless miscues are asked for and there are some: those it
-    does not tell in this mode. Wrong forms raise `KeyError`, `TypeError`, `ValueError` or `AttributeError`.
+    A single phrase is returned unchanged, unless miscues are requested and found: the vendor does not report
+    omissions and insertions in this mode. A malformed phrase raises `KeyError`, `TypeError`, `ValueError` or
+    `AttributeError`.
     """
     gap = word_gap(request.language)
     bests: list[Fields] = [phrase["NBest"][0] for phrase in phrases]
@@ -27,7 +28,7 @@ def joined(phrases: Sequence[Fields], request: AssessmentRequest) -> Fields:
         raise KeyError("PronunciationAssessment")
     words = [word for best in bests for word in best.get("Words") or ()]
     graded = all("AccuracyScore" in word.get("PronunciationAssessment", {}) for word in words)
-    marked = _marked(words, request, gap) if words and graded and request.enable_miscue else words
+    marked = _mark_miscues(words, request, gap) if words and graded and request.enable_miscue else words
     if len(phrases) == 1 and all(_error(word) not in {"Omission", "Insertion"} for word in marked):
         return phrases[0]
     begin = ticks_of(phrases[0], "Offset")
@@ -49,17 +50,17 @@ def joined(phrases: Sequence[Fields], request: AssessmentRequest) -> Fields:
     return {**phrases[0], "Offset": begin, "Duration": end - begin, "DisplayText": text, "NBest": [best]}
 
 
-def _marked(words: Sequence[Fields], request: AssessmentRequest, gap: str) -> list[Fields]:
-    """The words with `Omission` and `Insertion` anew, over the whole reference."""
-    heard = [word for word in words if _error(word) != "Omission"]
+def _mark_miscues(words: Sequence[Fields], request: AssessmentRequest, gap: str) -> list[Fields]:
+    """Mark omissions and insertions again, compared with the complete reference text."""
+    spoken = [word for word in words if _error(word) != "Omission"]
     full = _FULL_MARKS[request.grading_system]
     marked: list[Fields] = []
-    for mark in compare(request.reference_text, [str(word["Word"]) for word in heard], gap=gap):
+    for mark in compare(request.reference_text, [str(word["Word"]) for word in spoken], gap=gap):
         match mark:
             case Omitted(word):
                 marked.append(_omission(word, request))
             case RecognizedWord(position, inserted):
-                marked.append(_remarked(heard[position], full, inserted=inserted))
+                marked.append(_with_insertion(spoken[position], full, inserted=inserted))
     return marked
 
 
@@ -69,8 +70,8 @@ def _omission(word: str, request: AssessmentRequest) -> Fields:
     return {"Word": word, "Offset": 0, "Duration": 0, "PronunciationAssessment": score, **parts}
 
 
-def _remarked(word: Fields, full: float, *, inserted: bool) -> Fields:
-    """The word as an insertion, or as none."""
+def _with_insertion(word: Fields, full: float, *, inserted: bool) -> Fields:
+    """Return the word with its error type set or cleared as an insertion."""
     error = _error(word)
     if inserted:
         error = "Insertion"
@@ -84,19 +85,19 @@ def _remarked(word: Fields, full: float, *, inserted: bool) -> Fields:
 def _scores(
     words: Sequence[Fields], bests: Sequence[Fields], request: AssessmentRequest, gap: str, *, duration: int
 ) -> Fields:
-    """Scores of the whole, computed as the vendor advises for speech that it heard in phrases."""
+    """Compute the overall scores as the vendor's documentation advises for speech in several phrases."""
     full = _FULL_MARKS[request.grading_system]
-    sound = [word for word in words if _error(word) == "None"]
+    correct_words = [word for word in words if _error(word) == "None"]
     accuracies = [_accuracy(word) for word in words if _error(word) != "Insertion"]
-    fluencies = _each(bests, "FluencyScore")
-    if len(bests) > 1 or not fluencies:  # pauses between phrases are heard by nobody but us
-        spoken = sum(ticks_of(word, "Duration") for word in sound)
+    fluencies = _values(bests, "FluencyScore")
+    if len(bests) > 1 or not fluencies:  # The vendor's scores do not include the pauses between phrases.
+        spoken = sum(ticks_of(word, "Duration") for word in correct_words)
         fluencies = [min(full, spoken / duration * full) if duration > 0 else 0.0]
     scores: Fields = {"AccuracyScore": _mean(accuracies), "FluencyScore": fluencies[0]}
-    if wanted := len(units(request.reference_text, gap=gap)):
-        fitting = sum(len(units(str(word["Word"]), gap=gap)) for word in sound)
-        scores["CompletenessScore"] = min(full, fitting / wanted * full)
-    prosodies = _each(bests, "ProsodyScore")
+    if reference_count := len(units(request.reference_text, gap=gap)):
+        correct_count = sum(len(units(str(word["Word"]), gap=gap)) for word in correct_words)
+        scores["CompletenessScore"] = min(full, correct_count / reference_count * full)
+    prosodies = _values(bests, "ProsodyScore")
     if prosodies:
         scores["ProsodyScore"] = _mean(prosodies)
     scores["PronScore"] = overall(list(scores.values()))
@@ -104,25 +105,25 @@ def _scores(
 
 
 def overall(scores: Sequence[float]) -> float:
-    """The vendor's `PronScore`: the lowest score weighs most."""
+    """Return the vendor's `PronScore`, in which the lowest score has the largest weight."""
     weights = {1: (1.0,), 2: (0.6, 0.4), 3: (0.6, 0.2, 0.2), 4: (0.4, 0.2, 0.2, 0.2)}[len(scores)]
     return sum(weight * score for weight, score in zip(weights, sorted(scores), strict=True))
 
 
 def _mean_scores(phrases: Sequence[Fields], bests: Sequence[Fields]) -> Fields:
-    """Without scores of words: those of the phrases, a long one weighing more."""
+    """Return the mean scores of the phrases, weighted by duration, for phrases without word scores."""
     weights = [max(1, ticks_of(phrase, "Duration")) for phrase in phrases]
     names = bests[0].get("PronunciationAssessment", {})
     return {
         name: round(sum(w * s for w, s in zip(weights, scores, strict=True)) / sum(weights), 1)
         for name in names
-        if len(scores := _each(bests, name)) == len(bests)
+        if len(scores := _values(bests, name)) == len(bests)
     }
 
 
-def _each(bests: Sequence[Fields], name: str) -> list[float]:
-    given = (best.get("PronunciationAssessment", {}).get(name) for best in bests)
-    return [float(score) for score in given if score is not None]
+def _values(bests: Sequence[Fields], name: str) -> list[float]:
+    scores = (best.get("PronunciationAssessment", {}).get(name) for best in bests)
+    return [float(score) for score in scores if score is not None]
 
 
 def _error(word: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Languages as vendor A names them, with a region always, and which of them leave no gap between words. Pure."""
+"""Converts language codes to vendor A's locales, and knows which languages have no spaces. Does no I/O."""
 
 _REGIONS = {
     "af": "ZA", "am": "ET", "ar": "EG", "bn": "IN", "bs": "BA", "ca": "ES", "cs": "CZ", "cy": "GB", "da": "DK",
@@ -8,13 +8,13 @@ _REGIONS = {
     "ps": "AF", "pt": "BR", "si": "LK", "sl": "SI", "sq": "AL", "sr": "RS", "sv": "SE", "sw": "KE", "ta": "IN",
     "te": "IN", "uk": "UA", "ur": "PK", "vi": "VN", "yue": "CN", "zh": "CN", "zu": "ZA",
 }  # fmt: skip
-"""Of languages that are not named like their country (`de-DE` is)."""
+"""The default region of languages whose code differs from it (that of `de` is `DE`)."""
 
 _UNSPACED = frozenset({"zh", "yue", "wuu", "ja", "th", "lo", "km", "my"})
 
 
 def locale_of(code: str) -> str:
-    """`en` and `en_us` are `en-US`: the vendor knows no language without a region."""
+    """Return the locale of a language code: `en` and `en_us` become `en-US`. The vendor requires a region."""
     language, *rest = code.replace("_", "-").split("-")
     language = {"no": "nb"}.get(language.lower(), language.lower())
     if not rest:
@@ -23,6 +23,6 @@ def locale_of(code: str) -> str:
 
 
 def word_gap(code: str) -> str:
-    """What stands between two words: a blank, or nothing in scripts that have none."""
+    """Return the separator between two words: a space, or nothing in languages written without spaces."""
     language = code.replace("_", "-").partition("-")[0].lower()
     return "" if language in _UNSPACED else " "

@@ -1,4 +1,4 @@
-"""Listening with vendor A: audio goes up as it is there while what was heard comes down, turn after turn."""
+"""Continuous recognition by vendor A: uploads audio as it arrives and reads results, turn after turn."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -11,33 +11,33 @@ from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
 from vendors.protocols import AudioFormat, AudioInput
 from vendors.speech.azure_frames import ticks_of
-from vendors.speech.azure_line import Line, json_body, line_to
-from vendors.speech.azure_sound import PcmFormat, Pieces, pcm_of, wait_s
+from vendors.speech.azure_line import SpeechSocket, json_body, open_speech_socket
+from vendors.speech.azure_sound import Chunker, PcmFormat, read_pcm, send_delay_s
 from vendors.transport import VendorHttp
 
 _HEARTBEAT_S = 20.0
-"""A vendor that hears nothing says nothing."""
-_SILENT = frozenset({"NoMatch", "InitialSilenceTimeout", "BabbleTimeout", "EndOfDictation"})
+"""WebSocket pings are needed because the vendor sends nothing during silence."""
+_NO_SPEECH = frozenset({"NoMatch", "InitialSilenceTimeout", "BabbleTimeout", "EndOfDictation"})
 _RETRYABLE = frozenset({"Error", "TooManyRequests"})
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What may have been said since the last phrase."""
+    """A provisional text of the speech since the last phrase."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """What was said between two pauses, in the vendor's words; times count from the start of the input."""
+    """The vendor's result for the speech between two pauses. Times count from the start of the input."""
 
     value: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is listened to, and how."""
+class RecognitionRequest:
+    """The audio to recognize, and the vendor's `speech.context` message."""
 
     audio: AudioInput
     audio_format: AudioFormat
@@ -45,23 +45,23 @@ class Question:
 
 
 @asynccontextmanager
-async def listening(
-    http: VendorHttp, account: Account, url: str, question: Question, *, connect_s: float
+async def open_recognition(
+    http: VendorHttp, account: Account, url: str, request: RecognitionRequest, *, connect_s: float
 ) -> AsyncIterator[AsyncIterator[Hypothesis | Phrase]]:
-    async with line_to(http, account, url, connect_s=connect_s, heartbeat_s=_HEARTBEAT_S) as line:
-        await line.configure(audio={"source": {"type": "Stream", "connectivity": "Unknown"}})
-        async with aclosing(_turns(line, question)) as heard:
-            yield heard
+    async with open_speech_socket(http, account, url, connect_s=connect_s, heartbeat_s=_HEARTBEAT_S) as socket:
+        await socket.configure(audio={"source": {"type": "Stream", "connectivity": "Unknown"}})
+        async with aclosing(_turns(socket, request)) as results:
+            yield results
 
 
-def said(vendor: str, phrase: Mapping[str, Any]) -> str:
-    """The text of a phrase, empty where nothing was understood; a status that is a fault is raised."""
+def phrase_text(vendor: str, phrase: Mapping[str, Any]) -> str:
+    """Return the text of a phrase, empty if no speech was recognized. Raise `Refused` for an error status."""
     status = phrase.get("RecognitionStatus", "Success")
-    if status in _SILENT:
+    if status in _NO_SPEECH:
         return ""
     if status != "Success":
-        told = str(status)[:64]
-        raise Refused(vendor, f"broke off with the status {told}", retryable=status in _RETRYABLE)
+        status_text = str(status)[:64]
+        raise Refused(vendor, f"broke off with the status {status_text}", retryable=status in _RETRYABLE)
     best = phrase.get("NBest") or [{}]
     try:
         text = phrase.get("DisplayText") or best[0].get("Display") or ""
@@ -72,103 +72,106 @@ def said(vendor: str, phrase: Mapping[str, Any]) -> str:
     return text
 
 
-async def _turns(line: Line, question: Question) -> AsyncGenerator[Hypothesis | Phrase]:
-    """One turn, in general. The vendor may end it before the audio ends: the next one takes up where it stopped."""
-    begun = 0
+async def _turns(socket: SpeechSocket, request: RecognitionRequest) -> AsyncGenerator[Hypothesis | Phrase]:
+    """Yield the results of all turns, usually one.
+
+    The vendor may end a turn before the audio ends. The next turn then starts at the end of the last phrase.
+    """
+    start = 0
     while True:
-        upload = _Upload(line, question, begun)
+        upload = _Upload(socket, request, start)
         async with background(upload.run()):
             try:
-                async with aclosing(_turn(line, upload)) as heard:
-                    async for item in heard:
+                async with aclosing(_turn(socket, upload)) as results:
+                    async for item in results:
                         yield item
             except VendorError:
-                if upload.fault is not None:  # that is why the line is closed
+                if upload.fault is not None:  # The upload has closed the socket.
                     raise upload.fault from None
                 raise
         if upload.fault is not None:
             raise upload.fault
         if upload.ended:
             return
-        if upload.understood <= begun:
-            raise Garbled(line.vendor, "ended its turn before the audio's end", retryable=True)
-        begun = upload.understood
-        line.new_turn()
+        if upload.recognized_bytes <= start:
+            raise Garbled(socket.vendor, "ended its turn before the end of the audio", retryable=True)
+        start = upload.recognized_bytes
+        socket.new_turn()
 
 
-async def _turn(line: Line, upload: "_Upload") -> AsyncGenerator[Hypothesis | Phrase]:
-    async with aclosing(line.frames()) as frames:
+async def _turn(socket: SpeechSocket, upload: "_Upload") -> AsyncGenerator[Hypothesis | Phrase]:
+    async with aclosing(socket.frames()) as frames:
         async for frame in frames:
             match frame.path:
                 case "speech.hypothesis" | "speech.fragment":
-                    yield Hypothesis(str(json_body(line.vendor, frame).get("Text") or ""))
+                    yield Hypothesis(str(json_body(socket.vendor, frame).get("Text") or ""))
                 case "speech.phrase":
-                    yield Phrase(upload.place(json_body(line.vendor, frame)))
+                    yield Phrase(upload.shift_times(json_body(socket.vendor, frame)))
                 case "turn.end":
                     return
 
 
 class _Upload:
-    """The way up of one turn, from byte `begun` of the samples on."""
+    """Uploads the audio of one turn, from byte `start` of the samples."""
 
-    def __init__(self, line: Line, question: Question, begun: int) -> None:
+    def __init__(self, socket: SpeechSocket, request: RecognitionRequest, start: int) -> None:
         self.ended = False
         self.fault: Exception | None = None
-        """Of the input: the line was closed for it."""
-        self.understood = begun
-        """Up to which byte phrases have come back."""
-        self._line = line
-        self._question = question
-        self._begun = begun
+        """The error of the input, after which the socket was closed."""
+        self.recognized_bytes = start
+        """The end of the last phrase, as a byte offset of the samples."""
+        self._socket = socket
+        self._request = request
+        self._start = start
         self._pcm: PcmFormat | None = None
 
     async def run(self) -> None:
-        """Send the turn's context and its audio; whatever fails is met by who reads the line."""
+        """Send the context and the audio of the turn. A failure is stored in `fault` and closes the socket."""
         try:
-            with suppress(Unreachable):  # the vendor hung up and has said why
+            with suppress(Unreachable):  # The vendor closed the socket; reading it gives the reason.
                 await self._send()
-        except Exception as error:  # noqa: BLE001 - raised by the reader, who would wait for ever
+        except Exception as error:  # noqa: BLE001 - stored, and raised by the reader
             self.fault = error
-            await self._line.hang_up()
+            await self._socket.close()
 
-    def place(self, phrase: dict[str, Any]) -> dict[str, Any]:
-        """The phrase with its times counted from the start of the input."""
+    def shift_times(self, phrase: dict[str, Any]) -> dict[str, Any]:
+        """Return the phrase with times that count from the start of the input."""
         if self._pcm is None:
             return phrase
-        base = self._pcm.ticks(self._begun)
+        base = self._pcm.ticks(self._start)
         try:
-            placed = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
-            end = placed["Offset"] + ticks_of(placed, "Duration")
+            shifted = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
+            end = shifted["Offset"] + ticks_of(shifted, "Duration")
         except (TypeError, ValueError):
-            raise Garbled(self._line.vendor, "sent a phrase of an unknown form") from None
-        self.understood = max(self.understood, self._pcm.offset(end))
-        return placed
+            raise Garbled(self._socket.vendor, "sent a phrase of an unknown form") from None
+        self.recognized_bytes = max(self.recognized_bytes, self._pcm.offset(end))
+        return shifted
 
     async def _send(self) -> None:
-        question, line = self._question, self._line
-        await line.say_json("speech.context", question.context)
-        pieces = Pieces(skip=self._begun)
+        request, socket = self._request, self._socket
+        await socket.send_json("speech.context", request.context)
+        chunker = Chunker(skip=self._start)
         clock = asyncio.get_running_loop().time
-        begun_s = clock()
+        start_s = clock()
         sent = 0
-        async with aclosing(pcm_of(line.vendor, question.audio, question.audio_format)) as samples:
+        async with aclosing(read_pcm(socket.vendor, request.audio, request.audio_format)) as samples:
             async for pcm, piece in samples:
                 if self._pcm is None:
                     self._pcm = pcm
-                    await line.send_audio(pcm.header(), content_type="audio/x-wav")
-                for ready in pieces.feed(pcm, piece):
-                    if pause := wait_s(sent / pcm.bytes_per_s, clock() - begun_s):
+                    await socket.send_audio(pcm.header(), content_type="audio/x-wav")
+                for ready in chunker.feed(pcm, piece):
+                    if pause := send_delay_s(sent / pcm.bytes_per_s, clock() - start_s):
                         await asyncio.sleep(pause)
-                    await line.send_audio(ready)
+                    await socket.send_audio(ready)
                     sent += len(ready)
         if self._pcm is None:
-            raise Refused(line.vendor, "takes no empty audio")
+            raise Refused(socket.vendor, "does not accept empty audio")
         self.ended = True
-        await line.send_audio(b"")
+        await socket.send_audio(b"")
 
 
 def _shifted(value: Any, base: int) -> Any:
-    """`value` with the times in it moved by `base`; what lasts no time was not heard, and stays."""
+    """Return `value` with all times in it moved by `base`. Those with no duration, such as omitted words, stay."""
     if isinstance(value, list):
         return [_shifted(item, base) for item in value]
     if not isinstance(value, dict):

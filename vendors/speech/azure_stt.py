@@ -1,4 +1,4 @@
-"""Recognition of vendor A: PCM and WAV over a socket while they arrive, short Ogg Opus over HTTP in one piece."""
+"""Speech recognition by vendor A: PCM and WAV streamed over a WebSocket, short Ogg Opus in one HTTP request."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -13,21 +13,21 @@ from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_line import http_url, key_header, socket_url
-from vendors.speech.azure_listening import Hypothesis, Phrase, Question, listening, said
+from vendors.speech.azure_listening import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.transport import Outgoing, VendorHttp
 
-_STREAMED = frozenset({"audio/pcm", "audio/wav"})
+_STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
 _MAX_OGG_S = 60
 
 
 class RecognitionOptions(Model):
     profanity: Literal["masked", "removed", "raw"] = "raw"
     phrases: list[str] = Field(default_factory=list, max_length=500)
-    """Names and terms that are likely to be said."""
+    """Names and terms that are likely to occur."""
 
 
 class AzureRecognition:
-    """One account; `model` is the id of a custom model, where one is meant."""
+    """Recognition with one account. `model` is the id of a custom model, or empty."""
 
     Options = RecognitionOptions
 
@@ -45,23 +45,23 @@ class AzureRecognition:
         }
 
     def streams(self, audio_format: AudioFormat) -> bool:
-        return audio_format.mime_type in _STREAMED
+        return audio_format.mime_type in _STREAMED_TYPES
 
     @asynccontextmanager
     async def transcribe(
         self, audio: AudioInput, audio_format: AudioFormat
     ) -> AsyncIterator[AsyncIterator[Transcript]]:
         if audio_format.mime_type == "audio/ogg":
-            yield _once(await self._short(audio))
+            yield _single(await self._short(audio))
             return
         vendor = self._account.platform
-        if audio_format.mime_type not in _STREAMED:
-            raise Refused(vendor, f"takes no {audio_format.mime_type}")
-        question = Question(audio, audio_format, self._context())
+        if audio_format.mime_type not in _STREAMED_TYPES:
+            raise Refused(vendor, f"does not accept {audio_format.mime_type}")
+        request = RecognitionRequest(audio, audio_format, self._context())
         url = socket_url(self._account, "/stt/speech/universal/v2", self._query)
         async with (
-            listening(self._http, self._account, url, question, connect_s=self._connect_s) as heard,
-            aclosing(_transcripts(vendor, heard, word_gap(self._language))) as transcripts,
+            open_recognition(self._http, self._account, url, request, connect_s=self._connect_s) as results,
+            aclosing(_transcripts(vendor, results, word_gap(self._language))) as transcripts,
         ):
             yield transcripts
 
@@ -73,12 +73,12 @@ class AzureRecognition:
         }
 
     async def _short(self, audio: AudioInput) -> Transcript:
-        heard = b"".join([piece async for piece in audio.read()])
+        data = b"".join([piece async for piece in audio.read()])
         vendor = self._account.platform
-        if b"OpusHead" not in heard[:128]:
-            raise Refused(vendor, "takes no Ogg but of Opus")
-        if ogg_s(heard) > _MAX_OGG_S:
-            raise Refused(vendor, f"takes no Ogg of more than {_MAX_OGG_S} s")
+        if b"OpusHead" not in data[:128]:
+            raise Refused(vendor, "only accepts Ogg files with Opus")
+        if ogg_s(data) > _MAX_OGG_S:
+            raise Refused(vendor, f"does not accept Ogg files of more than {_MAX_OGG_S} s")
         call = Outgoing(
             vendor,
             http_url(self._account, "/stt/speech/recognition/conversation/cognitiveservices/v1", self._query),
@@ -87,31 +87,31 @@ class AzureRecognition:
                 "Content-Type": "audio/ogg; codecs=opus",
                 "Accept": "application/json",
             },
-            body=heard,
+            body=data,
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            phrase = await answer.json()
+        async with self._http.stream(call) as response:
+            phrase = await response.json()
             if not isinstance(phrase, dict) or "RecognitionStatus" not in phrase:
-                raise Garbled(vendor, "answered without a status")
-            return Transcript(said(vendor, phrase).strip(), final=True)
+                raise Garbled(vendor, "sent a response without a status")
+            return Transcript(phrase_text(vendor, phrase).strip(), final=True)
 
 
 async def _transcripts(
-    vendor: str, heard: AsyncIterator[Hypothesis | Phrase], gap: str
+    vendor: str, results: AsyncIterator[Hypothesis | Phrase], gap: str
 ) -> AsyncGenerator[Transcript]:
-    """All that was said so far, each time that there is more of it; last, all that was said."""
+    """Yield the text so far each time it grows, and the complete text at the end."""
     phrases: list[str] = []
-    async for item in heard:
+    async for item in results:
         match item:
             case Hypothesis(text):
                 yield Transcript(gap.join([*phrases, text.strip()]), final=False)
             case Phrase(value):
-                if text := said(vendor, value).strip():
+                if text := phrase_text(vendor, value).strip():
                     phrases.append(text)
                     yield Transcript(gap.join(phrases), final=False)
     yield Transcript(gap.join(phrases), final=True)
 
 
-async def _once(transcript: Transcript) -> AsyncGenerator[Transcript]:
+async def _single(transcript: Transcript) -> AsyncGenerator[Transcript]:
     yield transcript

@@ -1,7 +1,7 @@
-"""Speech of vendor A: over HTTP, or over a socket where mouth shapes are wanted.
+"""Speech synthesis by vendor A over HTTP, or over a WebSocket if mouth shapes are requested.
 
-HTTP keeps its connection for the next sentence and has its end mark, but says nothing of times; only the socket
-does, and it is opened anew for every call. So each is used where it is the better one.
+HTTP reuses connections and marks the end of the audio, but has no mouth shapes. A WebSocket has them, but every
+call opens a new connection.
 """
 
 import re
@@ -18,23 +18,23 @@ from vendors.account import Account, SpeechSpec
 from vendors.errors import Empty, Garbled
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import TICKS_PER_MS, Frame
-from vendors.speech.azure_line import Line, http_url, json_body, key_header, line_to, socket_url
+from vendors.speech.azure_line import SpeechSocket, http_url, json_body, key_header, open_speech_socket, socket_url
 from vendors.speech.azure_ssml import Manner, ssml
 from vendors.transport import Incoming, Outgoing, VendorHttp
 
-_MP3 = {16_000: 128, 24_000: 96, 48_000: 192}
-"""Bit rates in kbit/s, constant, by sample rate."""
+_MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
+"""Constant bit rates in kbit/s by sample rate."""
 _CUT_MS = 599_000
-"""Audio that would be longer than 10 minutes is cut there without a word."""
-_HELD_MS = 10_000
+"""The vendor cuts audio off at 10 minutes without an error."""
+_MAX_HELD_MS = 10_000
 _STYLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class SpeechOptions(Model):
-    """How the voice plays; a style that the voice does not have is passed over by the vendor."""
+    """Speaking style and format. The vendor ignores a style that the voice does not have."""
 
     style: str | None = None
-    """Such as `cheerful`. Absent: the strategy's `prompt`, where that is a single word."""
+    """Such as `cheerful`. The default is the strategy's `prompt` if it is a single word."""
     style_degree: float | None = Field(default=None, ge=0.01, le=2)
     role: str | None = None
     sample_rate: Literal[16_000, 24_000, 48_000] = 24_000
@@ -66,18 +66,18 @@ class AzureSpeech:
     async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
         markup = ssml(text, self._manner)
         if not self._spec.need_viseme:
-            async with self._http.stream(self._call(markup)) as answer:
-                if not answer.content_type.startswith("audio/"):
-                    raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not audio")
-                async with aclosing(self._whole(_plain(answer), answer.vendor)) as items:
+            async with self._http.stream(self._call(markup)) as response:
+                if not response.content_type.startswith("audio/"):
+                    raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not audio")
+                async with aclosing(self._checked(_read_body(response), response.vendor)) as items:
                     yield items
             return
         url = socket_url(self._account, "/tts/cognitiveservices/websocket/v1")
-        async with line_to(self._http, self._account, url, connect_s=self._spec.connect_s) as line:
-            await line.configure()
-            await line.say_json("synthesis.context", _context(self._coding.name))
-            await line.say("ssml", markup, content_type="application/ssml+xml")
-            async with aclosing(self._whole(_timed(line, self._coding), line.vendor)) as items:
+        async with open_speech_socket(self._http, self._account, url, connect_s=self._spec.connect_s) as socket:
+            await socket.configure()
+            await socket.send_json("synthesis.context", _context(self._coding.name))
+            await socket.send_text("ssml", markup, content_type="application/ssml+xml")
+            async with aclosing(self._checked(_read_socket(socket, self._coding), socket.vendor)) as items:
                 yield items
 
     def _call(self, markup: str) -> Outgoing:
@@ -94,8 +94,8 @@ class AzureSpeech:
             connect_s=self._spec.connect_s,
         )
 
-    async def _whole(self, items: AsyncGenerator[SpeechItem], vendor: str) -> AsyncGenerator[SpeechItem]:
-        """All of `items`, once it is seen that they are all."""
+    async def _checked(self, items: AsyncGenerator[SpeechItem], vendor: str) -> AsyncGenerator[SpeechItem]:
+        """Yield the format and `items`. Raise an error if the audio is empty or cut off."""
         yield SpeechFormat("audio/mpeg" if self._spec.audio_format == "mp3" else "audio/wav", self._coding.rate)
         size = 0
         async with aclosing(items):
@@ -103,14 +103,14 @@ class AzureSpeech:
                 size += len(item.audio) if isinstance(item, AudioBytes) else 0
                 yield item
         if not size:
-            raise Empty(vendor, "answered with no audio")
+            raise Empty(vendor, "sent no audio")
         if size >= self._coding.bytes_in(_CUT_MS):
             raise Garbled(vendor, "cut its audio off at 10 minutes")
 
 
 @dataclass(frozen=True, slots=True)
 class _Coding:
-    """A form of audio, by the vendor's name for it."""
+    """An audio format with the vendor's name for it."""
 
     name: str
     rate: int
@@ -119,23 +119,23 @@ class _Coding:
     @classmethod
     def of(cls, rate: int, *, mp3: bool) -> "_Coding":
         if mp3:
-            kbps = _MP3[rate]
+            kbps = _MP3_KBPS[rate]
             return cls(f"audio-{rate // 1000}khz-{kbps}kbitrate-mono-mp3", rate, kbps * 125)
         return cls(f"raw-{rate // 1000}khz-16bit-mono-pcm", rate, rate * 2)
 
     def bytes_in(self, duration_ms: int) -> int:
-        """Whole samples."""
+        """Return the size of that much audio, in bytes of complete samples."""
         return duration_ms * self.bytes_per_s // 1000 & ~1
 
 
-async def _plain(answer: Incoming) -> AsyncGenerator[SpeechItem]:
-    async with aclosing(answer.pieces()) as pieces:
+async def _read_body(response: Incoming) -> AsyncGenerator[SpeechItem]:
+    async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             yield AudioBytes(piece)
 
 
 def _context(output_format: str) -> dict[str, Any]:
-    wanted = {
+    metadata_options = {
         "bookmarkEnabled": False,
         "punctuationBoundaryEnabled": False,
         "sentenceBoundaryEnabled": False,
@@ -143,21 +143,21 @@ def _context(output_format: str) -> dict[str, Any]:
         "visemeEnabled": True,
         "wordBoundaryEnabled": False,
     }
-    audio = {"metadataOptions": wanted, "outputFormat": output_format}
+    audio = {"metadataOptions": metadata_options, "outputFormat": output_format}
     return {"synthesis": {"audio": audio, "language": {"autoDetection": False}}}
 
 
-async def _timed(line: Line, coding: _Coding) -> AsyncGenerator[SpeechItem]:
-    aligned = Aligned(coding.bytes_in)
-    async with aclosing(line.frames()) as frames:
+async def _read_socket(socket: SpeechSocket, coding: _Coding) -> AsyncGenerator[SpeechItem]:
+    aligner = AudioAligner(coding.bytes_in)
+    async with aclosing(socket.frames()) as frames:
         async for frame in frames:
             match frame.path:
                 case "audio":
-                    items = aligned.hear(frame.body)
+                    items = aligner.add_audio(frame.body)
                 case "audio.metadata":
-                    items = aligned.see(_visemes(line.vendor, frame))
+                    items = aligner.add_visemes(_visemes(socket.vendor, frame))
                 case "turn.end":
-                    items = aligned.end()
+                    items = aligner.end()
                 case _:
                     items = []
             for item in items:
@@ -167,51 +167,51 @@ async def _timed(line: Line, coding: _Coding) -> AsyncGenerator[SpeechItem]:
 
 
 def _visemes(vendor: str, frame: Frame) -> list[Viseme]:
-    """Those of one message; a shape that is animated comes many times, and counts once, with its last picture."""
+    """Return the visemes of one message. An animated viseme is repeated; only its last animation counts."""
     try:
         return [
-            Viseme(int(told["Data"]["Offset"]) // TICKS_PER_MS, int(told["Data"]["VisemeId"]))
-            for told in json_body(vendor, frame).get("Metadata", [])
-            if told["Type"] == "Viseme" and told["Data"].get("IsLastAnimation") is not False
+            Viseme(int(entry["Data"]["Offset"]) // TICKS_PER_MS, int(entry["Data"]["VisemeId"]))
+            for entry in json_body(vendor, frame).get("Metadata", [])
+            if entry["Type"] == "Viseme" and entry["Data"].get("IsLastAnimation") is not False
         ]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise Garbled(vendor, "sent metadata of an unknown form") from None
 
 
 @dataclass(slots=True)
-class Aligned:
-    """Audio and mouth shapes that arrive out of step: shapes go on at once, audio no further than they reach.
+class AudioAligner:
+    """Synchronizes audio and mouth shapes: audio is held back until the mouth shapes for it have arrived.
 
-    Beyond ten seconds audio does not wait: there are voices without shapes.
+    At most ten seconds of audio are held back, because some voices have no mouth shapes.
     """
 
     bytes_in: Callable[[int], int]
     _held: bytearray = field(default_factory=bytearray)
-    _passed: int = 0
-    _seen_ms: int = 0
+    _taken_bytes: int = 0
+    _covered_ms: int = 0
 
-    def hear(self, audio: bytes) -> list[SpeechItem]:
+    def add_audio(self, audio: bytes) -> list[SpeechItem]:
         self._held += audio
-        return self._due()
+        return self._take_ready()
 
-    def see(self, visemes: list[Viseme]) -> list[SpeechItem]:
+    def add_visemes(self, visemes: list[Viseme]) -> list[SpeechItem]:
         if not visemes:
             return []
-        self._seen_ms = max(self._seen_ms, visemes[-1].offset_ms)
-        return [Visemes(visemes), *self._due()]
+        self._covered_ms = max(self._covered_ms, visemes[-1].offset_ms)
+        return [Visemes(visemes), *self._take_ready()]
 
     def end(self) -> list[SpeechItem]:
-        return self._pass(len(self._held))
+        return self._take(len(self._held))
 
-    def _due(self) -> list[SpeechItem]:
-        covered = self.bytes_in(self._seen_ms) - self._passed
-        surplus = len(self._held) - self.bytes_in(_HELD_MS)
-        return self._pass(min(len(self._held), max(covered, surplus)))
+    def _take_ready(self) -> list[SpeechItem]:
+        covered = self.bytes_in(self._covered_ms) - self._taken_bytes
+        surplus = len(self._held) - self.bytes_in(_MAX_HELD_MS)
+        return self._take(min(len(self._held), max(covered, surplus)))
 
-    def _pass(self, size: int) -> list[SpeechItem]:
+    def _take(self, size: int) -> list[SpeechItem]:
         if size <= 0:
             return []
         audio = bytes(self._held[:size])
         del self._held[:size]
-        self._passed += size
+        self._taken_bytes += size
         return [AudioBytes(audio)]

@@ -1,4 +1,4 @@
-"""Speech of ElevenLabs over HTTP: bare audio as it is made, or lines of JSON with the times of its characters."""
+"""Speech synthesis by ElevenLabs over HTTP: raw audio, or JSON lines with audio and times of characters."""
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -17,30 +17,30 @@ from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visem
 from vendors.speech.visemes import visemes_of_letters
 from vendors.transport import Incoming, Outgoing, VendorHttp
 
-_LEAST_SPEED, _MOST_SPEED = 0.7, 1.2
+_MIN_SPEED, _MAX_SPEED = 0.7, 1.2
 _FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}
 _PREFIXES = {"mp3": "mp3_", "wav": "pcm_"}
-_TOLD_LANGUAGE = ("eleven_flash_v2_5", "eleven_turbo_v2_5", "eleven_v3")
-"""The other models hear the language from the text, and some refuse to be told."""
+_LANGUAGE_MODELS = ("eleven_flash_v2_5", "eleven_turbo_v2_5", "eleven_v3")
+"""Models that accept a language. The others detect it from the text, and some reject the field."""
 _SETTINGS = {"stability", "similarity_boost", "style", "use_speaker_boost"}
-_LINE_BYTES = 4 * 1024 * 1024
+_MAX_LINE_BYTES = 4 * 1024 * 1024
 
 
 class Options(Model):
-    """The voice's settings, and what else goes to the vendor as it stands."""
+    """The settings of the voice and other vendor-specific settings of a strategy."""
 
     output_format: str | None = Field(default=None, pattern=r"^(mp3_\d{4,5}_\d{2,3}|pcm_\d{4,5})$")
-    """In the vendor's words; absent: `mp3_44100_128`, and `pcm_24000` for WAV."""
+    """The vendor's name of the format. The default is `mp3_44100_128`, or `pcm_24000` for WAV."""
     stability: float | None = Field(default=None, ge=0, le=1)
     similarity_boost: float | None = Field(default=None, ge=0, le=1)
     style: float | None = Field(default=None, ge=0, le=1)
     use_speaker_boost: bool | None = None
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request, such as `seed` or `apply_text_normalization`."""
+    """Additional request fields, such as `seed` or `apply_text_normalization`."""
 
 
 class ElevenLabsSpeech:
-    """One voice of one account; a speed beyond what the vendor takes is the nearest that it does."""
+    """One voice of one account. The speed is clamped to the vendor's range."""
 
     Options = Options
 
@@ -48,8 +48,8 @@ class ElevenLabsSpeech:
         options = Options.of(spec.options)
         if not spec.voice:
             raise ConfigInvalid(f"{account.platform}: voice is not set")
-        if not spec.voice.strip("."):  # a step in a path, even when it is quoted
-            raise InvalidParameter(f"voice {spec.voice} is none")
+        if not spec.voice.strip("."):  # `.` and `..` change the URL path even if quoted.
+            raise InvalidParameter(f"voice {spec.voice} is invalid")
         output_format = options.output_format or _FORMATS[spec.audio_format]
         if not output_format.startswith(_PREFIXES[spec.audio_format]):
             raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")
@@ -75,18 +75,24 @@ class ElevenLabsSpeech:
             body=dumps({**self._fields, "text": text}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            is_audio = answer.content_type.startswith("audio/") or answer.content_type == "application/octet-stream"
-            if answer.content_type == "text/html" or not (is_audio or self._timed):  # lines prove themselves
-                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not as it was asked")
-            items = _timed_items(answer, letters=len(text)) if self._timed else _bare_items(answer)
-            async with aclosing(self._announced(answer, items)) as announced:
-                yield announced
+        async with self._http.stream(call) as response:
+            is_audio = (
+                response.content_type.startswith("audio/") or response.content_type == "application/octet-stream"
+            )
+            if response.content_type == "text/html" or not (
+                is_audio or self._timed
+            ):  # JSON lines are checked as they are parsed.
+                raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not audio")
+            items = _read_lines(response, letters=len(text)) if self._timed else _read_body(response)
+            async with aclosing(self._with_format(response, items)) as speech:
+                yield speech
 
-    async def _announced(self, answer: Incoming, items: AsyncGenerator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
-        """What is announced before the audio: its format, and what it costs, where that is told."""
+    async def _with_format(
+        self, response: Incoming, items: AsyncGenerator[SpeechItem]
+    ) -> AsyncGenerator[SpeechItem]:
+        """Yield the format and, if the vendor reports it, the usage, then `items`."""
         yield self._format
-        characters = answer.headers.get("x-character-count", "")
+        characters = response.headers.get("x-character-count", "")
         if characters.isdecimal():
             yield Usage(int(characters), 0)
         async with aclosing(items):
@@ -97,22 +103,22 @@ class ElevenLabsSpeech:
 def _fields(spec: SpeechSpec, options: Options) -> dict[str, Any]:
     settings = options.model_dump(include=_SETTINGS, exclude_none=True)
     if spec.speed != 1:
-        settings["speed"] = min(max(spec.speed, _LEAST_SPEED), _MOST_SPEED)
+        settings["speed"] = min(max(spec.speed, _MIN_SPEED), _MAX_SPEED)
     fields: dict[str, Any] = {"model_id": spec.model} if spec.model else {}
-    if spec.language_code and spec.model.startswith(_TOLD_LANGUAGE):
+    if spec.language_code and spec.model.startswith(_LANGUAGE_MODELS):
         fields["language_code"] = spec.language_code.partition("-")[0].lower()
     return fields | ({"voice_settings": settings} if settings else {})
 
 
-async def _bare_items(answer: Incoming) -> AsyncGenerator[SpeechItem]:
-    async with aclosing(answer.pieces()) as pieces:
+async def _read_body(response: Incoming) -> AsyncGenerator[SpeechItem]:
+    async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             yield AudioBytes(piece)
 
 
-async def _timed_items(answer: Incoming, *, letters: int) -> AsyncGenerator[SpeechItem]:
-    lines = TimedLines(answer.vendor, letters=letters)
-    async with aclosing(answer.pieces()) as pieces:
+async def _read_lines(response: Incoming, *, letters: int) -> AsyncGenerator[SpeechItem]:
+    lines = TimedLines(response.vendor, letters=letters)
+    async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             for item in lines.feed(piece):
                 yield item
@@ -121,30 +127,30 @@ async def _timed_items(answer: Incoming, *, letters: int) -> AsyncGenerator[Spee
 
 
 class TimedLines:
-    """Lines of JSON, each with audio and the times of its characters; mouth shapes stand before their audio. Pure.
+    """Parses JSON lines with audio and the times of its characters. Yields mouth shapes before their audio. No I/O.
 
-    `letters` is the length of the text that is spoken: once so many have come, the mouth is shut.
+    `letters` is the length of the spoken text. The mouth is closed once that many characters have arrived.
     """
 
     def __init__(self, vendor: str, *, letters: int) -> None:
         self._vendor = vendor
-        self._left = letters
+        self._remaining = letters
         self._tail = b""
         self._end_ms = 0
         self._shape = 0
 
     def feed(self, piece: bytes) -> Iterator[SpeechItem]:
-        """What the lines hold that `piece` completes, up to a fault."""
+        """Yield the items of the lines that `piece` completes, up to the first error."""
         *lines, self._tail = (self._tail + piece).split(b"\n")
         for line in lines:
             yield from self._items(line)
-        if len(self._tail) > _LINE_BYTES:
+        if len(self._tail) > _MAX_LINE_BYTES:
             raise Garbled(self._vendor, "sent a line that is too long")
 
     def end(self) -> Iterator[SpeechItem]:
-        """What the last line holds where no line feed ends it, and the shut mouth."""
+        """Yield the items of a last line without a line feed, and the closed mouth."""
         yield from self._items(self._tail)
-        yield from _visemes(self._shut())
+        yield from _visemes(self._closed_mouth())
 
     def _items(self, line: bytes) -> list[SpeechItem]:
         if not line.strip():
@@ -152,7 +158,7 @@ class TimedLines:
         try:
             value = loads(line)
             if fault := value.get("detail") or value.get("error"):
-                raise _refused(self._vendor, fault)
+                raise _stream_error(self._vendor, fault)
             audio = b64decode(value.get("audio_base64") or "", validate=True)
             shapes = self._shapes(value)
         except (ValueError, TypeError, AttributeError, KeyError):
@@ -161,18 +167,18 @@ class TimedLines:
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
         spoken = _letters(value.get("normalized_alignment") or value.get("alignment"))
-        self._left -= len((value.get("alignment") or {}).get("characters") or ())
+        self._remaining -= len((value.get("alignment") or {}).get("characters") or ())
         timed: list[tuple[str, int, int]] = []
         for letter, begin_ms, end_ms in spoken:
-            begin_ms = max(begin_ms, self._end_ms)  # noqa: PLW2901 - shapes never go back in time
+            begin_ms = max(begin_ms, self._end_ms)  # noqa: PLW2901 - times must not decrease
             self._end_ms = max(end_ms, begin_ms)
             timed.append((letter, begin_ms, self._end_ms))
         shapes = visemes_of_letters(timed)
         if shapes:
             self._shape = shapes[-1].viseme_id
-        return [*shapes, *(self._shut() if self._left <= 0 else ())]
+        return [*shapes, *(self._closed_mouth() if self._remaining <= 0 else ())]
 
-    def _shut(self) -> list[Viseme]:
+    def _closed_mouth(self) -> list[Viseme]:
         shape, self._shape = self._shape, 0
         return [Viseme(self._end_ms, 0)] if shape else []
 
@@ -192,13 +198,13 @@ def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:
     return [Visemes(shapes)] if shapes else []
 
 
-def _refused(vendor: str, fault: Any) -> Refused:
-    """An error where audio should be."""
+def _stream_error(vendor: str, fault: Any) -> Refused:
+    """Return the error for an error object inside a 200 response."""
     code = str(fault.get("status") or fault.get("code") or "") if isinstance(fault, dict) else ""
-    told = str(fault.get("message") or code) if isinstance(fault, dict) else str(fault)
+    message = str(fault.get("message") or code) if isinstance(fault, dict) else str(fault)
     return Refused(
         vendor,
-        f"broke off with an error: {' '.join(told.split())[:200]}",
+        f"broke off with an error: {' '.join(message.split())[:200]}",
         retryable=code in {"system_busy", "too_many_concurrent_requests"},
         extra={"code": code[:64]} if code else None,
     )

@@ -1,4 +1,4 @@
-"""Recognition of Google Cloud: up to a minute of audio in one request, its text in one answer."""
+"""Speech recognition by Google Cloud: up to a minute of audio in one request, the text in one response."""
 
 import re
 from base64 import b64encode
@@ -13,27 +13,30 @@ from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
-from vendors.google import GoogleHttp, answered
+from vendors.google import GoogleHttp, response_object
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.transport import Outgoing, VendorHttp
 
 _SERVICE = "speech"
 _OPUS_RATE = 48_000
-_SEEN_BYTES = 16 * 1024
+_EXAMINED_BYTES = 16 * 1024
 _SELF_DESCRIBED = frozenset({"audio/wav", "audio/flac"})
-_PHRASE_CHARACTERS = 100
-_PHRASES = 500
+_MAX_PHRASE_CHARACTERS = 100
+_MAX_PHRASES = 500
 
 
 class Options(Model):
-    """What of a strategy goes to the vendor as it stands."""
+    """The vendor-specific settings of a strategy."""
 
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of `config`, such as `profanityFilter` or `useEnhanced`."""
+    """Additional fields of `config`, such as `profanityFilter` or `useEnhanced`."""
 
 
 class GoogleRecognition:
-    """One model of one account; without `model` the vendor chooses one. `prompt` is phrases, comma between them."""
+    """One model of one account.
+
+    Without `model` the vendor chooses one. `prompt` is a comma-separated list of phrases.
+    """
 
     Options = Options
 
@@ -47,7 +50,7 @@ class GoogleRecognition:
             "languageCode": spec.language_code,
             "enableAutomaticPunctuation": True,
             **({"model": spec.model} if spec.model else {}),
-            **({"speechContexts": [{"phrases": _fitting(phrases)}]} if phrases else {}),
+            **({"speechContexts": [{"phrases": _truncated(phrases)}]} if phrases else {}),
             **options.extra,
         }
 
@@ -59,20 +62,20 @@ class GoogleRecognition:
         self, audio: AudioInput, audio_format: AudioFormat
     ) -> AsyncIterator[AsyncIterator[Transcript]]:
         async with aclosing(audio.read()) as pieces:
-            heard = b"".join([piece async for piece in pieces])
-        config = {**self._config, **self._encoding(heard, audio_format)}
+            data = b"".join([piece async for piece in pieces])
+        config = {**self._config, **self._encoding(data, audio_format)}
         call = Outgoing(
             self._account.platform,
             self._account.url("/v1/speech:recognize").replace("{service}", _SERVICE),
             headers={"Content-Type": "application/json"},
-            body=dumps({"config": config, "audio": {"content": b64encode(heard).decode()}}),
+            body=dumps({"config": config, "audio": {"content": b64encode(data).decode()}}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            yield _once(_transcript(answer.vendor, answered(answer.vendor, await answer.json())))
+        async with self._http.stream(call) as response:
+            yield _single(_transcript(response.vendor, response_object(response.vendor, await response.json())))
 
-    def _encoding(self, heard: bytes, audio_format: AudioFormat) -> dict[str, Any]:
-        """What the vendor does not read from the audio itself."""
+    def _encoding(self, data: bytes, audio_format: AudioFormat) -> dict[str, Any]:
+        """Return the fields for what the vendor cannot read from the audio itself."""
         match audio_format.mime_type:
             case mime_type if mime_type in _SELF_DESCRIBED:
                 return {}
@@ -84,18 +87,18 @@ class GoogleRecognition:
                 return {"encoding": "WEBM_OPUS", "sampleRateHertz": _OPUS_RATE}
             case "audio/mpeg":
                 joiner = Mp3Joiner()
-                joiner.feed(heard[id3v2_bytes(heard) :][:_SEEN_BYTES])
+                joiner.feed(data[id3v2_bytes(data) :][:_EXAMINED_BYTES])
                 return {"encoding": "MP3", "sampleRateHertz": joiner.sample_rate or 44_100}
             case mime_type:
-                raise Refused(self._account.platform, f"takes no {mime_type}")
+                raise Refused(self._account.platform, f"does not accept {mime_type}")
 
 
-def _fitting(phrases: list[str]) -> list[str]:
-    return [phrase[:_PHRASE_CHARACTERS] for phrase in phrases[:_PHRASES]]
+def _truncated(phrases: list[str]) -> list[str]:
+    return [phrase[:_MAX_PHRASE_CHARACTERS] for phrase in phrases[:_MAX_PHRASES]]
 
 
 def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
-    """The best of each stretch; no result at all is silence."""
+    """Return the best alternative of each section. A response without results means silence."""
     try:
         text = "".join(
             result["alternatives"][0].get("transcript", "")
@@ -105,9 +108,9 @@ def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
         billed = value.get("totalBilledTime")
         seconds = float(billed.removesuffix("s")) if billed else None
     except (TypeError, ValueError, AttributeError, KeyError, IndexError):
-        raise Garbled(vendor, "answered with results of an unknown form") from None
+        raise Garbled(vendor, "sent results of an unknown form") from None
     return Transcript(text.strip(), final=True, seconds=seconds)
 
 
-async def _once(transcript: Transcript) -> AsyncIterator[Transcript]:
+async def _single(transcript: Transcript) -> AsyncIterator[Transcript]:
     yield transcript

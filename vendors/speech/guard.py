@@ -1,6 +1,7 @@
-"""Holds a synthesis back until it is known that it sounds, and that it comes faster than it is played.
+"""Holds speech back until it is audible and arrives faster than it is played.
 
-For want of 300 ms of audio nothing is said about its pace: once all of it is there, no player can run dry.
+The speed is judged from 300 ms of audio. Shorter speech is passed on when it is complete, because a player cannot
+run out of it.
 """
 
 import asyncio
@@ -21,35 +22,35 @@ from vendors.speech.samples import Samples
 SLOW = Counter("parley_slow_audio", "Speech that was sent although it came too slowly", ["vendor"])
 
 WINDOW_MS = 300
-"""Of audio: enough to judge a pace by."""
-_LONGEST_SILENCE_MS = 5_000
-"""That the only strategy may begin with."""
-_HELD_BYTES = 1024 * 1024
-_QUIET = 64
-"""No sample of what counts as silence is louder (-54 dB)."""
+"""The length of audio from which the speed is judged."""
+_MAX_SILENCE_MS = 5_000
+"""The longest initial silence that is accepted from the last remaining strategy."""
+_MAX_HELD_BYTES = 1024 * 1024
+_MAX_SILENT_AMPLITUDE = 64
+"""The largest amplitude of silence (-54 dB)."""
 
 
 class TooSlow(VendorError):
-    """Audio that a player would wait for."""
+    """The audio arrives more slowly than it is played."""
 
 
 class RemainingAttempts:
-    """The strategies that may speak one text, in the order in which they are tried."""
+    """Tracks which strategies for one text have not been tried yet, in their order."""
 
     def __init__(self) -> None:
-        self._places = 0
+        self._count = 0
         self._reached = 0
         self._trying = 0
 
-    def place(self) -> int:
-        """The next place in that order."""
-        self._places += 1
-        return self._places
+    def register(self) -> int:
+        """Add a strategy at the end of the order and return its position."""
+        self._count += 1
+        return self._count
 
     @contextmanager
-    def trying(self, place: int) -> Iterator[None]:
-        """The strategy of that place is tried while the block lasts."""
-        self._reached = max(self._reached, place)
+    def trying(self, position: int) -> Iterator[None]:
+        """Mark the strategy at `position` as being tried during the block."""
+        self._reached = max(self._reached, position)
         self._trying += 1
         try:
             yield
@@ -58,52 +59,52 @@ class RemainingAttempts:
 
     @property
     def alone(self) -> bool:
-        """Whether none is left beside the one that is tried, nor behind it."""
-        return self._trying <= 1 and self._reached == self._places
+        """Whether no other strategy is being tried or still untried."""
+        return self._trying <= 1 and self._reached == self._count
 
 
 @asynccontextmanager
 async def guarded(
     synthesis: AbstractAsyncContextManager[AsyncIterator[SpeechItem]], guard: "Guard"
 ) -> AsyncIterator[AsyncIterator[SpeechItem]]:
-    """The items of `synthesis` as they are; a `VendorError` before any audio where it is not to be sent."""
-    async with synthesis as items, aclosing(_passed(items, guard)) as passed:
-        yield passed
+    """Return the items of `synthesis`. Raise a `VendorError` before any audio if `guard` rejects them."""
+    async with synthesis as items, aclosing(_guarded_items(items, guard)) as guarded_items:
+        yield guarded_items
 
 
-async def _passed(items: AsyncIterator[SpeechItem], guard: "Guard") -> AsyncGenerator[SpeechItem]:
+async def _guarded_items(items: AsyncIterator[SpeechItem], guard: "Guard") -> AsyncGenerator[SpeechItem]:
     now = asyncio.get_running_loop().time
-    away_s = 0.0
+    consumer_s = 0.0
     try:
         async for item in items:
             if guard.settled:
                 yield item
                 continue
-            due = guard.take(item, now() - away_s)
-            left_s = now()
-            for one in due:
-                yield one
-            away_s += now() - left_s
-        for one in guard.end():
-            yield one
+            ready = guard.take(item, now() - consumer_s)
+            yielded_s = now()
+            for ready_item in ready:
+                yield ready_item
+            consumer_s += now() - yielded_s
+        for ready_item in guard.end():
+            yield ready_item
     except VendorError:
-        for one in guard.dropped():
-            yield one
+        for ready_item in guard.salvage():
+            yield ready_item
         raise
 
 
 class Guard:
-    """Decides when items are passed on. Knows no clock: `now_s` is when an item came. Pure but for the counter.
+    """Decides when items are passed on, without I/O. `now_s` is the arrival time of an item.
 
-    `factor`: seconds of audio that must arrive per second. Where `remaining` leaves nobody else to speak, audio is
-    not held for its pace but only until it sounds. A text without letters and digits may rightly be silent.
+    `factor`: the minimum speed, as seconds of audio per second. If `remaining` has no other strategy, slow audio is
+    not rejected and passes as soon as it is audible. A text without letters and digits may be silent.
     """
 
     def __init__(self, vendor: str, text: str, *, factor: float, remaining: RemainingAttempts) -> None:
         self.settled = False
-        """Whether items are passed on whatever they are."""
+        """Whether the decision has been made. All further items are passed on without `take`."""
         self._vendor = vendor
-        self._silent_well = not any(letter.isalnum() for letter in text)
+        self._may_be_silent = not any(letter.isalnum() for letter in text)
         self._factor = factor
         self._remaining = remaining
         self._held: list[SpeechItem] = []
@@ -111,87 +112,91 @@ class Guard:
         self._released = False
         self._sound: _Sound | None = None
         self._first: tuple[float, float] | None = None
-        """When the first audio came, and its length in milliseconds."""
+        """Arrival time and length in milliseconds of the first audio."""
 
     def take(self, item: SpeechItem, now_s: float) -> Sequence[SpeechItem]:
-        """What is to be passed on once `item` has come."""
+        """Add an item and return the items to pass on now. Raise `VendorError` to reject the speech."""
         self._held.append(item)
         if isinstance(item, SpeechFormat):
             self._sound = _Mp3Sound() if item.mime_type == "audio/mpeg" else _PcmSound(item.sample_rate)
         elif isinstance(item, AudioBytes) and item.audio and self._sound is not None:
             self._held_bytes += len(item.audio)
-            self._hear(self._sound, item.audio, now_s)
-        return self._let_go() if self._released else ()
+            self._add_audio(self._sound, item.audio, now_s)
+        return self._take_held() if self._released else ()
 
     def end(self) -> Sequence[SpeechItem]:
-        """What is to be passed on once all has come."""
+        """Return the items to pass on at the end. Raise `Empty` if there was no audible audio."""
         if self._sound is not None and self._held_bytes and not self._released:
             self._sound.end()
             if not self._sound.length_ms:
-                raise Empty(self._vendor, "answered with no audio")
-            if not self._sound.audible and not self._silent_well:
+                raise Empty(self._vendor, "sent no audio")
+            if not self._sound.audible and not self._may_be_silent:
                 raise self._silent()
-        return self._let_go()
+        return self._take_held()
 
-    def dropped(self) -> Sequence[SpeechItem]:
-        """What is held and is true of a synthesis that failed, too: its cost."""
-        return [item for item in self._let_go() if isinstance(item, Usage)]
+    def salvage(self) -> Sequence[SpeechItem]:
+        """Return the held items that are valid for a failed synthesis too: its usage."""
+        return [item for item in self._take_held() if isinstance(item, Usage)]
 
-    def _hear(self, sound: "_Sound", audio: bytes, now_s: float) -> None:
-        before_ms = sound.length_ms
-        sound.hear(audio)
+    def _add_audio(self, sound: "_Sound", audio: bytes, now_s: float) -> None:
+        length_before_ms = sound.length_ms
+        sound.feed(audio)
         if self._first is None:
             self._first = now_s, sound.length_ms
         if not self._released:
-            self._listen(sound)
-        if sound.length_ms >= WINDOW_MS and (self._released or sound.audible or self._silent_well):
-            self._judge(sound, now_s, last_ms=sound.length_ms - before_ms)
+            self._check_sound(sound)
+        if sound.length_ms >= WINDOW_MS and (self._released or sound.audible or self._may_be_silent):
+            self._check_speed(sound, now_s, last_ms=sound.length_ms - length_before_ms)
 
-    def _listen(self, sound: "_Sound") -> None:
+    def _check_sound(self, sound: "_Sound") -> None:
         alone = self._remaining.alone
-        if sound.audible or (self._silent_well and sound.length_ms):
+        if sound.audible or (self._may_be_silent and sound.length_ms):
             self._released = alone
-        elif sound.length_ms >= (_LONGEST_SILENCE_MS if alone else WINDOW_MS):
+        elif sound.length_ms >= (_MAX_SILENCE_MS if alone else WINDOW_MS):
             raise self._silent()
-        elif self._held_bytes > _HELD_BYTES:
+        elif self._held_bytes > _MAX_HELD_BYTES:
             raise Garbled(self._vendor, "sent no audio that can be played")
 
-    def _judge(self, sound: "_Sound", now_s: float, *, last_ms: float) -> None:
-        """The pace between the first audio and the last; either may be the piece that was made before or after."""
-        assert self._first is not None, "audio was heard"
+    def _check_speed(self, sound: "_Sound", now_s: float, *, last_ms: float) -> None:
+        """Judge the speed between the first and the last piece of audio.
+
+        The shorter of these two pieces is not counted, because one of them was synthesized outside the measured
+        time.
+        """
+        assert self._first is not None, "there is no audio yet"
         first_s, first_ms = self._first
         made_ms, took_ms = sound.length_ms - min(first_ms, last_ms), (now_s - first_s) * 1000
         self.settled = True
         if made_ms < self._factor * took_ms:
             if not self._released:
-                told = f"sent its audio at {made_ms / took_ms:.2f} of the speed at which it is played"
-                raise TooSlow(self._vendor, told, retryable=True)
+                reason = f"sent its audio at {made_ms / took_ms:.2f} times the playback speed"
+                raise TooSlow(self._vendor, reason, retryable=True)
             SLOW.labels(self._vendor).inc()
         self._released = True
 
-    def _let_go(self) -> Sequence[SpeechItem]:
+    def _take_held(self) -> Sequence[SpeechItem]:
         held, self._held = self._held, []
         return held
 
     def _silent(self) -> Empty:
-        return Empty(self._vendor, "answered with silence")
+        return Empty(self._vendor, "sent only silence")
 
 
 class _Sound(Protocol):
-    """The audio so far: how long it is, and whether any of it can be heard."""
+    """Measures the audio so far: its length, and whether any of it is audible."""
 
     audible: bool
 
     @property
     def length_ms(self) -> float: ...
 
-    def hear(self, audio: bytes) -> None: ...
+    def feed(self, audio: bytes) -> None: ...
 
     def end(self) -> None: ...
 
 
 class _Mp3Sound:
-    """Whole frames are heard; of one that is under way the length counts."""
+    """MP3. Only complete frames are checked for sound, but an incomplete one counts for the length."""
 
     def __init__(self) -> None:
         self.audible = False
@@ -201,13 +206,13 @@ class _Mp3Sound:
     def length_ms(self) -> float:
         return self._joiner.duration_ms + self._joiner.held_ms
 
-    def hear(self, audio: bytes) -> None:
-        self._listen(self._joiner.feed(audio))
+    def feed(self, audio: bytes) -> None:
+        self._check_sound(self._joiner.feed(audio))
 
     def end(self) -> None:
-        self._listen(self._joiner.end())
+        self._check_sound(self._joiner.end())
 
-    def _listen(self, frames: bytes) -> None:
+    def _check_sound(self, frames: bytes) -> None:
         self.audible = self.audible or has_sound(frames)
 
 
@@ -224,12 +229,14 @@ class _PcmSound:
     def length_ms(self) -> float:
         return pcm_seconds(self._bytes, self._rate) * 1000
 
-    def hear(self, audio: bytes) -> None:
-        whole = self._samples.whole(audio)
-        self._bytes += len(whole)
-        if not self.audible and whole:
-            samples = array("h", whole)
-            self.audible = max(samples) - min(samples) > 2 * _QUIET  # whatever level it lies at
+    def feed(self, audio: bytes) -> None:
+        pcm = self._samples.feed(audio)
+        self._bytes += len(pcm)
+        if not self.audible and pcm:
+            samples = array("h", pcm)
+            self.audible = (
+                max(samples) - min(samples) > 2 * _MAX_SILENT_AMPLITUDE
+            )  # Peak to peak, so that a DC offset does not count.
 
     def end(self) -> None:
-        """A half sample is no sound."""
+        """Do nothing: half a sample is not audible."""

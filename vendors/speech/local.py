@@ -1,4 +1,4 @@
-"""Speech of the engines on this machine: OpenAI's protocol, with the times of phonemes beside the audio."""
+"""Speech synthesis by the local engines: OpenAI's API, with additional events for the times of phonemes."""
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -16,7 +16,7 @@ from vendors.transport import Incoming, Outgoing, VendorHttp
 
 
 class SpeechOptions(Model):
-    """The local engines take none."""
+    """The local engines have no options."""
 
 
 class LocalSpeech:
@@ -46,36 +46,36 @@ class LocalSpeech:
             body=dumps({**self._fields, "input": text}),
             connect_s=self._spec.connect_s,
         )
-        async with self._http.stream(call) as answer:
-            if answer.content_type != "text/event-stream":
-                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not an event stream")
-            async with aclosing(self._items(answer)) as items:
+        async with self._http.stream(call) as response:
+            if response.content_type != "text/event-stream":
+                raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not an event stream")
+            async with aclosing(self._items(response)) as items:
                 yield items
 
-    async def _items(self, answer: Incoming) -> AsyncGenerator[SpeechItem]:
+    async def _items(self, response: Incoming) -> AsyncGenerator[SpeechItem]:
         mime_type = "audio/mpeg" if self._spec.audio_format == "mp3" else "audio/wav"
-        rate = answer.headers.get("X-Sample-Rate", "")
+        rate = response.headers.get("X-Sample-Rate", "")
         yield SpeechFormat(mime_type, int(rate) if rate.isdecimal() else 22_050)  # type: ignore[arg-type]
         parser = SseParser()
         done = False
-        async with aclosing(answer.pieces()) as pieces:
+        async with aclosing(response.pieces()) as pieces:
             async for piece in pieces:
-                for event in _events(answer.vendor, parser, piece):
+                for event in _events(response.vendor, parser, piece):
                     if event.data == b"[DONE]":
                         continue
-                    item = _item(answer.vendor, event.data)
+                    item = _item(response.vendor, event.data)
                     done = done or isinstance(item, Usage)
                     if item is not None:
                         yield item
         if not done:
-            raise Garbled(answer.vendor, "ended its audio without its end mark", retryable=True)
+            raise Garbled(response.vendor, "ended its audio without an end mark", retryable=True)
 
 
 def _events(vendor: str, parser: SseParser, piece: bytes) -> list[ServerEvent]:
     try:
         return parser.feed(piece)
     except ValueError as error:
-        raise Garbled(vendor, f"sent nonsense: {error}") from None
+        raise Garbled(vendor, f"sent an invalid event: {error}") from None
 
 
 def _item(vendor: str, data: bytes) -> SpeechItem | None:

@@ -1,4 +1,4 @@
-"""Pronunciation assessment (§4.18) by the engine on this machine: English, and weaker than a vendor's."""
+"""Pronunciation assessment (§4.18) by the local engine: English only, and less accurate than a vendor's."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -11,15 +11,15 @@ from vendors.errors import Garbled
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest, AudioInput
 from vendors.transport import Incoming, Outgoing, VendorHttp
 
-_USUAL_MODEL = "pocketsphinx"
+_DEFAULT_MODEL = "pocketsphinx"
 
 
 class AssessmentOptions(Model):
-    """The local engine takes none."""
+    """The local engine has no options."""
 
 
 class LocalAssessment:
-    """One engine. The audio goes up while it arrives; the answer comes when it has ended."""
+    """Assessment by one engine. The audio is uploaded as it arrives; the result comes at its end."""
 
     Options = AssessmentOptions
 
@@ -27,7 +27,7 @@ class LocalAssessment:
         AssessmentOptions.of(spec.options)
         self._http = http
         self._account = account
-        self._model = spec.model or _USUAL_MODEL
+        self._model = spec.model or _DEFAULT_MODEL
         self._connect_s = spec.connect_s
 
     @asynccontextmanager
@@ -43,13 +43,13 @@ class LocalAssessment:
                 body=form,
                 connect_s=self._connect_s,
             )
-            async with self._http.stream(call) as answer, aclosing(_items(answer)) as items:
+            async with self._http.stream(call) as response, aclosing(_items(response)) as items:
                 yield items
 
     async def _form(
         self, boundary: str, request: AssessmentRequest, audio: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes]:
-        """The fields, and then the audio as it comes."""
+        """Yield the multipart form: the fields, then the audio as it arrives."""
         fields = {
             "model": self._model,
             "reference_text": request.reference_text,
@@ -70,10 +70,10 @@ class LocalAssessment:
         yield f"\r\n--{boundary}--\r\n".encode()
 
 
-async def _items(answer: Incoming) -> AsyncGenerator[AssessmentItem]:
-    value: Any = await answer.json()
+async def _items(response: Incoming) -> AsyncGenerator[AssessmentItem]:
+    value: Any = await response.json()
     text = value.get("text") if isinstance(value, dict) else None
     raw = value.get("raw_data") if isinstance(value, dict) else None
     if not isinstance(text, str) or not isinstance(raw, dict):
-        raise Garbled(answer.vendor, "answered with an assessment of an unknown form")
+        raise Garbled(response.vendor, "sent an assessment of an unknown form")
     yield Assessment(text, raw)

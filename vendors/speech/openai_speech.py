@@ -1,4 +1,4 @@
-"""Speech of OpenAI's protocol: bare audio as it is made, or events with audio that end with their usage."""
+"""Speech synthesis with OpenAI's API: a stream of raw audio, or of events that end with the usage."""
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -10,7 +10,7 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
-from vendors.errors import Garbled, broke_off
+from vendors.errors import Garbled, error_in_stream
 from vendors.meter import is_count
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.speech.samples import Samples
@@ -18,8 +18,8 @@ from vendors.sse import SseParser
 from vendors.transport import Incoming, Outgoing, VendorHttp
 
 _VOICE = "alloy"
-_CHARACTERS_ALONE = "tts-1"
-"""What the names of models begin with that know no events and take no instructions."""
+_BASIC_MODELS = "tts-1"
+"""The prefix of the names of models that support neither events nor instructions."""
 _UNTYPED = "application/octet-stream"
 _TYPES = {
     "mp3": {"audio/mpeg", "audio/mp3", _UNTYPED},
@@ -28,18 +28,18 @@ _TYPES = {
 
 
 class Options(Model):
-    """What of a strategy goes to the vendor as it stands."""
+    """The vendor-specific settings of a strategy."""
 
     stream_format: Literal["sse", "audio"] | None = None
-    """Absent: `sse` where the model knows it, for only events tell what was used."""
+    """The default is `sse` if the model supports it, because only events report the usage."""
     sample_rate: int = Field(default=24_000, ge=8_000, le=48_000)
-    """Of what the vendor sends: others that speak this protocol have other rates."""
+    """The sample rate of the vendor's audio. Other hosts with this API use other rates."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request."""
+    """Additional request fields."""
 
 
 class OpenAISpeech:
-    """One voice of one model. WAV is asked for as bare samples."""
+    """One voice of one model. For WAV it requests raw samples."""
 
     Options = Options
 
@@ -56,7 +56,10 @@ class OpenAISpeech:
 
     @asynccontextmanager
     async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
-        """What comes is told by its type: some that speak this protocol know no events."""
+        """Synthesize `text`.
+
+        The content type of the response decides how it is read, as some hosts have no events.
+        """
         call = Outgoing(
             self._account.platform,
             self._account.url("/audio/speech"),
@@ -64,30 +67,33 @@ class OpenAISpeech:
             body=dumps({**self._fields, "input": text}),
             connect_s=self._connect_s,
         )
-        async with self._http.stream(call) as answer:
-            if answer.content_type == "text/event-stream":
-                items = _from_events(answer)
-            elif answer.content_type in self._types:
-                items = _from_body(answer)
+        async with self._http.stream(call) as response:
+            if response.content_type == "text/event-stream":
+                items = _from_events(response)
+            elif response.content_type in self._types:
+                items = _from_body(response)
             else:
-                raise Garbled(answer.vendor, f"answered with {answer.content_type[:64]}, not as it was asked")
-            async with aclosing(self._speech(items)) as speech:
+                raise Garbled(
+                    response.vendor,
+                    f"answered with {response.content_type[:64]}, not audio",
+                )
+            async with aclosing(self._with_format(items)) as speech:
                 yield speech
 
-    async def _speech(self, items: AsyncGenerator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
+    async def _with_format(self, items: AsyncGenerator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
         yield self._format
         samples = Samples()
         async with aclosing(items):
             async for item in items:
                 if not (self._samples and isinstance(item, AudioBytes)):
                     yield item
-                elif audio := samples.whole(item.audio):
+                elif audio := samples.feed(item.audio):
                     yield AudioBytes(audio)
 
 
 def _fields(spec: SpeechSpec, options: Options) -> dict[str, Any]:
-    plain = spec.model.startswith(_CHARACTERS_ALONE)
-    stream_format = options.stream_format or ("audio" if plain else "sse")
+    is_basic = spec.model.startswith(_BASIC_MODELS)
+    stream_format = options.stream_format or ("audio" if is_basic else "sse")
     fields: dict[str, Any] = {
         "model": spec.model,
         "voice": spec.voice or _VOICE,
@@ -97,32 +103,32 @@ def _fields(spec: SpeechSpec, options: Options) -> dict[str, Any]:
         fields["stream_format"] = stream_format
     if spec.speed != 1:
         fields["speed"] = spec.speed
-    if spec.prompt and not plain:
+    if spec.prompt and not is_basic:
         fields["instructions"] = spec.prompt
     return fields
 
 
-async def _from_body(answer: Incoming) -> AsyncGenerator[SpeechItem]:
-    async with aclosing(answer.pieces()) as pieces:
+async def _from_body(response: Incoming) -> AsyncGenerator[SpeechItem]:
+    async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             yield AudioBytes(piece)
 
 
-async def _from_events(answer: Incoming) -> AsyncGenerator[SpeechItem]:
-    events = SpeechEvents(answer.vendor)
-    async with aclosing(answer.pieces()) as pieces:
+async def _from_events(response: Incoming) -> AsyncGenerator[SpeechItem]:
+    events = SpeechEvents(response.vendor)
+    async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             for item in events.feed(piece):
                 yield item
             if events.done:
                 break
     if not events.done:
-        raise Garbled(answer.vendor, "ended its audio without its end mark", retryable=True)
-    await answer.rest()
+        raise Garbled(response.vendor, "ended its audio without an end mark", retryable=True)
+    await response.drain()
 
 
 class SpeechEvents:
-    """`speech.audio.delta` events, and the `speech.audio.done` that ends them. Pure."""
+    """Parses `speech.audio.delta` events and the final `speech.audio.done`. Does no I/O."""
 
     def __init__(self, vendor: str) -> None:
         self.done = False
@@ -130,11 +136,11 @@ class SpeechEvents:
         self._parser = SseParser()
 
     def feed(self, piece: bytes) -> Iterator[SpeechItem]:
-        """What the events hold that `piece` completes, up to a fault."""
+        """Yield the items of the events that `piece` completes, up to the first error."""
         try:
             events = self._parser.feed(piece)
         except ValueError as error:
-            raise Garbled(self._vendor, f"sent nonsense: {error}") from None
+            raise Garbled(self._vendor, f"sent an invalid event: {error}") from None
         for event in events:
             if self.done:
                 return
@@ -147,7 +153,7 @@ class SpeechEvents:
         try:
             event: dict[str, Any] = loads(data)
             if error := event.get("error"):
-                raise broke_off(self._vendor, error)
+                raise error_in_stream(self._vendor, error)
             match event.get("type"):
                 case "speech.audio.delta":
                     return AudioBytes(b64decode(event["audio"], validate=True))
@@ -163,5 +169,5 @@ class SpeechEvents:
 def _usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
-    taken, spoken = usage.get("input_tokens"), usage.get("output_tokens")
-    return Usage(taken, spoken) if is_count(taken) and is_count(spoken) else None
+    input_token, output_token = usage.get("input_tokens"), usage.get("output_tokens")
+    return Usage(input_token, output_token) if is_count(input_token) and is_count(output_token) else None

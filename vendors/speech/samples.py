@@ -1,14 +1,14 @@
-"""16-bit samples out of pieces that end anywhere. Pure."""
+"""Splits a byte stream into complete 16-bit samples. Does no I/O."""
 
 
 class Samples:
-    """Keeps the odd byte back until the rest of its sample has come; one that is left at the end is no sound."""
+    """Keeps an odd byte back until the other half of its sample arrives. One left at the end is dropped."""
 
     def __init__(self) -> None:
         self._carry = b""
 
-    def whole(self, piece: bytes) -> bytes:
-        """The whole samples that are there now."""
+    def feed(self, piece: bytes) -> bytes:
+        """Add `piece` and return the samples that are complete."""
         pcm = self._carry + piece
         end = len(pcm) // 2 * 2
         self._carry = pcm[end:]

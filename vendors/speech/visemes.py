@@ -1,8 +1,8 @@
-"""Mouth shapes: from phonemes with their times, or guessed from letters where a vendor gives no times.
+"""Mouth shapes (visemes): from phonemes with times, or estimated from letters if a vendor reports no times.
 
-The shapes are the 22 of vendor A. Phonemes are IPA, as espeak-ng and piper give them. Pure.
+There are 22 shapes, as defined by vendor A. Phonemes are IPA as produced by espeak-ng and piper. Does no I/O.
 """
-# ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
+# ruff: noqa: RUF001 - IPA letters resemble Latin letters
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -34,14 +34,14 @@ _SOUNDS = {
     20: "k ɡ g ŋ c ɟ q ɢ x ɣ χ ɴ",
     21: "p b m β ɸ ʙ",
 }
-_OF_SOUND = {
+_SHAPE_OF_SOUND = {
     unicodedata.normalize("NFD", sound): viseme_id
     for viseme_id, sounds in _SOUNDS.items()
     for sound in sounds.split()
 }
-_LETTERS_OF_SOUNDS = frozenset("".join(_OF_SOUND))
+_KNOWN_LETTERS = frozenset("".join(_SHAPE_OF_SOUND))
 _MARKS = frozenset("ˈˌːˑʔʰʲʷˠˤ˞ʼ ‿|")
-"""Stress, length, colour, the gap between words: none of them moves the lips."""
+"""Marks for stress, length, modification and word gaps, which do not change the shape of the mouth."""
 
 _SPELLINGS = {
     1: "u æ",
@@ -64,53 +64,56 @@ _SPELLINGS = {
     20: "k g q x ck ng gh",
     21: "p b m pp mm",
 }
-_OF_SPELLING = {spelling: viseme_id for viseme_id, row in _SPELLINGS.items() for spelling in row.split()}
+_SHAPE_OF_SPELLING = {spelling: viseme_id for viseme_id, row in _SPELLINGS.items() for spelling in row.split()}
 _VOWELS = range(1, 12)
 _SYLLABLE = ((19, 1), (1, 2))
-"""A letter or sign of another script: a consonant and a vowel, for want of knowledge."""
+"""A letter of another script is treated as a consonant and a vowel."""
 _PAUSES = dict.fromkeys(",;:،、，；：-–—", 2) | dict.fromkeys(".!?…؟।。！？\n", 4)
 
 
 def visemes_of(phonemes: Iterable[tuple[str, int]]) -> list[Viseme]:
-    """The shapes of phonemes and their offsets in milliseconds; equal neighbours are one, unknown ones silence.
+    """Return the mouth shapes of phonemes with offsets in milliseconds.
 
-    Two phonemes that are one sound together (`a`, `ʊ`) are one shape.
+    Equal neighbours are merged; an unknown phoneme is silence. Two phonemes that form one sound (`a`, `ʊ`) have one
+    shape.
     """
     return _merged(_shapes(phonemes))
 
 
 def visemes_of_letters(letters: Iterable[tuple[str, int, int]]) -> list[Viseme]:
-    """The shapes of letters, read as `estimate` reads them; each letter with its begin and end in milliseconds."""
-    plain = [(sign, begin_ms, end_ms) for letter, begin_ms, end_ms in letters for sign in _plain(letter)]
+    """Return the mouth shapes of letters with start and end times in milliseconds, as `estimate` maps them."""
+    bare_letters = [
+        (sign, begin_ms, end_ms) for letter, begin_ms, end_ms in letters for sign in _without_accents(letter)
+    ]
     shapes: list[tuple[int, int]] = []
-    before = -1
-    for at, viseme_id, _ in _spelled("".join(sign for sign, _, _ in plain)):
-        _, begin_ms, end_ms = plain[at]
-        shapes.append((viseme_id, (begin_ms + end_ms) // 2 if at == before else begin_ms))
-        before = at
+    previous = -1
+    for at, viseme_id, _ in _letter_shapes("".join(sign for sign, _, _ in bare_letters)):
+        _, begin_ms, end_ms = bare_letters[at]
+        shapes.append((viseme_id, (begin_ms + end_ms) // 2 if at == previous else begin_ms))
+        previous = at
     return _merged(shapes)
 
 
 def spread(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
-    """Shapes that fit the letters of texts, each spread over its time from begin to end in milliseconds."""
+    """Estimate mouth shapes from texts, spread over the time from start to end of each text, in milliseconds."""
     shapes: list[tuple[int, int]] = []
     for text, begin_ms, end_ms in spans:
-        steps = list(_spelled(_plain(text)))
+        steps = list(_letter_shapes(_without_accents(text)))
         total = sum(weight for _, _, weight in steps)
-        passed = 0
+        elapsed = 0
         for _, viseme_id, weight in steps:
-            shapes.append((viseme_id, begin_ms + passed * (end_ms - begin_ms) // total))
-            passed += weight
+            shapes.append((viseme_id, begin_ms + elapsed * (end_ms - begin_ms) // total))
+            elapsed += weight
     return _merged(shapes)
 
 
 def estimate(text: str, duration_ms: int) -> list[Viseme]:
-    """Shapes that fit the letters of `text`, spread over `duration_ms`; the mouth is shut at the end."""
+    """Estimate the mouth shapes of `text`, spread over `duration_ms`. The mouth is closed at the end."""
     return estimated([(text, 0, duration_ms)])
 
 
 def estimated(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
-    """Shapes that fit the letters of texts, as `spread` gives them; the mouth is shut at the end of each."""
+    """Like `spread`, but the mouth is closed at the end of each text."""
     shapes: list[tuple[int, int]] = []
     for text, begin_ms, end_ms in spans:
         if end_ms > begin_ms and (spoken := spread([(text, begin_ms, end_ms)])):
@@ -121,47 +124,47 @@ def estimated(spans: Iterable[tuple[str, int, int]]) -> list[Viseme]:
 
 def _shapes(phonemes: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
     shapes: list[tuple[int, int]] = []
-    before = ""
+    previous = ""
     for phoneme, offset_ms in phonemes:
         sound = _sound(phoneme)
         if not sound and phoneme and _MARKS.issuperset(phoneme):
-            before = "" if phoneme == " " else before
+            previous = "" if phoneme == " " else previous
             continue
-        if before and sound and (both := _OF_SOUND.get(before + sound)) is not None:
-            shapes[-1] = (both, shapes[-1][1])
-            before = ""
+        if previous and sound and (joint := _SHAPE_OF_SOUND.get(previous + sound)) is not None:
+            shapes[-1] = (joint, shapes[-1][1])
+            previous = ""
             continue
         shapes.append((_shape(sound), offset_ms))
-        before = sound
+        previous = sound
     return shapes
 
 
 def _sound(phoneme: str) -> str:
-    """Without accents, marks and what the table does not know."""
+    """Remove accents, marks and unknown letters from a phoneme."""
     letters = unicodedata.normalize("NFD", phoneme)
-    return "".join(letter for letter in letters if letter in _LETTERS_OF_SOUNDS)
+    return "".join(letter for letter in letters if letter in _KNOWN_LETTERS)
 
 
 def _shape(sound: str) -> int:
-    """Of the longest beginning that is known: `ɛɹ` is shaped like `ɛ`."""
+    """Return the shape of the longest known prefix: `ɛɹ` has the shape of `ɛ`."""
     for end in range(len(sound), 0, -1):
-        if (viseme_id := _OF_SOUND.get(sound[:end])) is not None:
+        if (viseme_id := _SHAPE_OF_SOUND.get(sound[:end])) is not None:
             return viseme_id
     return _SILENCE
 
 
-def _plain(text: str) -> str:
-    """Small letters without accents."""
+def _without_accents(text: str) -> str:
+    """Return the text in lower case without accents."""
     letters = unicodedata.normalize("NFD", text.lower())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _spelled(letters: str) -> Iterator[tuple[int, int, int]]:
-    """Where shapes begin in `letters`, the shapes, and how long they last beside one another."""
+def _letter_shapes(letters: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the mouth shapes of `letters`: the index of the letter, the shape and its relative duration."""
     at = 0
     while at < len(letters):
         for length in (3, 2, 1):
-            viseme_id = _OF_SPELLING.get(letters[at : at + length])
+            viseme_id = _SHAPE_OF_SPELLING.get(letters[at : at + length])
             if viseme_id is not None:
                 yield at, viseme_id, 2 if viseme_id in _VOWELS else 1
                 break
@@ -176,7 +179,7 @@ def _spelled(letters: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _merged(shapes: Iterable[tuple[int, int]]) -> list[Viseme]:
-    """A shape that lasts no time gives way to the next one; equal neighbours become one."""
+    """Drop shapes that last no time and merge equal neighbours."""
     merged: list[Viseme] = []
     for viseme_id, offset_ms in shapes:
         begin_ms = offset_ms

@@ -131,7 +131,7 @@ async def test_the_next_voice_speaks_where_the_first_is_silent(
     seen = await spoken(talk, "silent")
     assert [event.name for event in seen] == ["start", "error"]
     (attempt,) = seen[-1].content["error"]["extra"]["attempts"]
-    assert attempt["message"] == "backend_unavailable: vendor_b_audio answered with silence"
+    assert attempt["message"] == "backend_unavailable: vendor_b_audio sent only silence"
 
     seen = await spoken(talk, "silent", "good", text="… ?!")
     assert seen[-1].content["strategy"] == "silent"

@@ -53,48 +53,48 @@ def worker() -> Iterator[Worker]:
 
 def test_one_process_answers_one_question_after_the_other(worker: Worker) -> None:
     assert worker.pid is None
-    first, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    first, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     assert (first, pid) == ("one", worker.pid)
-    assert worker.ask("two", limit_s=30, wanted=wanted) == ("two", pid)
+    assert worker.call("two", limit_s=30, is_wanted=wanted) == ("two", pid)
 
 
 def test_what_goes_wrong_is_told_and_the_process_lives_on(worker: Worker) -> None:
-    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     with pytest.raises(WorkerFailed, match="it went wrong"):
-        worker.ask("fail", limit_s=30, wanted=wanted)
-    assert worker.ask("two", limit_s=30, wanted=wanted) == ("two", pid)
+        worker.call("fail", limit_s=30, is_wanted=wanted)
+    assert worker.call("two", limit_s=30, is_wanted=wanted) == ("two", pid)
 
 
 def test_a_process_that_is_late_is_ended(worker: Worker) -> None:
-    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
+    _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     with pytest.raises(WorkerLate):
-        worker.ask("hang", limit_s=0.2, wanted=wanted)
+        worker.call("hang", limit_s=0.2, is_wanted=wanted)
     assert not _runs(pid)
-    assert worker.ask("two", limit_s=30, wanted=wanted)[1] != pid
+    assert worker.call("two", limit_s=30, is_wanted=wanted)[1] != pid
 
 
 def test_a_process_that_works_for_nobody_is_ended(worker: Worker) -> None:
-    _, pid = worker.ask("one", limit_s=30, wanted=wanted)
-    assert worker.ask("hang", limit_s=30, wanted=lambda: False) is None
+    _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
+    assert worker.call("hang", limit_s=30, is_wanted=lambda: False) is None
     assert not _runs(pid)
-    assert worker.ask("two", limit_s=30, wanted=wanted)[0] == "two"
+    assert worker.call("two", limit_s=30, is_wanted=wanted)[0] == "two"
 
 
 def test_a_question_is_asked_again_when_the_process_died(worker: Worker, tmp_path) -> None:
     order = f"die once {tmp_path / 'died'}"
-    assert worker.ask(order, limit_s=30, wanted=wanted)[0] == order
+    assert worker.call(order, limit_s=30, is_wanted=wanted)[0] == order
 
 
 def test_a_question_that_kills_every_process_is_given_up(worker: Worker) -> None:
     with pytest.raises(WorkerLost):
-        worker.ask("die", limit_s=30, wanted=wanted)
-    assert worker.ask("two", limit_s=30, wanted=wanted)[0] == "two"
+        worker.call("die", limit_s=30, is_wanted=wanted)
+    assert worker.call("two", limit_s=30, is_wanted=wanted)[0] == "two"
 
 
 def test_a_process_that_cannot_begin_says_why() -> None:
     worker = Worker(refuse, name="unwilling")
     with pytest.raises(WorkerFailed, match="a library is missing"):
-        worker.ask("one", limit_s=30, wanted=wanted)
+        worker.call("one", limit_s=30, is_wanted=wanted)
     assert worker.pid is None
 
 

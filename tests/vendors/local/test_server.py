@@ -106,7 +106,7 @@ async def test_engine_that_cannot_be_loaded_is_missing_from_then_on(serving) -> 
         raise OSError("no such library")
 
     class Broken(Endless):
-        engine = Engine("broken", load, places=1)
+        engine = Engine("broken", load, max_requests=1)
 
         @property
         def fault(self) -> str | None:
@@ -114,7 +114,7 @@ async def test_engine_that_cannot_be_loaded_is_missing_from_then_on(serving) -> 
 
         @asynccontextmanager
         async def speak(self, text, *, voice, speed):
-            with self.engine.place():
+            with self.engine.slot():
                 async with self.engine.run(lambda *_: None) as output:
                     yield output
 
@@ -182,12 +182,12 @@ async def test_what_fails_before_the_first_word_is_no_stream(serving) -> None:
 
 
 async def test_full_engine_asks_to_come_again(serving) -> None:
-    engine = Engine("narrow", object, places=1)
+    engine = Engine("narrow", object, max_requests=1)
 
     class Narrow(Endless):
         @asynccontextmanager
         async def reply(self, messages, options):
-            with engine.place():
+            with engine.slot():
                 async with super().reply(messages, options) as items:
                     yield items
 
@@ -205,7 +205,7 @@ async def test_full_engine_asks_to_come_again(serving) -> None:
 
 
 async def test_jobs_that_nobody_waits_for_are_not_begun() -> None:
-    engine: Engine[object] = Engine("single", object, places=9)
+    engine: Engine[object] = Engine("single", object, max_requests=9)
     begun: list[str] = []
 
     def job(name: str):
@@ -234,6 +234,6 @@ def test_weights_are_checked_by_their_digest(tmp_path, monkeypatch) -> None:
     right = hashlib.sha256(b"right").hexdigest()
     assert first_fault([Package("some_weights", {"model.bin": right})]) is None
     assert "SHA-256" in first_fault([Package("some_weights", {"model.bin": hashlib.sha256(b"x").hexdigest()})])
-    assert "lacks" in first_fault([Package("some_weights", {"other.bin": right})])
+    assert "other.bin of some_weights is missing" in first_fault([Package("some_weights", {"other.bin": right})])
     missing = first_fault([Package("some_weights"), Package("no_such_package")])
     assert missing == "install parley[local]: no_such_package is missing"
