@@ -16,7 +16,7 @@ from actors.supervisor import Supervisor
 from storage.admission import StreamLocation
 from storage.detached_logs import Batch, DetachedLog, Piece
 from storage.heartbeats import Heartbeat
-from storage.process_rpc import Message, ProcessRpc, listening
+from storage.process_rpc import Message, NotSubscribed, ProcessRpc, listening
 from storage.redis import Valkey
 from streams.events import Failed, encode_unnumbered, error_content
 from streams.log import PIECE_BYTES, Gone, Push, Ready
@@ -31,6 +31,7 @@ MAX_READERS = 16
 _ANSWERS_WITHIN_S = 2
 _CANCELS_WITHIN_S = 15
 _RENEW_EVERY_S = 5
+_ASK_AGAIN_S = 1
 _LEASE_S = 20
 _WAIT_S = 2.0
 _SPILLS_WITHIN_S = 1.5
@@ -40,21 +41,24 @@ _SPILLS_WITHIN_S = 1.5
 class LogRange:
     """The event ids of a stream that can be read, from `first` to `last`.
 
-    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone.
+    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone. `uncertain`: that
+    process did not say how far the stream is, so there may be later events.
     """
 
     first: int
     last: int
     closed: bool = False
     lost: bool = False
+    uncertain: bool = False
 
 
 class Relay:
     """Connects readers in this process with streams in other processes, and the reverse."""
 
-    def __init__(self, valkey: Valkey, rpc: ProcessRpc, supervisor: Supervisor) -> None:
+    def __init__(self, valkey: Valkey, rpc: ProcessRpc, supervisor: Supervisor, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
         self._rpc = rpc
+        self._heartbeat = heartbeat
         self._supervisor = supervisor
         self._readers: Counter[str] = Counter()
         self._leases: dict[str, asyncio.TimerHandle] = {}
@@ -87,29 +91,46 @@ class Relay:
             await remote.leave()
 
     async def cancel(self, owner: Owner, location: StreamLocation, heard_ms: int | None) -> bool:
-        """Ask the stream's process to cancel it and wait until it has. Return `False` if that process is gone."""
+        """Ask the stream's process to cancel it and wait until it has.
+
+        Return `False` if that process is gone, has no such stream or does not respond.
+        """
         answer = await self.ask(
             location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
         )
-        return answer is not None
+        return answer is not None and answer["known"]
 
     async def has_whole_input(self, owner: Owner, location: StreamLocation) -> bool:
         """Return whether the input of a stream in another process is complete.
 
-        Return `True` also if that process does not respond.
+        Return `True` also if that process is gone or does not respond.
         """
         request = {"op": "input", **_identify(location, owner)}
-        answer = await self._rpc.ask(location.process, request, within_s=_ANSWERS_WITHIN_S)
+        try:
+            answer = await self._rpc.ask(location.process, request, within_s=_ANSWERS_WITHIN_S)
+        except NotSubscribed:
+            return True
         return answer is None or bool(answer.get("whole"))
 
     async def ask(
         self, location: StreamLocation, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
     ) -> Message | None:
-        """Send a request to the stream's process. Return `None` if the process or the stream is gone."""
+        """Send a request to the stream's process.
+
+        Return the response, `{"known": False}` if the process or the stream is gone, or `None` if a process that is
+        alive does not respond.
+        """
+        gone = {"known": False}
         if location.process == self._rpc.process:
-            return None  # The stream is gone: one in this process is looked up in the supervisor first.
-        answer = await self._rpc.ask(location.process, {**message, **_identify(location, owner)}, within_s=within_s)
-        return answer if answer and answer.get("known") else None
+            return gone  # A stream in this process is looked up in the supervisor first.
+        try:
+            request = {**message, **_identify(location, owner)}
+            answer = await self._rpc.ask(location.process, request, within_s=within_s)
+            if answer is None and await self._heartbeat.dead([location.process]):
+                return gone
+        except NotSubscribed:
+            return gone
+        return answer
 
     async def tell(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:
         """Send a message to the stream's process without waiting for a response."""
@@ -171,7 +192,7 @@ class Relay:
 async def open_relay(valkey: Valkey, heartbeat: Heartbeat, supervisor: Supervisor) -> AsyncIterator[Relay]:
     """Answer requests of other processes within the block."""
     rpc = ProcessRpc(valkey, heartbeat.process)
-    relay = Relay(valkey, rpc, supervisor)
+    relay = Relay(valkey, rpc, supervisor, heartbeat)
     async with listening(rpc, relay.answer):
         try:
             yield relay
@@ -189,17 +210,27 @@ class RemoteLog:
         self._spilled = spilled
         self._reader_id = new_id()
         self.span = LogRange(1, 0)
+        self._attached = False
+        """Whether the stream's process knows this reader, as far as it has said."""
+        self._lost = False
+        """Whether the stream's process is gone, or no longer has the stream."""
 
     async def attach(self) -> None:
         """Ask the stream's process to copy its log to Valkey, and set `span` to the events available there."""
-        request = {"op": "read", "reader_id": self._reader_id}
-        answer = await self._relay.ask(self._location, request, owner=self._owner)
+        answer = await self._ask("read")
         if answer is not None and answer.get("full"):
             raise too_many_readers()
         first, last, closed = await self._spilled.span() or (1, 0, False)
-        if answer is not None:
+        if self._attached and answer is not None:
             last, closed = max(last, answer["last"]), answer["closed"]
-        self.span = LogRange(first, last, closed, lost=answer is None)
+        self.span = LogRange(first, last, closed, lost=self._lost, uncertain=not self._attached)
+
+    async def _ask(self, op: str) -> Message | None:
+        """Send a request about this reader, and note whether the stream's process knows the reader or is gone."""
+        answer = await self._relay.ask(self._location, {"op": op, "reader_id": self._reader_id}, owner=self._owner)
+        self._attached = answer is not None and answer["known"]
+        self._lost = answer is not None and not answer["known"]
+        return answer
 
     async def leave(self) -> None:
         await self._relay.tell(self._location, {"op": "leave", "reader_id": self._reader_id}, owner=self._owner)
@@ -210,14 +241,14 @@ class RemoteLog:
         If the stream's process is gone, the iteration ends with an `error` event without an id. A frame that is
         larger than a piece is returned in several pieces, and only the last of them increases `last_id`.
         """
-        cursor, returned_at, renewed_at, lost = _Cursor(after), time.monotonic(), time.monotonic(), self.span.lost
+        cursor, returned_at, renewed_at = _Cursor(after), time.monotonic(), time.monotonic()
         while not stopping():
             ready = cursor.advance(
                 await self._spilled.read(
                     cursor.position,
                     offset_bytes=cursor.offset_bytes,
                     most_bytes=PIECE_BYTES,
-                    wait_s=0 if lost else _WAIT_S,
+                    wait_s=0 if self._lost else _WAIT_S,
                 )
             )
             now = time.monotonic()
@@ -227,16 +258,16 @@ class RemoteLog:
                 del ready
                 if final:
                     return
-            elif lost:
+            elif self._lost:
                 yield Ready(cursor.position, _lost_frame(), final=True)
                 return
             if now - returned_at >= idle_s:
                 returned_at = now
                 yield Ready(cursor.position, b"", final=False)
-            if now - renewed_at >= _RENEW_EVERY_S and not lost:
+            renew_after_s = _RENEW_EVERY_S if self._attached else _ASK_AGAIN_S
+            if now - renewed_at >= renew_after_s and not self._lost:
                 renewed_at = now
-                renewal = {"op": "still", "reader_id": self._reader_id}
-                lost = await self._relay.ask(self._location, renewal, owner=self._owner) is None
+                await self._ask("still" if self._attached else "read")
 
 
 class _Cursor:

@@ -22,9 +22,14 @@ log = structlog.get_logger()
 _CONCURRENCY = 32
 _MAX_QUEUED = 1024
 _SUBSCRIBE_AGAIN_S = 0.5
+_SUBSCRIBED_WITHIN_S = 1.0
 
 Message = dict[str, Any]
 Handler = Callable[[Message], Awaitable[Message | None]]
+
+
+class NotSubscribed(Exception):
+    """The process does not receive messages: it has ended."""
 
 
 class ProcessRpc:
@@ -38,14 +43,21 @@ class ProcessRpc:
         self._subscribed = asyncio.Event()
 
     async def ask(self, process: str, message: Message, *, within_s: float) -> Message | None:
-        """Send a request and return the response, or `None` if `process` has ended or does not respond in time."""
+        """Send a request and return the response, or `None` if `process` does not respond in time.
+
+        Raises `NotSubscribed` if the process has ended. A process whose subscription is interrupted subscribes
+        again within a second.
+        """
         request_id = new_id()
         answer = self._responses[request_id] = asyncio.get_running_loop().create_future()
+        request = {**message, "id": request_id, "from": self.process}
         try:
             async with asyncio.timeout(within_s):
                 await self._subscribed.wait()  # Otherwise the response would be lost.
-                if not await self._send(process, {**message, "id": request_id, "from": self.process}):
-                    return None
+                if not await self._send(process, request):
+                    await asyncio.sleep(_SUBSCRIBED_WITHIN_S)
+                    if not await self._send(process, request):
+                        raise NotSubscribed
                 response: Message = await answer
                 return response
         except TimeoutError:

@@ -118,7 +118,7 @@ async def _send_after(
             await stack.enter_async_context(background(pump))
         if after + 1 < span.first:
             raise Gone(f"events after {after} are no longer kept")
-        if after > span.last and not span.lost:
+        if after > span.last and not (span.lost or span.uncertain):
             raise InvalidParameter(f"Last-Event-ID is over {span.last}, the last id of the stream")
         if span.closed and after == span.last:
             return web.Response(status=204)

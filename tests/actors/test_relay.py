@@ -51,7 +51,7 @@ def waiting_actor() -> Actor:
 
 async def test_a_stream_whose_client_was_lost_answers_no_repeat_even_before_its_task_is_done() -> None:
     supervisor, actor = Supervisor(), waiting_actor()
-    relay = Relay(None, None, supervisor)
+    relay = Relay(None, None, supervisor, None)
     supervisor.start(actor)
     async with asyncio.timeout(5):
         await asyncio.sleep(0)
@@ -65,7 +65,7 @@ async def test_a_stream_whose_client_was_lost_answers_no_repeat_even_before_its_
 
 async def test_a_stream_that_has_its_input_answers_a_repeat_also_after_its_end() -> None:
     supervisor, actor = Supervisor(), waiting_actor()
-    relay = Relay(None, None, supervisor)
+    relay = Relay(None, None, supervisor, None)
     supervisor.start(actor)
     async with asyncio.timeout(5):
         await asyncio.sleep(0)

@@ -31,12 +31,14 @@ class Other:
     talk: Talk
     process: psutil.Process
     seen: list[SeenEvent]
+    stream_id: str = ""
 
     async def say(self, tasks: asyncio.TaskGroup, name: str) -> asyncio.Task[None]:
         """Begin a turn there. Returns once the user hears the answer; the task reads on to the end."""
         response = await self.talk.say("story", name)
         assert response.status == 200
         self.talk.remember(response)
+        self.stream_id = response.headers["X-Service-Stream-Id"]
 
         async def read() -> None:
             async with response:
@@ -141,7 +143,7 @@ async def test_turn_that_was_taken_over_ends_with_an_error_and_its_words_are_kep
         assert other.seen[-1].name == "error"
         error = other.seen[-1].content["error"]
         assert error["error_type"] == "invalid_operation"
-        assert "kept" in error["message"]
+        assert "stored" in error["message"]
         assert (error["extra"]["retryable"], error["extra"]["record_id"]) == (True, 1)
     assert await rows(server.services, talk.conversation_id) == [
         ("incomplete", "Once upon a time"),
@@ -216,3 +218,28 @@ async def until_void_counts(services: Services) -> None:
     async with asyncio.timeout(60):
         while (await services.valkey.client.info("server"))["uptime_in_seconds"] < 31:  # noqa: ASYNC110
             await asyncio.sleep(0.5)
+
+
+async def test_reader_of_a_paused_process_waits_for_it_and_gets_the_whole_stream(
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
+        reading = await other.say(tasks, "slow")
+        with other.paused():
+            resumed = tasks.create_task(read_again(server, talk, other.stream_id))
+            await asyncio.sleep(4)  # longer than a process may take to respond
+            assert not resumed.done()
+        vendor.release.set()
+        await reading
+        seen = await resumed
+    assert [event.name for event in seen][-1] == "end"
+    assert "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk")) == other.text
+
+
+async def read_again(server: Server, talk: Talk, stream_id: str) -> list[SeenEvent]:
+    """Resume a stream through the process of the test, from its first event."""
+    headers = {"X-Service-Session-Token": talk.token}
+    async with server.http.get(f"{server.url}/bp/ai/stream/{stream_id}", headers=headers) as response:
+        assert response.status == 200
+        return [event async for event in events(response)]
