@@ -25,7 +25,7 @@ from bench.attack.playing import Setting, play
 from bench.attack.report import tables, write_report
 from bench.attack.witness import Window, witnessing
 from bench.client import Target
-from bench.deployment import APP, Wanted, read_tokens, spawned
+from bench.deployment import APP, DeploymentSpec, read_tokens, spawned
 from bench.machine import Cores, described, raise_descriptor_limit
 from bench.scenarios import Load, seconds
 from deploy.running import Failed
@@ -112,7 +112,7 @@ def _check_url(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Non
 
 def _cores(args: argparse.Namespace) -> Cores:
     if args.spawn:
-        return Cores.parted()
+        return Cores.split()
     ours = frozenset(os.sched_getaffinity(0))
     return Cores(frozenset(os.sched_getaffinity(args.pid)) if args.pid else ours, ours)
 
@@ -121,7 +121,7 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
     """Each attack on a new server, so that memory which an attack before it left behind hides nothing."""
     models = frozenset({_SPAWNED.conversation, _SPAWNED.speech, _SPAWNED.long_speech})
     descriptors = min(_DESCRIPTORS, raise_descriptor_limit())
-    wanted = Wanted(models, users=_USERS, descriptors=descriptors, one_address=False)
+    wanted = DeploymentSpec(models, users=_USERS, descriptors=descriptors, one_address=False)
     rows: Rows = []
     for attack in attacks:
         # asyncio's own loop starts and stops the processes of the stores; the attack has uvloop's.

@@ -12,7 +12,7 @@ from bench.attack.connections import Outcomes
 from bench.attack.judging import HEALTH_MS, Held, Seen
 from bench.attack.witness import Witness
 from bench.client import Target
-from bench.machine import Spent
+from bench.machine import Usage
 from streams.tasks import background
 
 _LOOK_EVERY_S = 0.1
@@ -42,7 +42,7 @@ def held(pid: int) -> Held | None:
     """What the process holds now, with the processes it started; None for pid 0."""
     if not pid:
         return None
-    spent = Spent.of([pid])
+    spent = Usage.of([pid])
     log = Path(f"/proc/{pid}/fd/1").stat()
     _, waited_ns, _ = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
     return Held(

@@ -14,7 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from bench.machine import Spent
+from bench.machine import Usage
 from bench.soak.stand import Stand
 
 _ANSWERS_WITHIN_S = 1.5
@@ -71,7 +71,7 @@ class Sampler:
             parent_bytes=memory(self.stand.parent.pid)[0],
             descriptors=sum(_count(pid, "fd") for pid in newest),
             threads=sum(_count(pid, "task") for pid in newest),
-            server_cpu_s=round(Spent.of([self.stand.parent.pid]).cpu_s, 2),
+            server_cpu_s=round(Usage.of([self.stand.parent.pid]).cpu_s, 2),
             generator_cpu_s=round(time.process_time() - self._spent_before_s, 2),
             valkey_bytes=valkey_bytes,
             postgres_connections=connections,

@@ -4,7 +4,7 @@ from base64 import b64decode
 from hashlib import sha256
 from typing import Any
 
-from bench.tally import SAID, Event, event_of, outcome_of
+from bench.tally import DIGESTED_FIELDS, Event, event_of, outcome_of
 from streams.wire.codec import loads
 
 _TERMINALS = frozenset({"end", "error"})
@@ -89,15 +89,15 @@ class Transcript:
         self._frames.append(hash(frame))
         if event.name in _TERMINALS:
             self._end(event)
-        elif event.name in SAID or event.name == "assistant_output_restart":
+        elif event.name in DIGESTED_FIELDS or event.name == "assistant_output_restart":
             self._say(event.name, loads(event.data)["content"])
 
     def _say(self, name: str, content: dict[str, Any]) -> None:
         if name == "assistant_output_restart":
             self.written = []
             return
-        said = content[SAID[name]]
-        if SAID[name] == "text":
+        said = content[DIGESTED_FIELDS[name]]
+        if DIGESTED_FIELDS[name] == "text":
             self.written.append(said)
             self._chars += len(said)
             self._said.update(said.encode())
