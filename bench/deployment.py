@@ -1,7 +1,7 @@
-"""Deployments to measure: a server that the benchmark starts with all its dependencies, or one that runs elsewhere.
+"""Deployments to measure: a server that the benchmark starts with its dependencies, or one that runs elsewhere.
 
-`python -m bench.deployment --url URL --admin-token-file FILE` creates the app `bench` on a running server. The limits
-of that app are raised, so that the server does not refuse a load that comes from few users.
+`python -m bench.deployment --url URL --admin-token-file FILE` creates the app `bench` on a running server. The
+limits of that app are raised, so that the server does not refuse a load that comes from few users.
 """
 
 import argparse
@@ -48,8 +48,8 @@ _MODEL = re.compile(r"\d+x\d+(?:w\d+)?|held")
 class Deployment:
     """A running server. `pids` and `vendor_pids` are the server's and the vendor's processes on this machine.
 
-    A POST to `release_url` makes the model `held` answer. `baseline` is the relay to compare with; it calls the same
-    vendor.
+    A POST to `release_url` makes the model `held` answer. `baseline` is the relay to compare with; it calls the
+    same vendor.
     """
 
     target: Target

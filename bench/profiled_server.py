@@ -1,7 +1,7 @@
 """Run the server with a profiler that SIGUSR2 starts and stops: `python -m bench.profiled_server FILE`.
 
-FILE receives the output of cProfile. A file of the same name with the suffix `.cpu` receives the seconds of CPU time
-that the process used meanwhile.
+FILE receives the output of cProfile. A file of the same name with the suffix `.cpu` receives the seconds of CPU
+time that the process used meanwhile.
 """
 
 import cProfile

@@ -30,8 +30,9 @@ DIGESTED_FIELDS = {
 class Tally:
     """Counts the events of a chunked body, and finds its first output and its last event.
 
-    It searches the raw bytes for lines with an event id. JSON contains no raw line breaks, so nothing else looks like
-    such a line. If a proxy splits the server's chunks within such a line, the event is missed and reported as a fault.
+    It searches the raw bytes for lines with an event id. JSON contains no raw line breaks, so nothing else looks
+    like such a line. If a proxy splits the server's chunks within such a line, the event is missed and reported as
+    a fault.
     """
 
     __slots__ = ("_final", "_marker", "_tail", "begun", "events")
@@ -116,7 +117,7 @@ class Chunks:
 class Reading:
     """Parses a stream in full. It checks that ids have no gap, that one last event ends it, and the digest."""
 
-    __slots__ = ("_chars", "_chunks", "_last_id", "_needs_digest", "_partial", "_sha", "fault", "outcome", "spoken")
+    __slots__ = ("_chars", "_chunks", "_last_id", "_needs_digest", "_partial", "_sha", "fault", "outcome", "texts")
 
     def __init__(self, *, needs_digest: bool = True) -> None:
         self.outcome = ""

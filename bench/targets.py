@@ -17,7 +17,7 @@ _WAIT_MS = 50
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the comparison. `most` is the highest allowed ratio to the baseline's CPU per delta or conversation.
+    """One row of the comparison. `most` is the highest allowed ratio of the CPU cost to the baseline's.
 
     Rows of the measure `lateness` have no such ratio. With `no_failure`, no stream may fail.
     """
