@@ -26,7 +26,7 @@ from bench.soak.notes import Observations
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
-from bench.soak.stand import DRAIN_S, Testbed
+from bench.soak.stand import DRAIN_S, SoakTestbed
 from deploy.running import while_running
 from streams.tasks import background
 
@@ -84,7 +84,7 @@ class Settled:
 class Run:
     """A running soak."""
 
-    testbed: Testbed
+    testbed: SoakTestbed
     plan: "Plan"
     observations: Observations
     begun: datetime

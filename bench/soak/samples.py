@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bench.machine import Usage
-from bench.soak.stand import Testbed
+from bench.soak.stand import SoakTestbed
 
 _ANSWERS_WITHIN_S = 1.5
 _KIB = 1024
@@ -51,7 +51,7 @@ class Sample:
 class Sampler:
     """Takes samples. The values of a store that does not respond in time are -1."""
 
-    testbed: Testbed
+    testbed: SoakTestbed
     counts: Callable[[], tuple[int, int, int]]
     """Returns the numbers of live streams, ended streams and events."""
     _spent_before_s: float = field(default_factory=time.process_time)

@@ -31,7 +31,7 @@ DRAIN_S = 90
 
 
 @dataclass
-class Testbed:
+class SoakTestbed:
     """The running testbed. `parent` is the server's parent process; `log` is the output of all its processes."""
 
     url: str
@@ -113,7 +113,7 @@ def _started_at(pid: int) -> int:
 @asynccontextmanager
 async def open_testbed(
     folder: Path, *, users: int, processes: int, lengths: Lengths, failing: float, seed: int
-) -> AsyncIterator[Testbed]:
+) -> AsyncIterator[SoakTestbed]:
     """Run the testbed until the block ends. Data goes to `folder/data`, the server's log to `folder/server.log`."""
     data_dir, log = folder / "data", folder / "server.log"
     async with AsyncExitStack() as stack:
@@ -149,7 +149,7 @@ async def open_testbed(
             raise
         await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
         tokens = await make_tokens(users, env, folder / "users")
-        yield Testbed(
+        yield SoakTestbed(
             url,
             tokens,
             stores,
