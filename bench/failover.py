@@ -34,7 +34,7 @@ from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
-from vendors.sandbox.dns import Names, naming
+from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
 _ROOT = Path(__file__).parents[1]
@@ -91,7 +91,7 @@ async def _deployed() -> AsyncIterator[FaultTestbed]:
         folder = Path(name)
         async with (
             embedded_stores(folder, durable=False) as stores,
-            naming(Names()) as names,
+            dns_server(Names()) as names,
             listening() as sandbox,
             _serving(folder, stores, names) as (url, admin_token),
             open_testbed(url, admin_token, sandbox, VENDOR_STAGES) as testbed,

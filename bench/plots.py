@@ -61,11 +61,11 @@ def latencies(path: Path, title: str, spreads: Mapping[str, Spread]) -> None:
             axes.legend()
 
 
-def over_time(path: Path, title: str, found: Sequence[Figures]) -> None:
+def over_time(path: Path, title: str, results: Sequence[Figures]) -> None:
     """Draw the events per second and the target's CPU share over the time of the load."""
     with _picture(path, title) as axes:
         shares = axes.twinx()
-        for figures in found:
+        for figures in results:
             at, rates = _rates(figures, lambda point: point[1])
             axes.plot(at, rates, label=f"{figures.target}: events/s")
             at, busy = _rates(figures, lambda point: point[2])
@@ -103,7 +103,9 @@ def soaked(path: Path, samples: Sequence[Sample], disturbances: Sequence[Disturb
         axes.legend(loc="lower left")
 
 
-def _rates(found: Figures, of: Callable[[tuple[float, int, float, int]], float]) -> tuple[list[float], list[float]]:
-    pairs = list(zip(found.timeline, found.timeline[1:], strict=False))
+def _rates(
+    figures: Figures, of: Callable[[tuple[float, int, float, int]], float]
+) -> tuple[list[float], list[float]]:
+    pairs = list(zip(figures.timeline, figures.timeline[1:], strict=False))
     steps = [(a, b) for a, b in pairs if b[0] > a[0]]
     return [b[0] for _, b in steps], [(of(b) - of(a)) / (b[0] - a[0]) for a, b in steps]

@@ -47,10 +47,10 @@ async def exhausted_connections(attacker: Attacker) -> None:
         left -= count
 
     async def worker(number: int) -> None:
-        connection, whole = victims[number], attacker.upload(number, kind="text") + chunk(b"Hello.") + chunk(b"")
+        connection, complete = victims[number], attacker.upload(number, kind="text") + chunk(b"Hello.") + chunk(b"")
         answer = b"no complete answer in time"
         try:
-            await connection.send(whole)
+            await connection.send(complete)
             answer = await connection.receive_until(_LAST_CHUNK)
         finally:
             if b"\nevent: end\n" not in answer:
@@ -95,14 +95,14 @@ async def reset_heads(attacker: Attacker) -> None:
 
 async def reset_streams(attacker: Attacker) -> None:
     """Begin streams and reset the connections at the first bytes of the response, mostly during the upload."""
-    whole = chunk(b"Hello.") + chunk(b"")
+    complete = chunk(b"Hello.") + chunk(b"")
 
     async def worker(number: int) -> None:
         for turn in range(_STREAM_RESETS // _RESET_WORKERS):
             if (connection := await attacker.connect()) is None:
                 continue
             upload = attacker.upload(number + turn, kind="text")
-            await connection.send(upload + (whole if turn % _WHOLE_EVERY == 0 else b""))
+            await connection.send(upload + (complete if turn % _WHOLE_EVERY == 0 else b""))
             await connection.receive()
             connection.reset()
             await asyncio.sleep(_PAUSE_S)

@@ -60,14 +60,14 @@ class Judged:
 
 def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
     """Return streams with a missing or second terminal event, a gap, a wrong digest or a duplicate of their key."""
-    found = []
+    anomalies = []
     for stream in streams:
         wrong = [] if stream.outcome else ["no terminal event"]
         wrong += stream.faults
         if stream.first_stream_id and not disturbances.of(["Valkey"], stream.begin_s, stream.end_s):
             wrong.append("a repeated request with the same key began another stream")
-        found += [_of_stream(stream, disturbances, what=what) for what in wrong]
-    return found
+        anomalies += [_of_stream(stream, disturbances, what=what) for what in wrong]
+    return anomalies
 
 
 def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
@@ -75,14 +75,16 @@ def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> li
 
     Errors that no vendor fault and no disturbance explains are misses.
     """
-    found = []
+    anomalies = []
     for stream in streams:
         if stream.outcome not in {"", "end"}:
             what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
-            found.append(_of_stream(stream, disturbances, what=what, miss=miss))
+            anomalies.append(_of_stream(stream, disturbances, what=what, miss=miss))
         elif stream.cuts:
-            found.append(_of_stream(stream, disturbances, what="response broke off, stream resumed", miss=False))
-    return found
+            anomalies.append(
+                _of_stream(stream, disturbances, what="response broke off, stream resumed", miss=False)
+            )
+    return anomalies
 
 
 def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
@@ -175,15 +177,15 @@ def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Ano
     if len(settled) < 2:
         return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
     first, last = settled[0], settled[-1]
-    found = []
+    anomalies = []
     for name, before, after in (
         ("children", first.children_bytes, last.children_bytes),
         ("parent", first.parent_bytes, last.parent_bytes),
     ):
         if before <= 0 or after > before * (1 + GROWTH):
             detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"
-            found.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
-    return found
+            anomalies.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
+    return anomalies
 
 
 def log_anomalies(
@@ -193,7 +195,7 @@ def log_anomalies(
 
     `begun` is when the load began. A line without a time gets that of the previous line.
     """
-    found, counts, at_s = [], Counter[str](), 0.0
+    anomalies, counts, at_s = [], Counter[str](), 0.0
     for raw in lines:
         line: dict[str, Any] = {}
         if b'"level":"info"' in raw:
@@ -206,7 +208,7 @@ def log_anomalies(
             level, event = "error", "a line that is not JSON"
         counts[f"{level} {event}"] += 1
         if level in {"error", "critical"} and event not in _HARMLESS:
-            found.append(
+            anomalies.append(
                 Anomaly(
                     what=f"server's log: {event}",
                     at_s=at_s,
@@ -216,4 +218,4 @@ def log_anomalies(
                     detail=raw.decode(errors="replace").strip()[:_DETAIL_CHARACTERS],
                 )
             )
-    return found, counts
+    return anomalies, counts

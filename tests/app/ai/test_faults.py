@@ -27,7 +27,7 @@ from bench.failover_judge import judge
 from bench.failover_stand import FaultTestbed, open_testbed
 from deploy.stores import Stores
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, listening_socket, new_database, running_server
-from vendors.sandbox.dns import Names, naming
+from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -42,7 +42,7 @@ async def stand(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Asy
         database_url = await stack.enter_async_context(new_database(stores))
         listener = stack.enter_context(listening_socket())
         sandbox = await stack.enter_async_context(listening())
-        names = await stack.enter_async_context(naming(Names()))
+        names = await stack.enter_async_context(dns_server(Names()))
         port = listener.getsockname()[1]
         settings = Settings(
             database_url=database_url,
