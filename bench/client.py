@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._stream = Stream(0)
         self._head = b""
         self._status = 0
-        self._left: int | None = None
+        self._content_length: int | None = None
         """The `Content-Length` of the response; None if the body is chunked."""
         self._body = b""
         self._tally = Tally(b"")
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         """Send `request` and read the response to its end. The outcome goes into `stream`."""
         assert self._transport is not None, "not connected"
         client = self._client
-        self._stream, self._head, self._status, self._left, self._body = stream, b"", 0, None, b""
+        self._stream, self._head, self._status, self._content_length, self._body = stream, b"", 0, None, b""
         self._tally = Tally(client.marker)
         self._reading = Reading(needs_digest=client.target.digests) if in_full else None
         self._done = asyncio.get_running_loop().create_future()
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
             if body is None:
                 return
             data = body
-        if self._left is not None:
+        if self._content_length is not None:
             self._read_body(data, now)
             return
         stream, tally = self._stream, self._tally
@@ -148,14 +148,14 @@ class Connection(asyncio.Protocol):
             return None
         self._status = int(self._head[9:12])
         length = _LENGTH.search(self._head, 0, end)
-        self._left = int(length[1]) if length else None
+        self._content_length = int(length[1]) if length else None
         return self._head[end + 4 :]
 
     def _read_body(self, data: bytes, now: float) -> None:
         stream = self._stream
         stream.first_event = stream.first_event or now
         self._body += data
-        if len(self._body) < cast("int", self._left):
+        if len(self._body) < cast("int", self._content_length):
             return
         if self._status == 200 and not self._client.marker:
             stream.first_output, stream.outcome = now, "end"

@@ -68,7 +68,7 @@ async def upstream() -> AsyncIterator[str]:
         await process.wait()
 
 
-async def measured(load: Load, client: ClientName, url: str) -> tuple[float, float]:
+async def measure(load: Load, client: ClientName, url: str) -> tuple[float, float]:
     """Run `load` and return the seconds of CPU time and of wall-clock time that it took."""
     permits = iter(range(load.streams))
     async with open_vendor_http(client=client) as http:
@@ -109,7 +109,7 @@ async def main(rounds: int) -> None:
             measurements: dict[ClientName, list[tuple[float, float]]] = {client: [] for client in _CLIENTS}
             for _ in range(rounds):
                 for client in _CLIENTS:
-                    measurements[client].append(await measured(load, client, url))
+                    measurements[client].append(await measure(load, client, url))
             for client in _CLIENTS:
                 cpu_s = statistics.median(cpu_s for cpu_s, _ in measurements[client])
                 clock_s = statistics.median(clock_s for _, clock_s in measurements[client])

@@ -31,7 +31,7 @@ _LIMIT_UNKNOWN = (
 )
 
 
-def measured(
+def measure_load(
     load: Load, deployment: Deployment, cores: Cores, *, processes: int = 1, baseline: bool = False, deltas: int = 0
 ) -> Figures:
     """Run `load` against the server, or against the baseline, and return its figures."""
@@ -192,7 +192,7 @@ def _spawned(args: argparse.Namespace) -> Figures:
         deployment = runner.run(context.__aenter__())
         try:
             load = _load(args, [strategy], read_every=16)
-            return measured(load, deployment, cores, processes=args.processes, deltas=deltas)
+            return measure_load(load, deployment, cores, processes=args.processes, deltas=deltas)
         finally:
             runner.run(context.__aexit__(None, None, None))
 
@@ -209,7 +209,7 @@ def _against_url(args: argparse.Namespace) -> Figures:
     cores = Cores(frozenset(os.sched_getaffinity(args.pid)) if args.pid else usable, usable)
     deployment = Deployment(Target(url, tokens, args.app), (args.pid,) if args.pid else ())
     load = _load(args, args.strategy.split(","), read_every=1)
-    return measured(load, deployment, cores, processes=args.processes)
+    return measure_load(load, deployment, cores, processes=args.processes)
 
 
 def _print_failures(result: Figures) -> None:

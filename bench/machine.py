@@ -113,7 +113,7 @@ def raise_descriptor_limit() -> int:
     return hard
 
 
-def described(cores: Cores) -> str:
+def describe(cores: Cores) -> str:
     """Return one line about this machine and the cores in use."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if "model name" in line]

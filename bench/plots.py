@@ -79,7 +79,7 @@ def over_time(path: Path, title: str, results: Sequence[Figures]) -> None:
         axes.legend()
 
 
-def soaked(path: Path, samples: Sequence[Sample], disturbances: Sequence[Disturbance]) -> None:
+def plot_soak(path: Path, samples: Sequence[Sample], disturbances: Sequence[Disturbance]) -> None:
     """Draw memory and streams over the time of a soak.
 
     Coloured spans show when processes were replaced and stores were unavailable.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.deployment import Deployment, DeploymentSpec, spawned
 from bench.figures import Figures, table
-from bench.load import measured
+from bench.load import measure_load
 from bench.machine import Cores
 from bench.targets import PROFILED
 
@@ -79,7 +79,7 @@ class Profile:
         )
 
 
-def profiled() -> Profile:
+def profile_server() -> Profile:
     """Run the paced load twice: without the profiler for the cost of a delta, and with it for the shares."""
     plain = _run(None)
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
@@ -97,7 +97,7 @@ def _run(profile: Path | None) -> Figures:
             deployment = runner.run(context.__aenter__())
             try:
                 _toggle(deployment, profile)
-                result = measured(load, deployment, cores, deltas=PROFILED.deltas)
+                result = measure_load(load, deployment, cores, deltas=PROFILED.deltas)
                 _toggle(deployment, profile)
                 if profile is not None:
                     runner.run(_until(profile.with_suffix(".cpu").exists))

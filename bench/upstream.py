@@ -138,14 +138,14 @@ class Upstream(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._loop = asyncio.get_running_loop()
         self._input = bytearray()
-        self._left = 0
+        self._remaining = 0
         self._every_ms = 0
         self._sound = False
         self._fault = ""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._vendor.held.discard(self)
-        self._left = 0
+        self._remaining = 0
 
     def data_received(self, data: bytes) -> None:
         self._input += data
@@ -202,20 +202,20 @@ class Upstream(asyncio.Protocol):
 
     def play(self, count: int, every_ms: int, *, after_ms: int = 0) -> None:
         """Write `count` deltas, one every `every_ms`. With 0 each delta is still a write of its own."""
-        self._left, self._every_ms = count, every_ms
+        self._remaining, self._every_ms = count, every_ms
         if self._fault:  # The answer breaks off half-way.
-            self._left = max(1, count // 2)
+            self._remaining = max(1, count // 2)
         if every_ms or after_ms:
             self._vendor.wheel.add(self._vendor.wheel.now_ms + after_ms, self._next)
         else:
             self._next(0)
 
     def _next(self, due_ms: int) -> None:
-        if not self._left:
+        if not self._remaining:
             return
         self._transport.write(_SOUND_CHUNK if self._sound else delta())
-        self._left -= 1
-        if not self._left:
+        self._remaining -= 1
+        if not self._remaining:
             self._finish()
         elif self._every_ms:
             self._vendor.wheel.add(due_ms + self._every_ms, self._next)

@@ -20,9 +20,9 @@ from bench.arrivals import prepare, run
 from bench.client import Client, Stream
 from bench.deployment import Deployment, DeploymentSpec, spawned
 from bench.figures import HEADINGS, Figures, row, table
-from bench.load import measured
-from bench.machine import Cores, Usage, described
-from bench.profiling import Profile, profiled
+from bench.load import measure_load
+from bench.machine import Cores, Usage, describe
+from bench.profiling import Profile, profile_server
 from bench.scenarios import Load
 from bench.targets import (
     FIRST_P50_MS,
@@ -45,7 +45,7 @@ _WARM_UP = Load("warm-up", ["20x0"], streams=200, at_once=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RowVerdict:
     """The verdict on a row, over all its rounds."""
 
     load: str
@@ -81,7 +81,7 @@ def compare(row: Row, deployment: Deployment, cores: Cores) -> Comparison:
     rounds = []
     for number in range(row.rounds):
         result = {
-            baseline: measured(row.load, deployment, cores, baseline=baseline, deltas=row.deltas)
+            baseline: measure_load(row.load, deployment, cores, baseline=baseline, deltas=row.deltas)
             for baseline in ((False, True) if number % 2 == 0 else (True, False))
         }
         rounds.append((result[False], result[True]))
@@ -116,7 +116,7 @@ async def waiting_streams(count: int, deployment: Deployment) -> Memory:
     return Memory(before, grown, count, failed)
 
 
-def judge_row(comparison: Comparison) -> Judged:
+def judge_row(comparison: Comparison) -> RowVerdict:
     """Judge a row by the medians over its rounds."""
     row = comparison.row
     if row.measure == "lateness":
@@ -127,7 +127,7 @@ def judge_row(comparison: Comparison) -> Judged:
     met = 0 < ratio <= row.most and not (row.no_failure and failed)
     result = f"{ratio:.2f}" + (f", {failed} failed" if failed or row.no_failure else "")
     unit = "per delta" if row.measure == "delta" else "per conversation"
-    return Judged(
+    return RowVerdict(
         row.load.name,
         f"CPU {unit} ≤ {row.most} of the baseline's" + (", no failure" if row.no_failure else ""),
         f"{median(ours for ours, _ in costs):,.1f} µs",
@@ -141,7 +141,7 @@ def _cost(figures: Figures, row: Row) -> float:
     return figures.us_per_delta if row.measure == "delta" else figures.us_per_stream
 
 
-def _judge_lateness(comparison: Comparison) -> Judged:
+def _judge_lateness(comparison: Comparison) -> RowVerdict:
     ours, baseline = (_first_output_ms([pair[index] for pair in comparison.rounds]) for index in (0, 1))
     later = [
         median(
@@ -155,7 +155,7 @@ def _judge_lateness(comparison: Comparison) -> Judged:
     busiest = max(figures.generator_core_busy for pair in comparison.rounds for figures in pair)
     if busiest >= GENERATOR_FREE:
         verdict = f"does not count: the generator's core was {busiest:.0%} busy"
-    return Judged(
+    return RowVerdict(
         comparison.row.load.name,
         f"first chunk ≤ {FIRST_P50_MS:.0f} ms later at p50, ≤ {FIRST_P99_MS:.0f} ms at p99",
         ours,
@@ -170,8 +170,8 @@ def _first_output_ms(rounds: Sequence[Figures]) -> str:
     return " / ".join(f"{at:.2f}" for at in medians) + " ms"
 
 
-def judge_memory(memory: Memory) -> Judged:
-    return Judged(
+def judge_memory(memory: Memory) -> RowVerdict:
+    return RowVerdict(
         f"memory, {memory.streams:,} streams wait",
         f"≤ {MEMORY_KIB:.0f} KiB per stream above the idle server",
         f"{memory.empty_bytes / 2**20:,.0f} MiB idle",
@@ -181,11 +181,11 @@ def judge_memory(memory: Memory) -> Judged:
     )
 
 
-JUDGED_HEADINGS = ("row", "target", "Parley", "baseline", "result", "verdict")
+VERDICT_HEADINGS = ("row", "target", "Parley", "baseline", "result", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SuiteResult:
     """The results of a suite. `machine` describes the machine in one line."""
 
     machine: str
@@ -194,12 +194,12 @@ class Measured:
     profile: Profile | None = None
 
     @property
-    def judged(self) -> list[Judged]:
+    def verdicts(self) -> list[RowVerdict]:
         return [*map(judge_row, self.rows), judge_memory(self.memory)]
 
     def summary(self) -> str:
         """Return the verdicts on all rows as a Markdown table."""
-        return table(JUDGED_HEADINGS, [list(asdict(verdict).values()) for verdict in self.judged])
+        return table(VERDICT_HEADINGS, [list(asdict(verdict).values()) for verdict in self.verdicts])
 
     def details(self) -> str:
         """Return the figures of every run as a Markdown table."""
@@ -208,10 +208,10 @@ class Measured:
         )
 
 
-def measure(suite: Suite) -> Measured:
+def measure(suite: Suite) -> SuiteResult:
     """Run the whole suite, and print the verdict on each row as soon as it is known."""
     cores = Cores.split()
-    machine = described(cores)
+    machine = describe(cores)
     print(machine, flush=True)
     spec = DeploymentSpec(suite.models, users=suite.users, baseline=True)
     with asyncio.Runner() as runner:
@@ -226,11 +226,11 @@ def measure(suite: Suite) -> Measured:
                 _progress(judge_row(comparison))
         finally:
             runner.run(context.__aexit__(None, None, None))
-    return Measured(machine, memory, rows)
+    return SuiteResult(machine, memory, rows)
 
 
-def _progress(judged: Judged) -> None:
-    print(f"{judged.load}: {judged.result} ({judged.verdict})", flush=True)
+def _progress(row_verdict: RowVerdict) -> None:
+    print(f"{row_verdict.load}: {row_verdict.result} ({row_verdict.verdict})", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = measure(FULL if args.full else QUICK)
     os.sched_setaffinity(0, ours)
     if args.full:
-        result = Measured(result.machine, result.memory, result.rows, profiled())
+        result = SuiteResult(result.machine, result.memory, result.rows, profile_server())
     print(f"\n{result.summary()}\n{result.details()}", end="")
     _print_failures(result)
     if result.profile is not None:
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _print_failures(result: Measured) -> None:
+def _print_failures(result: SuiteResult) -> None:
     for comparison in result.rows:
         for pair in comparison.rounds:
             for figures in pair:

@@ -7,17 +7,17 @@ from bench.marks import write_between
 from bench.plots import bars, latencies, over_time
 
 if TYPE_CHECKING:
-    from bench.versus import Measured
+    from bench.versus import SuiteResult
 
 _BEGIN, _END = "<!-- figures: written by bench.versus -->", "<!-- /figures -->"
 
 
-def write_report(path: Path, result: "Measured", *, command: str) -> None:
+def write_report(path: Path, result: "SuiteResult", *, command: str) -> None:
     """Replace the figures in `path`, and write the plots to the directory `plots` beside it."""
     write_between(path, (_BEGIN, _END), _figures(path.parent / "plots", result, command))
 
 
-def _figures(folder: Path, result: "Measured", command: str) -> str:
+def _figures(folder: Path, result: "SuiteResult", command: str) -> str:
     pictures = _pictures(folder, result)
     parts = [
         f"\n`{command}`\n\n{result.machine}.\n",
@@ -34,7 +34,7 @@ def _figures(folder: Path, result: "Measured", command: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _pictures(folder: Path, result: "Measured") -> list[Path]:
+def _pictures(folder: Path, result: "SuiteResult") -> list[Path]:
     names = ("cpu-per-delta", "cpu-per-conversation", "first-chunk", "over-time")
     paths = [folder / f"{name}.png" for name in names]
     by_delta = {

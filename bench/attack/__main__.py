@@ -23,10 +23,10 @@ from bench.attack.attacks import ATTACKS, BY_NAME, Attack
 from bench.attack.judging import Measurement, judge
 from bench.attack.playing import Setting, run_attack
 from bench.attack.report import tables, write_report
-from bench.attack.witness import Window, witnessing
+from bench.attack.witness import Window, run_healthy_clients
 from bench.client import Target
 from bench.deployment import APP, DeploymentSpec, read_tokens, spawned
-from bench.machine import Cores, described, raise_descriptor_limit
+from bench.machine import Cores, describe, raise_descriptor_limit
 from bench.scenarios import Load, seconds
 from deploy.running import Failed
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--only: there is no attack {error} (--list prints the names)")
     prepare()
     cores = _cores(args)
-    machine = described(cores)
+    machine = describe(cores)
     print(machine, flush=True)
     try:
         rows = _spawned(args, attacks, cores) if args.spawn else _against_url(args, attacks)
@@ -193,13 +193,13 @@ async def _run_attacks(
         memory_mib=args.memory,
     )
     rows: Rows = []
-    async with witnessing(Target(target.url, healthy, target.app_id), load) as witness:
+    async with run_healthy_clients(Target(target.url, healthy, target.app_id), load) as clients:
         # The priority applies to this thread only: the process of the healthy clients runs already.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         await asyncio.sleep(_WARM_UP_S)
-        _check_healthy(await witness.window())
+        _check_healthy(await clients.window())
         for attack in attacks:
-            rows.append((attack, measurement := await run_attack(attack, setting, witness)))
+            rows.append((attack, measurement := await run_attack(attack, setting, clients)))
             print(f"{attack.name}: {judge(measurement, attack.targets)}", flush=True)
     return rows
 

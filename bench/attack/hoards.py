@@ -40,11 +40,11 @@ async def exhausted_connections(attacker: Attacker) -> None:
         if (connection := await attacker.connect(address=_MOST_ADDRESSES)) is not None:
             await _make_request(attacker, connection)
             victims.append(connection)
-    left = attacker.descriptors() + _BEYOND
+    remaining = attacker.descriptors() + _BEYOND
     for address in range(_MOST_ADDRESSES if attacker.many_addresses else 1):
-        count = min(left, _PER_ADDRESS)
+        count = min(remaining, _PER_ADDRESS)
         await _open_and_keep(attacker, count, address=address)
-        left -= count
+        remaining -= count
 
     async def worker(number: int) -> None:
         connection, complete = victims[number], attacker.upload(number, kind="text") + chunk(b"Hello.") + chunk(b"")

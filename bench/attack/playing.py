@@ -10,7 +10,7 @@ from bench.attack.attacker import Attacker, Strategies
 from bench.attack.attacks import Attack
 from bench.attack.connections import Outcomes
 from bench.attack.judging import HEALTH_MS, Measurement, ServerState
-from bench.attack.witness import Witness
+from bench.attack.witness import HealthyClients
 from bench.client import Target
 from bench.machine import Usage
 from streams.tasks import background
@@ -55,20 +55,20 @@ def server_state(pid: int) -> ServerState | None:
     )
 
 
-async def run_attack(attack: Attack, setting: Setting, witness: Witness) -> Measurement:
+async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) -> Measurement:
     """Run `attack` once. Raise `OSError` if the server cannot be reached."""
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
-    await _until_calm(witness)
+    await _until_calm(clients)
     await asyncio.sleep(setting.calm_s)
-    calm, before, began = await witness.window(), server_state(setting.pid), time.monotonic()
+    calm, before, began = await clients.window(), server_state(setting.pid), time.monotonic()
     watch = _Watch(attacker, setting, before)
     try:
         stopped = await watch.until_over(attack)
         await asyncio.sleep(_LINGER_S)
         watch.look()
-        under, seconds = await witness.window(), time.monotonic() - began
+        under, seconds = await clients.window(), time.monotonic() - began
         outcomes = Outcomes.of(attacker.connections, attacker.refused)
     finally:
         attacker.close()
@@ -90,12 +90,12 @@ async def run_attack(attack: Attack, setting: Setting, witness: Witness) -> Meas
     )
 
 
-async def _until_calm(witness: Witness) -> None:
+async def _until_calm(clients: HealthyClients) -> None:
     """Wait, for a minute at most, until the previous attack no longer affects the healthy clients."""
     for _ in range(_MOST_CALM_WINDOWS):
-        await witness.window()
+        await clients.window()
         await asyncio.sleep(_CALM_WINDOW_S)
-        window = await witness.window()
+        window = await clients.window()
         if window.health.count and window.health.at(100) < HEALTH_MS and not window.failed:
             return
 

@@ -53,7 +53,7 @@ class Window:
         return sum(self.failures.values())
 
 
-class Witness:
+class HealthyClients:
     """A handle for the process of the healthy clients."""
 
     def __init__(self, pipe: Pipe) -> None:
@@ -73,16 +73,16 @@ class Witness:
 
 
 @asynccontextmanager
-async def witnessing(target: Target, load: Load) -> AsyncIterator[Witness]:
+async def run_healthy_clients(target: Target, load: Load) -> AsyncIterator[HealthyClients]:
     """Run the healthy clients until the block ends."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_main, args=(theirs, target, load), daemon=True)
     process.start()
     try:
-        witness = Witness(ours)
-        await witness.window()
-        yield witness
+        clients = HealthyClients(ours)
+        await clients.window()
+        yield clients
     finally:
         ours.close()
         await asyncio.to_thread(process.join, _STOP_S)

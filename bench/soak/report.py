@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.figures import table
 from bench.marks import write_between
-from bench.plots import soaked
+from bench.plots import plot_soak
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
 
@@ -17,7 +17,7 @@ _MIB = 2**20
 def write_report(path: Path, run: Run, judged: Judged, *, command: str) -> None:
     """Write the tables between the marks in `path`, and the plot to the directory `plots` beside it."""
     picture = path.parent / "plots" / "soak.png"
-    soaked(picture, run.samples, run.disturbances.all)
+    plot_soak(picture, run.samples, run.disturbances.all)
     heading = f"`{command}`, Python {platform.python_version()}."
     content = f"\n{heading}\n\n{summary(run, judged)}\n\n![soak](plots/soak.png)\n\n"
     write_between(path, (_BEGIN, _END), content)

@@ -12,7 +12,7 @@ from bench.figures import row as line
 from bench.machine import Cores, Reading, Usage
 from bench.profiling import Line, Profile
 from bench.targets import QUICK, Row
-from bench.versus import Comparison, Measured, Memory, judge_memory, judge_row
+from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
 from bench.writing import write_report
 
 PACED, _, FIRST, UNPACED, SHORT = QUICK.rows
@@ -133,10 +133,10 @@ def test_a_core_that_the_generator_may_use_too_tells_nothing_of_the_target():
     assert limit(Cores(everywhere, everywhere)) == "-"
 
 
-def measured() -> Measured:
+def measured() -> SuiteResult:
     rows = [both(row, figures_of()) for row in QUICK.rows]
     parts = [Line("writing", 0.5, 10, 1)]
-    return Measured("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
+    return SuiteResult("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
 
 
 def test_figures_replace_those_before_and_the_prose_stays(tmp_path: Path):

@@ -163,7 +163,7 @@ class _Recognizer:
         audio = frame.body
         if self._segments is None:
             audio = await self._begin(audio)
-        assert self._segments is not None, "it has begun"
+        assert self._segments is not None, "the turn has no audio yet"
         at_end = not frame.body
         self._call.charge(seconds=len(audio) / (2 * self._segments.sample_rate))
         for segment in self._segments.end() if at_end else self._segments.feed(audio):
@@ -211,7 +211,7 @@ class _Recognizer:
 
     async def _close(self) -> None:
         """Send the last results after the end of the audio."""
-        assert self._segments is not None, "it has begun"
+        assert self._segments is not None, "the turn has no audio yet"
         end = self._segments.now_ms * TICKS_PER_MS
         if not self._phrases:
             nothing = {"RecognitionStatus": "InitialSilenceTimeout", "Offset": end, "Duration": 0}
