@@ -56,8 +56,8 @@ async def main() -> int:
                 tasks.create_task(_run_cells(testbed, own_cells, vendors))
         async with asyncio.TaskGroup() as tasks:
             for vendor_stage in CALLER_STAGES:
-                own_cells = [cell for cell in caller_cells() if cell.vendor_stage is vendor_stage]
-                tasks.create_task(_run_caller_cells(testbed, own_cells, callers))
+                own_caller_cells = [cell for cell in caller_cells() if cell.vendor_stage is vendor_stage]
+                tasks.create_task(_run_caller_cells(testbed, own_caller_cells, callers))
     report = _report(vendors, callers, time.monotonic() - began)
     print(report)
     prose, _, _ = _REPORT.read_text().partition(_HEADING)

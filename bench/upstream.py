@@ -95,7 +95,7 @@ class Wheel:
     def _wake_at(self, at_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(0, at_ms - self.now_ms) / 1000, self._turn)
+        self._timer = self._loop.call_later(max(0, at_ms - self.now_ms) / 1000, self._run_due)
 
     def _run_due(self) -> None:
         self._timer = None
@@ -184,7 +184,7 @@ class Upstream(asyncio.Protocol):
         return self._fault in {"status", "hang up", "hang"}
 
     def _transcribe(self) -> None:
-        if self._refused():
+        if self._fails_at_once():
             return
         if self._fault:
             self._transport.write(_TRANSCRIPT[: -len(_TRANSCRIPT_BODY) // 2])
@@ -193,7 +193,7 @@ class Upstream(asyncio.Protocol):
             self._transport.write(_TRANSCRIPT)
 
     def _begin(self, model: re.Match[bytes]) -> None:
-        if not self._refused():
+        if not self._fails_at_once():
             self._transport.write(_SOUND if self._sound else _EVENTS)
             if model[1] is None:
                 self._vendor.held.add(self)

@@ -87,7 +87,7 @@ async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: 
             await run.load()
         finally:
             write_csv(folder / "samples.csv", run.samples)
-            _write_anomalies(folder, run.noted())
+            _write_anomalies(folder, run.anomalies_so_far())
         judged = run.judge(await run.settle())
     if not args.keep_data:
         shutil.rmtree(folder / "data")
