@@ -75,7 +75,7 @@ class ClientOutcome:
 async def request_stream(
     testbed: FaultTestbed, vendor_stage: VendorStage, app: str, strategies: Sequence[str]
 ) -> ClientOutcome:
-    """Send a request for the stage of `lane` with these strategies, and return what the client received."""
+    """Send a request for the stage of `vendor_stage` with these strategies, and return what the client received."""
     outcome = ClientOutcome(request_id=token_hex(8))
     headers = {**testbed.headers(app), "X-Request-Id": outcome.request_id}
     options: dict[str, Any] = {"data": upload(vendor_stage.stage, strategies)}
@@ -95,7 +95,7 @@ async def request_stream(
 
 
 async def read(response: ClientResponse, outcome: ClientOutcome) -> None:
-    """Read the events of a stream, or a JSON body, into `into`."""
+    """Read the events of a stream, or a JSON body, into `outcome`."""
     outcome.status = response.status
     outcome.conversation_id = response.headers.get("X-Service-Conversation-Id", "")
     if response.content_type != "text/event-stream":

@@ -55,7 +55,7 @@ class SoakTestbed:
         self.parent.send_signal(signal.SIGHUP)
 
     async def disturb(self, store: str, action: Action, *, for_s: float) -> None:
-        """Kill or pause a store for `for_s`. Return when it accepts connections again."""
+        """Kill or pause a store for `for_s`. Return when it runs again."""
         if action == "pause":
             pids = family(self.store_pid(store))
             try:
