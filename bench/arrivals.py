@@ -1,4 +1,7 @@
-"""Streams as they begin: one after another on so many places, or as they arrive; by one generator or several."""
+"""Run a load in a closed loop (a fixed number of streams at once) or an open loop (a rate of arrivals).
+
+One process or several generate the load.
+"""
 
 import asyncio
 import gc
@@ -17,12 +20,12 @@ from bench.scenarios import Load
 from streams.tasks import background
 
 _BEGIN_AFTER_S = 2.0
-"""How long several generators have to start before the load begins."""
+"""Time that several generator processes have to start before the load begins."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What came of a load. `begun` and `ended` are of `time.monotonic`."""
+    """The outcome of a load. `begun` and `ended` are values of `time.monotonic()`."""
 
     begun: float
     ended: float
@@ -40,21 +43,25 @@ class Result:
 
 
 async def run(load: Load, target: Target, *, pids: tuple[int, ...] = (), begin_at: float = 0) -> Result:
-    """All streams of `load`, to their ends. `pids`: the target's, whose CPU is watched meanwhile."""
+    """Run all streams of `load` to their ends.
+
+    `pids` are the processes of the target; their CPU time is sampled meanwhile. With `begin_at`, a value of
+    `time.monotonic()`, the load begins at that time.
+    """
     client = Client(target, load)
     if begin_at:
         await asyncio.sleep(begin_at - time.monotonic())
     begun, timeline = time.monotonic(), Timeline()
     streams: list[Stream] = []
     async with background(timeline.watch(lambda: client.events, pids, begun=begun)):
-        await (_arriving(load, client, streams) if load.rate else _one_after_another(load, client, streams))
+        await (_open_loop(load, client, streams) if load.rate else _closed_loop(load, client, streams))
     result = Result(begun, time.monotonic(), streams, client.sample, timeline)
     client.close()
     return result
 
 
-def _places(load: Load) -> Iterator[None]:
-    """One for each stream that may begin."""
+def _permits(load: Load) -> Iterator[None]:
+    """Yield once for each stream that the load allows to begin."""
     until = time.monotonic() + load.for_s
     count = 0
     while (load.streams and count < load.streams) or (not load.streams and time.monotonic() < until):
@@ -62,25 +69,25 @@ def _places(load: Load) -> Iterator[None]:
         yield None
 
 
-async def _one_after_another(load: Load, client: Client, streams: list[Stream]) -> None:
-    left = _places(load)
+async def _closed_loop(load: Load, client: Client, streams: list[Stream]) -> None:
+    permits = _permits(load)
 
-    async def one_place(delay_s: float) -> None:
+    async def worker(delay_s: float) -> None:
         await asyncio.sleep(delay_s)
-        for _ in left:
+        for _ in permits:
             streams.append(stream := Stream(time.monotonic()))
             await client.ask(stream)
 
     async with asyncio.TaskGroup() as tasks:
-        for place in range(load.at_once):
-            tasks.create_task(one_place(load.over_s * place / load.at_once))
+        for index in range(load.at_once):
+            tasks.create_task(worker(load.over_s * index / load.at_once))
 
 
-async def _arriving(load: Load, client: Client, streams: list[Stream]) -> None:
-    """Each begins when it is due, whatever became of those before it."""
+async def _open_loop(load: Load, client: Client, streams: list[Stream]) -> None:
+    """Begin each stream when it is due, whether or not the earlier ones have ended."""
     due = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
-        for _ in _places(load):
+        for _ in _permits(load):
             due += 1 / load.rate if load.arrivals == "even" else random.expovariate(load.rate)
             await asyncio.sleep(due - time.monotonic())
             streams.append(stream := Stream(due))
@@ -88,7 +95,7 @@ async def _arriving(load: Load, client: Client, streams: list[Stream]) -> None:
 
 
 def run_by_several(load: Load, target: Target, processes: int, *, pids: tuple[int, ...] = ()) -> Result:
-    """The same by several processes that begin together. Only the first watches the target."""
+    """Run `load` from several processes that begin together. Only the first one samples the target's CPU."""
     begin_at = time.monotonic() + _BEGIN_AFTER_S
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
@@ -96,7 +103,7 @@ def run_by_several(load: Load, target: Target, processes: int, *, pids: tuple[in
             pool.submit(_generate, part, target, begin_at, pids if number == 0 else ())
             for number, part in enumerate(load.parts(processes))
         ]
-        return _together([part.result() for part in parts])
+        return _merge([part.result() for part in parts])
 
 
 def _generate(load: Load, target: Target, begin_at: float, pids: tuple[int, ...]) -> Result:
@@ -104,25 +111,25 @@ def _generate(load: Load, target: Target, begin_at: float, pids: tuple[int, ...]
     return uvloop.run(run(load, target, pids=pids, begin_at=begin_at))
 
 
-def _together(results: list[Result]) -> Result:
-    """One result of several; events over time are those of all, where the parts last as long."""
-    whole = Result(min(r.begun for r in results), max(r.ended for r in results), [], Sample())
+def _merge(results: list[Result]) -> Result:
+    """Merge the results of several generators. The merged timeline ends with the shortest one."""
+    merged = Result(min(r.begun for r in results), max(r.ended for r in results), [], Sample())
     for result in results:
-        whole.streams += result.streams
-        whole.sample.read += result.sample.read
-        whole.sample.gaps_s += result.sample.gaps_s
-        whole.sample.transits_s += result.sample.transits_s
-        whole.sample.names += result.sample.names
+        merged.streams += result.streams
+        merged.sample.read += result.sample.read
+        merged.sample.gaps_s += result.sample.gaps_s
+        merged.sample.transits_s += result.sample.transits_s
+        merged.sample.names += result.sample.names
     lines = [result.timeline.points for result in results]
-    whole.timeline.points = [
+    merged.timeline.points = [
         (points[0][0], sum(point[1] for point in points), points[0][2], points[0][3])
         for points in zip(*lines, strict=False)
     ]
-    return whole
+    return merged
 
 
 def prepare() -> None:
-    """Make this process a generator: sockets enough, and a collector that does not get in the way."""
+    """Prepare this process to generate load: raise the descriptor limit and make garbage collections rare."""
     raise_descriptor_limit()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

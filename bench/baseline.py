@@ -1,7 +1,7 @@
-"""The barest relay that aiohttp and uvloop allow: `python -m bench.baseline URL` prints its port.
+"""A minimal relay on aiohttp and uvloop, to compare Parley with: `python -m bench.baseline URL` prints its port.
 
-It is there to measure beside. The vendor's events are parsed, framed as ours and written, all of a read in one
-write. It knows no users, keeps nothing, admits everybody, and a client who leaves takes the stream along.
+The relay parses the vendor's events, encodes them as Parley does and writes all events of one read in one write. It
+has no users, no storage and no limits, and a stream ends when its client disconnects.
 """
 
 import asyncio
@@ -29,21 +29,21 @@ class Relay:
         self._url = f"{url}/v1/chat/completions"
 
     async def converse(self, request: web.Request) -> web.StreamResponse:
-        """A turn: the name of the strategy is the model that the vendor is asked for."""
+        """Relay one turn of a conversation. The name of the first strategy is the model of the vendor's request."""
         raw, _, text = (await request.read()).partition(b"}")
         model = loads(raw + b"}")["strategies"][0]
-        asked = {"model": model, "stream": True, "messages": [{"role": "user", "content": text.decode()}]}
+        body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text.decode()}]}
         headers = {"Content-Type": "application/json"}
-        async with self._http.post(self._url, data=dumps(asked), headers=headers) as answer:
+        async with self._http.post(self._url, data=dumps(body), headers=headers) as upstream:
             response = web.StreamResponse(headers=_HEADERS)
             await response.prepare(request)
             await response.write(_frame(1, b"start", "start"))
             number, partial = 1, b""
-            async for piece in answer.content.iter_any():
+            async for piece in upstream.content.iter_any():
                 *events, partial = (partial + piece).split(b"\n\n")
                 frames = []
                 for event in events:
-                    data = event[6:]  # behind `data: `
+                    data = event[6:]  # Skip `data: `.
                     if data != b"[DONE]" and (choices := loads(data)["choices"]):
                         delta = choices[0]["delta"].get("content")
                         if delta:
@@ -67,7 +67,7 @@ async def main(url: str) -> None:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
         await site.start()
-        gc.freeze()  # as the server does
+        gc.freeze()  # The server does the same.
         gc.set_threshold(50_000, 20, 50)
         print(runner.addresses[0][1], flush=True)
         await asyncio.Event().wait()

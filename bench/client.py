@@ -1,4 +1,4 @@
-"""A client that reads answers for next to nothing, and checks that they are whole."""
+"""A client that uses little CPU per event and checks that each stream is complete."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ _FAULT_CHARACTERS = 200
 
 @dataclass(slots=True)
 class Stream:
-    """What came of one stream. Times are of `time.monotonic`; `begun` is when it was due."""
+    """The outcome of one stream. Times are values of `time.monotonic()`; `begun` is when the stream was due."""
 
     begun: float
     events: int = 0
@@ -29,37 +29,37 @@ class Stream:
     first_output: float = 0
     last_event: float = 0
     longest_gap_s: float = 0
-    """Between two reads that brought events."""
+    """The longest time between two reads that brought events."""
     outcome: str = ""
-    """`end`, or `error` and its type."""
+    """`end`, or `error` followed by the error type."""
     fault: str = ""
-    """Why it is no whole stream."""
+    """Why the stream is incomplete or invalid; empty if it is valid."""
 
 
 @dataclass(slots=True)
 class Sample:
-    """What the streams that are read in full tell, all together."""
+    """Measurements of all streams that are parsed in full."""
 
     read: int = 0
     gaps_s: list[float] = field(default_factory=list)
     transits_s: list[float] = field(default_factory=list)
-    """Of events whose text ends in the vendor's clock: from the vendor's write to here."""
+    """Time from the vendor's write to the client's read, for events whose text ends with the vendor's clock."""
     names: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the load goes. `tokens`: of the users that it comes from; none where the target knows no users."""
+    """The server under load. `tokens` are the session tokens of its users; empty for a target without users."""
 
     url: str
     tokens: Sequence[str] = ()
     app_id: str = ""
     digests: bool = True
-    """Whether streams end with a digest of what they said."""
+    """Whether the `end` event carries a digest of the stream's text and audio."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one request at a time."""
+    """One connection that carries one request at a time."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
@@ -68,8 +68,8 @@ class Connection(asyncio.Protocol):
         self._stream = Stream(0)
         self._head = b""
         self._status = 0
-        self._left: int | None = None
-        """Bytes of a body whose length was told; none: it is chunked."""
+        self._content_length: int | None = None
+        """The `Content-Length` of the response; None if the body is chunked."""
         self._body = b""
         self._tally = Tally(b"")
         self._reading: Reading | None = None
@@ -89,10 +89,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def ask(self, request: Request, stream: Stream, *, in_full: bool, timeout_s: float) -> None:
-        """Send `request` and follow its answer to the end, into `stream`."""
-        assert self._transport is not None, "it is connected"
+        """Send `request` and read the response to its end. The outcome goes into `stream`."""
+        assert self._transport is not None, "not connected"
         client = self._client
-        self._stream, self._head, self._status, self._left, self._body = stream, b"", 0, None, b""
+        self._stream, self._head, self._status, self._content_length, self._body = stream, b"", 0, None, b""
         self._tally = Tally(client.marker)
         self._reading = Reading(needs_digest=client.target.digests) if in_full else None
         self._done = asyncio.get_running_loop().create_future()
@@ -115,11 +115,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now = time.monotonic()
         if not self._status:
-            behind = self._behind_head(data)
-            if behind is None:
+            body = self._body_after_head(data)
+            if body is None:
                 return
-            data = behind
-        if self._left is not None:
+            data = body
+        if self._content_length is not None:
             self._read_body(data, now)
             return
         stream, tally = self._stream, self._tally
@@ -140,22 +140,22 @@ class Connection(asyncio.Protocol):
         if tally.over:
             self._end()
 
-    def _behind_head(self, data: bytes) -> bytes | None:
-        """What of `data` is the body's, once the head is whole."""
+    def _body_after_head(self, data: bytes) -> bytes | None:
+        """Return the part of `data` that belongs to the body, or None while the head is incomplete."""
         self._head += data
         end = self._head.find(b"\r\n\r\n")
         if end < 0:
             return None
         self._status = int(self._head[9:12])
         length = _LENGTH.search(self._head, 0, end)
-        self._left = int(length[1]) if length else None
+        self._content_length = int(length[1]) if length else None
         return self._head[end + 4 :]
 
     def _read_body(self, data: bytes, now: float) -> None:
         stream = self._stream
         stream.first_event = stream.first_event or now
         self._body += data
-        if len(self._body) < cast("int", self._left):
+        if len(self._body) < cast("int", self._content_length):
             return
         if self._status == 200 and not self._client.marker:
             stream.first_output, stream.outcome = now, "end"
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         sample = self._client.sample
         for event in reading.feed(data):
             sample.names[event.name] += 1
-        for text in reading.spoken:
+        for text in reading.texts:
             if sent_at := _SENT_AT.search(text):
                 sample.transits_s.append(now - int(sent_at[1]) / 1e9)
 
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
         stream.outcome, fault = self._tally.outcome()
         stream.events = self._tally.events
         if fault and self._status != 200:
-            fault = f"{self._status}, and {fault}"
+            fault = f"status {self._status}: {fault}"
         if (reading := self._reading) is not None:
             reading.end()
             fault = fault or reading.fault
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
 
 
 class Client:
-    """Users of one server, over as many connections as need be. `events` counts what has come so far."""
+    """The users of one server, over as many connections as needed. `events` counts the events read so far."""
 
     def __init__(self, target: Target, load: Load) -> None:
         parts = urlsplit(target.url)
@@ -211,7 +211,7 @@ class Client:
         self._requests = cycle(made)
 
     async def ask(self, stream: Stream) -> None:
-        """One stream, by the next of the users."""
+        """Run one stream as the next user and record its outcome in `stream`."""
         request, in_full = next(self._requests), self._begun % self._load.read_every == 0
         self._begun += 1
         try:
@@ -241,6 +241,6 @@ class Client:
         return connection
 
     def close(self) -> None:
-        """Close what is idle: call it once all streams have ended."""
+        """Close the idle connections. Call this after all streams have ended."""
         for connection in self._idle:
             connection.close()

@@ -1,7 +1,7 @@
-"""What is measured: servers of our own with all that they need, or one that runs elsewhere.
+"""Deployments to measure: a server that the benchmark starts with its dependencies, or one that runs elsewhere.
 
-`python -m bench.deployment --url URL --admin-token-file FILE` makes the app `bench` on a server that runs: an app
-without limits, so that a load is not refused for coming from few users.
+`python -m bench.deployment --url URL --admin-token-file FILE` creates the app `bench` on a running server. The
+limits of that app are raised, so that the server does not refuse a load that comes from few users.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from streams.wire.codec import loads
 APP = "bench"
 _ROOT = Path(__file__).parents[1]
 _READY_S = 60
-LIFTED = {
+RAISED_LIMITS = {
     "streams_per_user": 1_000_000,
     "streams_per_process": 100_000,
     "streams_per_app": 1_000_000,
@@ -46,9 +46,10 @@ _MODEL = re.compile(r"\d+x\d+(?:w\d+)?|held")
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the server is. `pids`: of the server, on this machine. `release_url`: lets the model `held` answer.
+    """A running server. `pids` and `vendor_pids` are the server's and the vendor's processes on this machine.
 
-    `baseline`: the relay to measure beside, which asks the same vendor.
+    A POST to `release_url` makes the model `held` answer. `baseline` is the relay to compare with; it calls the
+    same vendor.
     """
 
     target: Target
@@ -60,8 +61,8 @@ class Deployment:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a deployment of our own is to have: a strategy for each of `models`, by `bench.upstream`."""
+class DeploymentSpec:
+    """What to start. The server has a strategy for each of `models`, which `bench.upstream` serves."""
 
     models: frozenset[str]
     scenarios: frozenset[ScenarioName] = frozenset({"text"})
@@ -69,33 +70,33 @@ class Wanted:
     processes: int = 1
     baseline: bool = False
     profile: Path | None = None
-    """Where the server's profile is written, which SIGUSR2 starts and stops."""
+    """The file for the server's profile; SIGUSR2 starts and stops the profiler. None: no profiler."""
     descriptors: int = 0
-    """How many files and sockets the server may open; 0: as many as this process may."""
+    """The server's limit of open files and sockets; 0: the limit of this process."""
     one_address: bool = True
-    """Whether all clients share an address, which then needs a higher limit of connections."""
+    """Whether all clients share one address, so that the limit of connections per address must be raised."""
 
 
 @asynccontextmanager
-async def spawned(wanted: Wanted, cores: Cores) -> AsyncIterator[Deployment]:
-    """Stores, vendor and server, and nobody's limit in the way."""
-    os.sched_setaffinity(0, cores.others)  # what we start inherits it
+async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deployment]:
+    """Start stores, vendor and server, with all limits raised, and stop them when the block ends."""
+    os.sched_setaffinity(0, cores.others)  # Child processes inherit it.
     async with AsyncExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-bench-"))
         folder = Path(name)
         stores = await stack.enter_async_context(embedded_stores(folder))
         vendor, vendor_url = await _vendor(stack)
-        sandbox_url = await _sandbox(stack) if "pronunciation" in wanted.scenarios else ""
+        sandbox_url = await _sandbox(stack) if "pronunciation" in spec.scenarios else ""
         await migrate(stores.database_url)
-        env = _environment(folder, stores, wanted)
+        env = _environment(folder, stores, spec)
         url = f"http://127.0.0.1:{env['PORT']}"
-        server = await _server(stack, wanted, env, cores, log=folder / "server.log", url=url)
+        server = await _server(stack, spec, env, cores, log=folder / "server.log", url=url)
         admin_token = env["PARLEY_ADMIN_TOKEN"]
         await make_app(url, admin_token)
-        await put_all(url, admin_token, strategies(wanted, vendor_url, sandbox_url))
-        tokens = await make_tokens(wanted.users, env, folder / "users")
-        made = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
-        yield await _with_baseline(stack, made, vendor_url, cores) if wanted.baseline else made
+        await put_all(url, admin_token, strategies(spec, vendor_url, sandbox_url))
+        tokens = await make_tokens(spec.users, env, folder / "users")
+        deployment = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
+        yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment
 
 
 async def _vendor(stack: AsyncExitStack) -> tuple[int, str]:
@@ -106,7 +107,7 @@ async def _vendor(stack: AsyncExitStack) -> tuple[int, str]:
 
 
 async def _sandbox(stack: AsyncExitStack) -> str:
-    """It alone speaks the protocol by which pronunciation is graded."""
+    """Start the vendor sandbox, the only fake vendor here that can assess pronunciation, and return its URL."""
     command = [sys.executable, "-m", "vendors.sandbox", "--port", "0"]
     sandbox = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
     assert sandbox.stdout is not None
@@ -114,38 +115,38 @@ async def _sandbox(stack: AsyncExitStack) -> str:
     return url
 
 
-def _environment(folder: Path, stores: Stores, wanted: Wanted) -> dict[str, str]:
+def _environment(folder: Path, stores: Stores, spec: DeploymentSpec) -> dict[str, str]:
     env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(free_port()), "PATH": os.defpath})
     env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
-    if wanted.one_address:
+    if spec.one_address:
         env["PARLEY_CONNECTIONS_PER_ADDRESS"] = "1000000"
-    return env | ({"PARLEY_PROCESSES": str(wanted.processes)} if wanted.processes > 1 else {})
+    return env | ({"PARLEY_PROCESSES": str(spec.processes)} if spec.processes > 1 else {})
 
 
 async def _server(
-    stack: AsyncExitStack, wanted: Wanted, env: Mapping[str, str], cores: Cores, *, log: Path, url: str
+    stack: AsyncExitStack, spec: DeploymentSpec, env: Mapping[str, str], cores: Cores, *, log: Path, url: str
 ) -> int:
-    profiled = ["-m", "bench.profiled_server", str(wanted.profile)]
-    command = [sys.executable, *(profiled if wanted.profile else ["-m", "app", "serve"])]
-    if wanted.descriptors:
-        command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(wanted.descriptors), *command]
+    profiled = ["-m", "bench.profiled_server", str(spec.profile)]
+    command = [sys.executable, *(profiled if spec.profile else ["-m", "app", "serve"])]
+    if spec.descriptors:
+        command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(spec.descriptors), *command]
     output = stack.enter_context(log.open("wb"))
     server = await _on_cores(stack, command, cores, env=env, cwd=_ROOT, stdout=output, stderr=output)
     try:
         await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
     except (Failed, TimeoutError):
-        _show(log)
+        _print_log(log)
         raise
     pid: int = server.pid
     return pid
 
 
-def _show(log: Path) -> None:
+def _print_log(log: Path) -> None:
     sys.stderr.write(log.read_text())
 
 
 async def _on_cores(stack: AsyncExitStack, command: list[str], cores: Cores, **options: Any) -> Any:
-    """A process on the target's cores, and whatever it starts."""
+    """Start a process on the target's cores. Its child processes inherit them."""
     os.sched_setaffinity(0, cores.target)
     try:
         return await stack.enter_async_context(running(command, stop_s=20, stop=signal.SIGTERM, **options))
@@ -163,39 +164,39 @@ async def _with_baseline(
 
 
 def free_port() -> int:
-    """A port on which nobody listens at the moment."""
+    """Return a TCP port that is free at the moment."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
 
 
 async def make_tokens(count: int, env: Mapping[str, str], path: Path) -> list[str]:
-    """Make so many users of the app `bench`; their session tokens."""
+    """Create `count` users of the app `bench` and return their session tokens."""
     command = [sys.executable, "-m", "app", "users", "make", str(count), "--app", APP, "--out", str(path)]
-    async with running(command, env=env, cwd=_ROOT) as made:
-        if await made.wait() != 0:
-            raise Failed("no users were made")
+    async with running(command, env=env, cwd=_ROOT) as process:
+        if await process.wait() != 0:
+            raise Failed("cannot create users: `python -m app users make` failed")
     return read_tokens(path)
 
 
 def read_tokens(path: Path) -> list[str]:
-    """The last word of each line."""
+    """Return the last word of each line, skipping blank lines."""
     return [line.split()[-1] for line in path.read_text().splitlines() if line.strip()]
 
 
-def strategies(wanted: Wanted, vendor_url: str, sandbox_url: str) -> dict[str, Any]:
-    """Configs by kind and name. A model is the name of its strategy of each kind."""
+def strategies(spec: DeploymentSpec, vendor_url: str, sandbox_url: str) -> dict[str, Any]:
+    """Return configs by `kind/name`. The strategies of a model, one of each kind, are named after it."""
     shared = {"base_url": f"{vendor_url}/v1", "api_key": "bench", "concurrency": 100_000, "waiting": 0}
     waits = {"connect_s": 60, "first_output_s": 300, "between_s": 300}
-    found: dict[str, Any] = {
+    configs: dict[str, Any] = {
         "vendor_accounts/llm": {"platform": "vendor_b_llm", **shared},
         "vendor_accounts/audio": {"platform": "vendor_b_audio", **shared},
         "recognition/bench": {"account": "audio", "model": "whisper-1", "waits": waits},
     }
-    for model in sorted(filter(_MODEL.fullmatch, wanted.models)):
+    for model in sorted(filter(_MODEL.fullmatch, spec.models)):
         chat = {"account": "llm", "model": model, "waits": waits}
-        found[f"conversation/{model}"] = {"chat": chat, "recognition": "bench"}
-        found[f"speech/{model}"] = {
+        configs[f"conversation/{model}"] = {"chat": chat, "recognition": "bench"}
+        configs[f"speech/{model}"] = {
             "account": "audio",
             "model": model,
             "waits": waits,
@@ -205,26 +206,26 @@ def strategies(wanted: Wanted, vendor_url: str, sandbox_url: str) -> dict[str, A
         }
     if sandbox_url:
         azure = {"platform": "vendor_a_audio", "base_url": f"{sandbox_url}/azure", "api_key": "bench"}
-        found["vendor_accounts/azure"] = {**azure, "concurrency": 100_000}
-        found["pronunciation/bench"] = {"accounts": [{"account": "azure", "waits": waits}]}
-    return found
+        configs["vendor_accounts/azure"] = {**azure, "concurrency": 100_000}
+        configs["pronunciation/bench"] = {"accounts": [{"account": "azure", "waits": waits}]}
+    return configs
 
 
 async def make_app(url: str, admin_token: str) -> None:
-    """The app `bench`, or its limits lifted again where it is there."""
+    """Create the app `bench` with raised limits. If it exists, its configs are replaced."""
     await put_all(
         url,
         admin_token,
         {
             "apps/default": {"title": "Load tests"},
             "auth/default": {"require_sign": False},
-            "limits/default": LIFTED,
+            "limits/default": RAISED_LIMITS,
         },
     )
 
 
 async def put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> None:
-    """Write configs of the app `bench`, given by `kind/name`."""
+    """Write configs of the app `bench`. The keys of `configs` are `kind/name`. Raise `Failed` if one is refused."""
     headers = {"Authorization": f"Bearer {admin_token}"}
     async with ClientSession(headers=headers) as http:
         for key, value in configs.items():
@@ -235,14 +236,14 @@ async def put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> Non
 
 
 async def login(url: str, app_id: str, count: int) -> Sequence[str]:
-    """Sessions of devices that nobody has seen; the app's limit of sign-ups counts."""
+    """Log in `count` new devices and return their session tokens. The app's limit of sign-ups applies."""
     tokens = []
     async with ClientSession(headers={"X-Service-App-Id": app_id} if app_id else {}) as http:
         for _ in range(count):
             device = {"device": {"id": f"bench-{secrets.token_hex(8)}"}}
             async with http.post(f"{url}/bp/user/login", json=device) as answer:
                 if answer.status != 200:
-                    raise Failed(f"no login: {answer.status} {await answer.text()}")
+                    raise Failed(f"cannot log in: {answer.status} {await answer.text()}")
                 tokens.append((await answer.json())["user"]["session"]["session_token"])
     return tokens
 
@@ -257,7 +258,7 @@ def main() -> int:
     except (Failed, OSError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
-    print(f"app {APP}: its limits are lifted. Users: python -m app users make 100 --app {APP} --out users")
+    print(f"app {APP}: limits raised. To create users: python -m app users make 100 --app {APP} --out users")
     return 0
 
 

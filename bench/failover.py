@@ -1,9 +1,9 @@
-"""The fault scorecard: every fault of a vendor at every stage, judged by the client's view and by the vendor's.
+"""The fault scorecard: every fault of a vendor at every stage, judged by what the client and the vendor observe.
 
-    python -m bench.failover            # or make bench-failover; writes what came of it to bench/failover.md
+    python -m bench.failover            # or make bench-failover; writes the results to bench/failover.md
 
-Starts all that it needs: stores, a server, the sandbox of vendors, a DNS server. Nothing leaves this machine.
-Ends with 1 if a cell is a `fail`.
+It starts stores, a server, the vendor sandbox and a DNS server; all traffic stays on this machine. The exit code is
+1 if a cell fails.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from bench.failover_callers import judge_caller
 from bench.failover_cells import (
-    CALLER_LANES,
-    LANES,
+    CALLER_STAGES,
+    VENDOR_STAGES,
     CallerCell,
     Cell,
     Expected,
@@ -29,12 +29,12 @@ from bench.failover_cells import (
     cells,
 )
 from bench.failover_judge import judge
-from bench.failover_stand import Stand, standing
+from bench.failover_stand import FaultTestbed, open_testbed
 from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
-from vendors.sandbox.dns import Names, naming
+from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
 _ROOT = Path(__file__).parents[1]
@@ -49,57 +49,59 @@ async def main() -> int:
     began = time.monotonic()
     vendors: dict[str, Judged] = {}
     callers: dict[str, Judged] = {}
-    async with _deployed() as stand:
+    async with _deployed() as testbed:
         async with asyncio.TaskGroup() as tasks:
-            for lane in LANES:
-                mine = [cell for cell in cells() if cell.lane is lane]
-                tasks.create_task(_play(stand, mine, vendors))
+            for vendor_stage in VENDOR_STAGES:
+                own_cells = [cell for cell in cells() if cell.vendor_stage is vendor_stage]
+                tasks.create_task(_run_cells(testbed, own_cells, vendors))
         async with asyncio.TaskGroup() as tasks:
-            for lane in CALLER_LANES:
-                theirs = [cell for cell in caller_cells() if cell.lane is lane]
-                tasks.create_task(_play_callers(stand, theirs, callers))
+            for vendor_stage in CALLER_STAGES:
+                own_caller_cells = [cell for cell in caller_cells() if cell.vendor_stage is vendor_stage]
+                tasks.create_task(_run_caller_cells(testbed, own_caller_cells, callers))
     report = _report(vendors, callers, time.monotonic() - began)
     print(report)
-    about, _, _ = _REPORT.read_text().partition(_HEADING)
-    _REPORT.write_text(f"{about}{_HEADING}{report}")
-    return int(any(wrong for _, wrong in (*vendors.values(), *callers.values())))
+    prose, _, _ = _REPORT.read_text().partition(_HEADING)
+    _REPORT.write_text(f"{prose}{_HEADING}{report}")
+    return int(any(problems for _, problems in (*vendors.values(), *callers.values())))
 
 
-async def _play(stand: Stand, mine: Iterable[Cell], into: dict[str, Judged]) -> None:
-    for cell in mine:
-        wrong: list[str] = []
+async def _run_cells(testbed: FaultTestbed, own_cells: Iterable[Cell], results: dict[str, Judged]) -> None:
+    for cell in own_cells:
+        problems: list[str] = []
         if not isinstance(cell.expected, NotPossible):
-            await stand.offer(cell)
-            wrong = await judge(stand, cell)
-        into[cell.name] = (cell.expected, wrong)
+            await testbed.configure(cell)
+            problems = await judge(testbed, cell)
+        results[cell.name] = (cell.expected, problems)
 
 
-async def _play_callers(stand: Stand, mine: Iterable[CallerCell], into: dict[str, Judged]) -> None:
-    for cell in mine:
-        wrong: list[str] = []
+async def _run_caller_cells(
+    testbed: FaultTestbed, own_cells: Iterable[CallerCell], results: dict[str, Judged]
+) -> None:
+    for cell in own_cells:
+        problems: list[str] = []
         if not isinstance(cell.expected, NotPossible):
-            await stand.offer_slow(cell)
-            wrong = await judge_caller(stand, cell)
-        into[cell.name] = (cell.expected, wrong)
+            await testbed.configure_slow(cell)
+            problems = await judge_caller(testbed, cell)
+        results[cell.name] = (cell.expected, problems)
 
 
 @asynccontextmanager
-async def _deployed() -> AsyncIterator[Stand]:
+async def _deployed() -> AsyncIterator[FaultTestbed]:
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as name:
         folder = Path(name)
         async with (
             embedded_stores(folder, durable=False) as stores,
-            naming(Names()) as names,
+            dns_server(Names()) as names,
             listening() as sandbox,
             _serving(folder, stores, names) as (url, admin_token),
-            standing(url, admin_token, sandbox, LANES) as stand,
+            open_testbed(url, admin_token, sandbox, VENDOR_STAGES) as testbed,
         ):
-            yield stand
+            yield testbed
 
 
 @asynccontextmanager
 async def _serving(folder: Path, stores: Stores, names: tuple[str, int]) -> AsyncIterator[tuple[str, str]]:
-    """A server of its own that asks `names` for the names of vendors; its URL and its operator's token."""
+    """Run a server that resolves vendor host names with the DNS server `names`. Yield its URL and admin token."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     await migrate(stores.database_url)
@@ -118,22 +120,30 @@ async def _serving(folder: Path, stores: Stores, names: tuple[str, int]) -> Asyn
 
 
 def _report(vendors: Mapping[str, Judged], callers: Mapping[str, Judged], seconds: float) -> str:
-    """The tables, as Markdown."""
+    """Return the result tables as Markdown."""
     reasons: dict[str, int] = {}
-    every = {**vendors, **callers}
-    played = [wrong for expected, wrong in every.values() if not isinstance(expected, NotPossible)]
-    failed = sum(map(bool, played))
-    right = f"{len(played) - failed} of {len(played)} cells are as they should be, {failed} fail"
+    all_results = {**vendors, **callers}
+    run_results = [problems for expected, problems in all_results.values() if not isinstance(expected, NotPossible)]
+    failed = sum(map(bool, run_results))
+    verdict = f"{len(run_results) - failed} of {len(run_results)} cells pass, {failed} fail"
     lines = [
-        f"{right}, {len(every) - len(played)} cannot be. {seconds:.0f} s, Python {platform.python_version()}.",
+        (
+            f"{verdict}, {len(all_results) - len(run_results)} are not possible. {seconds:.0f} s, "
+            f"Python {platform.python_version()}."
+        ),
         "",
-        *_table(["fault", "comes", *(lane.name for lane in LANES)], _vendor_rows(vendors, reasons)),
+        *_table(
+            ["fault", "when", *(vendor_stage.name for vendor_stage in VENDOR_STAGES)],
+            _vendor_rows(vendors, reasons),
+        ),
         "",
-        *_table(["caller", *(lane.stage for lane in CALLER_LANES)], _caller_rows(callers, reasons)),
+        *_table(
+            ["caller", *(vendor_stage.stage for vendor_stage in CALLER_STAGES)], _caller_rows(callers, reasons)
+        ),
         "",
-        "Cannot be: " + "; ".join(f"{number} {reason}" for reason, number in reasons.items()) + ".",
+        "Not possible (n/a): " + "; ".join(f"{number} {reason}" for reason, number in reasons.items()) + ".",
         "",
-        *(f"- fail, {name}: {what}" for name, (_, wrong) in every.items() for what in wrong),
+        *(f"- {name} fails: {problem}" for name, (_, problems) in all_results.items() for problem in problems),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -146,7 +156,7 @@ def _vendor_rows(judged: Mapping[str, Judged], reasons: dict[str, int]) -> list[
     rows: dict[tuple[str, str], list[str]] = {}
     for cell in cells():
         row = rows.setdefault((cell.row.name, cell.position), [cell.row.name, cell.position])
-        row.append(_word(judged[cell.name], reasons))
+        row.append(_cell_text(judged[cell.name], reasons))
     return list(rows.values())
 
 
@@ -154,15 +164,15 @@ def _caller_rows(judged: Mapping[str, Judged], reasons: dict[str, int]) -> list[
     rows: dict[str, list[str]] = {}
     for cell in caller_cells():
         row = rows.setdefault(cell.row.name, [cell.row.name])
-        row.append(_word(judged[cell.name], reasons))
+        row.append(_cell_text(judged[cell.name], reasons))
     return list(rows.values())
 
 
-def _word(judged: Judged, reasons: dict[str, int]) -> str:
-    expected, wrong = judged
+def _cell_text(judged: Judged, reasons: dict[str, int]) -> str:
+    expected, problems = judged
     if isinstance(expected, NotPossible):
         return f"n/a {reasons.setdefault(expected.reason, len(reasons) + 1)}"
-    return "**fail**" if wrong else expected
+    return "**fail**" if problems else expected
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The one table of the fault scorecard: which fault can come where, and what has to come of it.
+"""The table of the fault scorecard: which fault can occur where, and the expected outcome.
 
-A vendor's fault comes `before` the first output or `after` it. Recognition and assessment have no output before
-their result is whole, nor has a voice whose vendor answers with all of its audio at once: there `after` means that
-a part of the vendor's answer has come. A caller's comes while it uploads or behind that.
+A vendor's fault occurs `before` or `after` the first output. Recognition and assessment have no output before their
+result is complete, and neither have voices whose vendor sends all audio at once: there, `after` means that a part
+of the vendor's answer has arrived. A caller's fault occurs during or after the upload.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,31 +20,36 @@ POSITIONS: tuple[Position, ...] = ("before", "after")
 
 class Outcome(StrEnum):
     FALLS_BACK = "falls back"
-    """Alone, the client is told why by `all_strategies_failed`; the next strategy's answer comes whole."""
+    """The client receives the complete answer of the next strategy, or `all_strategies_failed` if there is none."""
     BREAKS_OFF = "breaks off"
-    """`error` `backend_unavailable` behind a part of the answer, kept as incomplete; nobody else is asked."""
+    """The stream ends with `backend_unavailable` after a part of the answer. The record is incomplete, and no other
+    strategy is tried."""
     NO_SPEECH = "no speech"
-    """The vendor answered well, with nothing: `no speech was heard`; nobody else is asked."""
+    """The vendor's answer is valid but empty. The stream ends with `no speech was heard`, and no other strategy is
+    tried."""
     TOO_SLOW = "too slow"
-    """Slower than it plays: the next strategy speaks before anything is heard; the last one's audio is sent."""
+    """The audio arrives slower than it plays. The next strategy replaces it before any audio is sent; the audio of
+    the last strategy is sent as it is."""
     ABORTED = "aborted"
-    """As if the client had never asked: nothing is kept, and no vendor is asked, or the call is closed."""
+    """No vendor is called or its call is closed, and no record is stored."""
     LEFT = "left"
-    """The reader is missed for the grace time: then the vendor's call is closed, what was said is incomplete."""
+    """After the grace time the vendor's call is closed. The record is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotPossible:
+    """Marks a cell whose fault cannot occur."""
+
     reason: str
 
 
 Expected = Outcome | NotPossible
 Pair = tuple[Expected, Expected]
-"""Of the two positions."""
+"""The expected outcomes for the two positions."""
 
 
-class Place(StrEnum):
-    """Where the account's address leads."""
+class Endpoint(StrEnum):
+    """Where the base URL of the vendor account points."""
 
     SANDBOX = "sandbox"
     REFUSED = "refused"
@@ -54,9 +59,10 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A fault. `calls`: what the sandbox sees of one attempt; `ended`: how such a call may end.
+    """A fault, with the expected outcome for each stage.
 
-    `waits`: where it lets no output come, only our patience ends it.
+    `calls` is the number of calls that the sandbox receives for one attempt, `ended` how these calls may end. With
+    `times_out`, only a timeout of the server ends an attempt that has no output.
     """
 
     name: str
@@ -65,12 +71,12 @@ class Row:
     tts: Pair
     assess: Pair
     fault: Fault | None = None
-    place: Place = Place.SANDBOX
+    endpoint: Endpoint = Endpoint.SANDBOX
     calls: int = 1
     ended: frozenset[End] = frozenset({"fault"})
-    waits: bool = False
+    times_out: bool = False
     endless: bool = False
-    """Whether it goes on and on where our patience does not end it: the stream's total does."""
+    """Whether an attempt that has output goes on until the limit for the whole stream ends it."""
     orders: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, stage: Stage) -> Pair:
@@ -78,46 +84,46 @@ class Row:
         return pair
 
 
-RESULTS: frozenset[Stage] = frozenset({"stt", "assess"})
-"""Stages whose output is one whole result."""
-LEFT_BY_US: frozenset[End] = frozenset({"closed_by_client"})
+RESULT_STAGES: frozenset[Stage] = frozenset({"stt", "assess"})
+"""Stages whose output is a single result."""
+CLOSED_BY_SERVER: frozenset[End] = frozenset({"closed_by_client"})
 EITHER: frozenset[End] = frozenset({"fault", "closed_by_client"})
 DEFAULT_APP = "default"
 SHORT_APP = "short"
-"""The app whose streams may last but a moment."""
+"""The app whose streams may last 1.5 s."""
 
 F, B, S, T = Outcome.FALLS_BACK, Outcome.BREAKS_OFF, Outcome.NO_SPEECH, Outcome.TOO_SLOW
-NO_CONNECTION = NotPossible("where there is no connection there was no output")
-INSTEAD = NotPossible("it comes in place of an answer")
-BY_NAME = NotPossible("by its name it comes before")
+NO_CONNECTION = NotPossible("without a connection there is no output")
+REPLACES_ANSWER = NotPossible("the fault replaces the answer")
+EARLY = NotPossible("the fault occurs before the output by definition")
 NOT_EMPTY = NotPossible("an answer with output is not empty")
-DRIPS = NotPossible("what drips is a part of the answer; no part at all is a hang")
+DRIPS = NotPossible("every part that drips is output; without output the fault is a hang")
 NO_FRAMES = NotPossible("bare audio has no frames")
-ONE_FRAME = NotPossible("one JSON value has no frames behind its first")
-ONCE = (F, INSTEAD)
+SINGLE_FRAME = NotPossible("the answer is a single JSON value without further frames")
+BEFORE = (F, REPLACES_ANSWER)
 
 ROWS = (
     #                        llm                 stt                 tts                 assess
     Row("refused",           (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION),
-        place=Place.REFUSED, calls=0),
+        endpoint=Endpoint.REFUSED, calls=0),
     Row("DNS failure",       (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION),
-        place=Place.NO_NAME, calls=0),
+        endpoint=Endpoint.NO_NAME, calls=0),
     Row("TLS failure",       (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION), (F, NO_CONNECTION),
-        place=Place.BROKEN_TLS, calls=0),
-    Row("401",               ONCE,               ONCE,               ONCE,               ONCE,
+        endpoint=Endpoint.BROKEN_TLS, calls=0),
+    Row("401",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.UNAUTHORIZED),
-    Row("429 Retry-After",   ONCE,               ONCE,               ONCE,               ONCE,
+    Row("429 Retry-After",   BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.RATE_LIMITED, calls=2, orders={"retry_after_s": 0.02}),
-    Row("500",               ONCE,               ONCE,               ONCE,               ONCE,
+    Row("500",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.SERVER_ERROR, calls=2),
-    Row("503",               ONCE,               ONCE,               ONCE,               ONCE,
+    Row("503",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.UNAVAILABLE, calls=2, orders={"retry_after_s": 0.02}),
-    Row("hang before headers",      (F, BY_NAME), (F, BY_NAME),      (F, BY_NAME),       (F, BY_NAME),
-        Fault.HANG_BEFORE_HEADERS, ended=LEFT_BY_US, waits=True),
-    Row("hang before first output", (F, BY_NAME), (F, BY_NAME),      (F, BY_NAME),       (F, BY_NAME),
-        Fault.HANG_BEFORE_OUTPUT, ended=LEFT_BY_US, waits=True),
+    Row("hang before headers",      (F, EARLY),   (F, EARLY),         (F, EARLY),         (F, EARLY),
+        Fault.HANG_BEFORE_HEADERS, ended=CLOSED_BY_SERVER, times_out=True),
+    Row("hang before first output", (F, EARLY),   (F, EARLY),         (F, EARLY),         (F, EARLY),
+        Fault.HANG_BEFORE_OUTPUT, ended=CLOSED_BY_SERVER, times_out=True),
     Row("stall mid-stream",  (F, B),             (F, F),             (F, B),             (F, F),
-        Fault.STALL_MID_STREAM, ended=LEFT_BY_US, waits=True),
+        Fault.STALL_MID_STREAM, ended=CLOSED_BY_SERVER, times_out=True),
     Row("cut mid-stream",    (F, B),             (F, F),             (F, B),             (F, F),
         Fault.CUT_MID_STREAM),
     Row("malformed frame",   (F, B),             (F, F),             (F, B),             (F, F),
@@ -127,25 +133,25 @@ ROWS = (
     Row("empty answer",      (F, NOT_EMPTY),     (S, NOT_EMPTY),     (F, NOT_EMPTY),     (S, NOT_EMPTY),
         Fault.EMPTY_ANSWER, ended=EITHER),
     Row("slow drip",         (F, B),             (DRIPS, F),         (T, B),             (DRIPS, F),
-        Fault.SLOW_DRIP, ended=LEFT_BY_US, waits=True, endless=True, orders={"pace_ms": 40}),
-    Row("wrong content type", ONCE,              ONCE,               ONCE,               ONCE,
+        Fault.SLOW_DRIP, ended=CLOSED_BY_SERVER, times_out=True, endless=True, orders={"pace_ms": 40}),
+    Row("wrong content type", BEFORE,            BEFORE,             BEFORE,             BEFORE,
         Fault.WRONG_CONTENT_TYPE),
 )  # fmt: skip
 
 
-Manner = Literal["half-close", "reset", "stop reading"]
+CallerAction = Literal["half-close", "reset", "stop reading"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRow:
-    """What a caller does to us, `uploading` or behind its upload."""
+    """A fault of a caller, during its upload (`uploading`) or after it."""
 
     name: str
     llm: Expected
     stt: Expected
     tts: Expected
     assess: Expected
-    manner: Manner
+    action: CallerAction
     uploading: bool
 
     def of(self, stage: Stage) -> Expected:
@@ -154,24 +160,24 @@ class CallerRow:
 
 
 A, L = Outcome.ABORTED, Outcome.LEFT
-TOO_LITTLE = NotPossible("too little is sent to it to fill the connection")
+TOO_LITTLE = NotPossible("the response is too small to fill the connection's buffers")
 
 CALLER_ROWS = (
     #                                          llm  stt         tts  assess
     CallerRow("half-closed during the upload", A,   A,          A,   A,          "half-close", uploading=True),
     CallerRow("reset during the upload",       A,   A,          A,   A,          "reset", uploading=True),
-    CallerRow("half-closed behind the upload", L,   L,          L,   L,          "half-close", uploading=False),
-    CallerRow("reader that stops",             L,   TOO_LITTLE, L,   TOO_LITTLE, "stop reading", uploading=False),
+    CallerRow("half-closed after the upload",  L,   L,          L,   L,          "half-close", uploading=False),
+    CallerRow("reader that stops reading",     L,   TOO_LITTLE, L,   TOO_LITTLE, "stop reading", uploading=False),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """A stage as one vendor does it. `call`: what a config of that stage says beside its account.
+class VendorStage:
+    """A stage with one vendor's protocol. `call` has the fields of the stage's config in addition to the account.
 
-    `after`: how many pieces of output come before a fault after the first output, for a piece may be too little
-    to be passed on. `whole`: nothing is passed on before the vendor's answer is whole, whatever the stage.
-    `otherwise`: what cannot come in this vendor's framing, or comes out in another way.
+    `after` is the number of pieces of output before a fault of the position `after`; one piece may be too small for
+    the server to send it. With `all_at_once`, the server sends nothing before the vendor's answer is complete.
+    `exceptions` are the cells in which this vendor's framing causes another outcome.
     """
 
     name: str
@@ -180,135 +186,141 @@ class Lane:
     root: str
     call: Mapping[str, Any]
     after: int = 1
-    whole: bool = False
+    all_at_once: bool = False
     orders: Mapping[Fault, Mapping[str, Any]] = field(default_factory=dict)
-    otherwise: Mapping[tuple[Fault, Position], Expected] = field(default_factory=dict)
+    exceptions: Mapping[tuple[Fault, Position], Expected] = field(default_factory=dict)
 
 
 _AZURE_VOICE = {"voice": "en-US-JennyNeural"}
 _TWO_PARTS = {Fault.SLOW_DRIP: {"pace_ms": 60_000}}
-"""Of two phrases, or two halves of an answer, the second is late."""
+"""The second phrase, or the second half of an answer, comes after a minute."""
 _SLOWER_THAN_PLAYED = 150
-"""Milliseconds between pieces that play for 100."""
-_BARE: dict[tuple[Fault, Position], NotPossible] = {
+"""Milliseconds between pieces of audio that play for 100 ms."""
+_BARE_AUDIO: dict[tuple[Fault, Position], NotPossible] = {
     (Fault.MALFORMED_FRAME, "before"): NO_FRAMES,
     (Fault.MALFORMED_FRAME, "after"): NO_FRAMES,
     (Fault.ERROR_INSIDE_200, "after"): NO_FRAMES,
 }
-_ONE_VALUE: dict[tuple[Fault, Position], NotPossible] = {
-    (Fault.MALFORMED_FRAME, "after"): ONE_FRAME,
-    (Fault.ERROR_INSIDE_200, "after"): ONE_FRAME,
+_SINGLE_JSON: dict[tuple[Fault, Position], NotPossible] = {
+    (Fault.MALFORMED_FRAME, "after"): SINGLE_FRAME,
+    (Fault.ERROR_INSIDE_200, "after"): SINGLE_FRAME,
 }
-_READER = {"model": "gpt-audio-mini", "voice": "alloy"}
-"""A chat model that reads aloud: samples as a stream, MP3 at once."""
+_CHAT_READER = {"model": "gpt-audio-mini", "voice": "alloy"}
+"""A chat model that reads text aloud. Its WAV audio is streamed, its MP3 audio arrives at once."""
 
-LANES = (
-    Lane("llm openai", "llm", "vendor_b_llm", "/openai/v1", {"model": "gpt-4o-mini"}),
-    Lane("llm anthropic", "llm", "anthropic", "/anthropic", {"model": "claude-3-5-haiku-latest"}),
-    Lane("llm gemini", "llm", "gemini", "/gemini/v1beta", {"model": "gemini-2.5-flash"}),
-    Lane("stt openai", "stt", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-transcribe"}),
-    Lane("stt azure", "stt", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
-    Lane("stt google", "stt", "vendor_d_audio", "/google", {}, orders=_TWO_PARTS, otherwise=_ONE_VALUE),
-    Lane("tts openai", "tts", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-mini-tts", "voice": "alloy"}, 12),
-    Lane(
-        "tts openai chat", "tts", "vendor_b_llm", "/openai/v1", {**_READER, "audio_format": "wav"}, 12,
-        otherwise={(Fault.SLOW_DRIP, "before"): B},  # the beginning is held, and one piece has no pace
+VENDOR_STAGES = (
+    VendorStage("llm openai", "llm", "vendor_b_llm", "/openai/v1", {"model": "gpt-4o-mini"}),
+    VendorStage("llm anthropic", "llm", "anthropic", "/anthropic", {"model": "claude-3-5-haiku-latest"}),
+    VendorStage("llm gemini", "llm", "gemini", "/gemini/v1beta", {"model": "gemini-2.5-flash"}),
+    VendorStage("stt openai", "stt", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-transcribe"}),
+    VendorStage("stt azure", "stt", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
+    VendorStage("stt google", "stt", "vendor_d_audio", "/google", {}, orders=_TWO_PARTS, exceptions=_SINGLE_JSON),
+    VendorStage(
+        "tts openai", "tts", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-mini-tts", "voice": "alloy"}, 12,
     ),
-    Lane(
-        "tts openai chat mp3", "tts", "vendor_b_llm", "/openai/v1", _READER,
-        whole=True, orders=_TWO_PARTS, otherwise=_ONE_VALUE,
+    VendorStage(
+        "tts openai chat", "tts", "vendor_b_llm", "/openai/v1", {**_CHAT_READER, "audio_format": "wav"}, 12,
+        exceptions={(Fault.SLOW_DRIP, "before"): B},  # The beginning is held and sent in one piece.
     ),
-    Lane("tts azure", "tts", "vendor_a_audio", "/azure", {**_AZURE_VOICE, "need_viseme": True}, 12),
-    Lane("tts azure http", "tts", "vendor_a_audio", "/azure", _AZURE_VOICE, 12, otherwise=_BARE),
-    Lane(
+    VendorStage(
+        "tts openai chat mp3", "tts", "vendor_b_llm", "/openai/v1", _CHAT_READER,
+        all_at_once=True, orders=_TWO_PARTS, exceptions=_SINGLE_JSON,
+    ),
+    VendorStage("tts azure", "tts", "vendor_a_audio", "/azure", {**_AZURE_VOICE, "need_viseme": True}, 12),
+    VendorStage("tts azure http", "tts", "vendor_a_audio", "/azure", _AZURE_VOICE, 12, exceptions=_BARE_AUDIO),
+    VendorStage(
         "tts elevenlabs", "tts", "vendor_c", "/elevenlabs",
         {"model": "eleven_flash_v2_5", "voice": "21m00Tcm4TlvDq8ikWAM", "need_viseme": True}, 12,
     ),
-    Lane(
+    VendorStage(
         "tts google", "tts", "vendor_d_audio", "/google", {"voice": "en-US-Neural2-C", "need_viseme": True},
-        whole=True, orders=_TWO_PARTS, otherwise=_ONE_VALUE,
+        all_at_once=True, orders=_TWO_PARTS, exceptions=_SINGLE_JSON,
     ),
-    Lane("assess azure", "assess", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
+    VendorStage("assess azure", "assess", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
 )  # fmt: skip
-CALLER_LANES = tuple(
-    lane for lane in LANES if lane.name in {"llm openai", "stt azure", "tts openai", "assess azure"}
+CALLER_STAGES = tuple(
+    vendor_stage
+    for vendor_stage in VENDOR_STAGES
+    if vendor_stage.name in {"llm openai", "stt azure", "tts openai", "assess azure"}
 )
-"""One for each stage; those that hear do so while the audio still comes."""
+"""One per stage. The recognition and assessment vendors here process audio while it is uploaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     row: Row
-    lane: Lane
+    vendor_stage: VendorStage
     position: Position
 
     @property
     def name(self) -> str:
-        """Of its configs, and of its calls in the sandbox's bill."""
-        return f"{self.lane.name} {self.row.name} {self.position}".replace(" ", ".")
+        """The name of the cell's configs and of its calls in the sandbox's bill."""
+        return f"{self.vendor_stage.name} {self.row.name} {self.position}".replace(" ", ".")
 
     @property
     def expected(self) -> Expected:
-        possible = self.row.of(self.lane.stage)[POSITIONS.index(self.position)]
-        if self.lane.whole:
-            possible = {Outcome.BREAKS_OFF: F, Outcome.TOO_SLOW: DRIPS}.get(possible, possible)
-        if isinstance(possible, NotPossible) or self.row.fault is None:
-            return possible
-        return self.lane.otherwise.get((self.row.fault, self.position), possible)
+        expected = self.row.of(self.vendor_stage.stage)[POSITIONS.index(self.position)]
+        if self.vendor_stage.all_at_once:
+            expected = {Outcome.BREAKS_OFF: F, Outcome.TOO_SLOW: DRIPS}.get(expected, expected)
+        if isinstance(expected, NotPossible) or self.row.fault is None:
+            return expected
+        return self.vendor_stage.exceptions.get((self.row.fault, self.position), expected)
 
     @property
-    def waits(self) -> bool:
-        """Whether only the strategy's time for the first output ends the attempt."""
-        no_output = self.position == "before" or self.lane.whole or self.lane.stage in RESULTS
-        return self.row.waits and no_output and self.expected is Outcome.FALLS_BACK
+    def times_out(self) -> bool:
+        """Whether only the strategy's timeout for the first output ends the attempt."""
+        no_output = (
+            self.position == "before" or self.vendor_stage.all_at_once or self.vendor_stage.stage in RESULT_STAGES
+        )
+        return self.row.times_out and no_output and self.expected is Outcome.FALLS_BACK
 
     @property
     def app(self) -> str:
-        """Where its strategies stand."""
-        return SHORT_APP if self.row.endless and not self.waits else DEFAULT_APP
+        """The app that has the cell's strategies."""
+        return SHORT_APP if self.row.endless and not self.times_out else DEFAULT_APP
 
     @property
-    def more(self) -> dict[str, Any]:
-        """What its config says beside what all of the lane do."""
-        endless = self.row.endless and self.position == "after" and self.lane.stage == "tts"
-        return {"min_realtime_factor": 0} if endless else {}  # a busy machine is slow by itself
+    def options(self) -> dict[str, Any]:
+        """The fields of the cell's config in addition to those of its vendor stage."""
+        endless = self.row.endless and self.position == "after" and self.vendor_stage.stage == "tts"
+        return {"min_realtime_factor": 0} if endless else {}  # A busy machine can be too slow by itself.
 
     @property
     def orders(self) -> dict[str, Any]:
-        """For the sandbox, behind its name."""
+        """The cell's orders to the sandbox, in addition to its name."""
         if self.row.fault is None:
             return {}
-        position = 0 if self.position == "before" else self.lane.after
-        more = dict(self.lane.orders.get(self.row.fault, {}))
-        if self.row.endless and self.position == "before" and self.lane.stage == "tts":
-            more["pace_ms"] = _SLOWER_THAN_PLAYED
-        return {"fault": self.row.fault, "position": position, **self.row.orders, **more}
+        position = 0 if self.position == "before" else self.vendor_stage.after
+        options = dict(self.vendor_stage.orders.get(self.row.fault, {}))
+        if self.row.endless and self.position == "before" and self.vendor_stage.stage == "tts":
+            options["pace_ms"] = _SLOWER_THAN_PLAYED
+        return {"fault": self.row.fault, "position": position, **self.row.orders, **options}
 
 
 def cells() -> Iterator[Cell]:
-    """All of the table, those too that cannot be."""
+    """Yield all cells of the table, including those that are not possible."""
     for row in ROWS:
         for position in POSITIONS:
-            for lane in LANES:
-                yield Cell(row, lane, position)
+            for vendor_stage in VENDOR_STAGES:
+                yield Cell(row, vendor_stage, position)
 
 
 @dataclass(frozen=True, slots=True)
 class CallerCell:
     row: CallerRow
-    lane: Lane
+    vendor_stage: VendorStage
 
     @property
     def name(self) -> str:
-        return f"{self.lane.name} {self.row.name}".replace(" ", ".")
+        return f"{self.vendor_stage.name} {self.row.name}".replace(" ", ".")
 
     @property
     def expected(self) -> Expected:
-        return self.row.of(self.lane.stage)
+        return self.row.of(self.vendor_stage.stage)
 
 
 def caller_cells() -> Iterator[CallerCell]:
-    """All of the callers' table."""
+    """Yield all cells of the callers' table."""
     for row in CALLER_ROWS:
-        for lane in CALLER_LANES:
-            yield CallerCell(row, lane)
+        for vendor_stage in CALLER_STAGES:
+            yield CallerCell(row, vendor_stage)

@@ -1,4 +1,4 @@
-"""A client of the fault scorecard: asks as apps do, and keeps all that it gets."""
+"""The client of the fault scorecard: sends the requests of an app, and keeps all that it receives."""
 
 import asyncio
 import time
@@ -10,13 +10,13 @@ from typing import Any
 
 from aiohttp import ClientError, ClientResponse
 
-from bench.failover_cells import Lane, Stage
-from bench.failover_stand import SECOND, SPOKEN, Stand
+from bench.failover_cells import Stage, VendorStage
+from bench.failover_stand import SECOND, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.content import speech
 
-LONGEST_S = 15
-"""A stream that has not ended by then hangs."""
+TIMEOUT_S = 15
+"""A stream that takes longer counts as hanging."""
 PATHS = {
     "llm": "/bp/ai/conversation",
     "stt": "/bp/ai/conversation",
@@ -27,7 +27,7 @@ _HISTORY = "/bp/ai/conversation/query"
 _TONE = speech("tone", 16_000)
 _PHRASE, _PAUSE = _TONE[: 3 * 3_200], bytes(6 * 3_200)
 SPEECH = _PHRASE + _PAUSE + _PHRASE
-"""PCM: two phrases of 0.3 s, and a pause of 0.6 s between them."""
+"""PCM audio: two phrases of 0.3 s with a pause of 0.6 s between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,15 @@ class Event:
 
 @dataclass(slots=True)
 class ClientOutcome:
-    """What a client got. `ended_ms`: when the last event was there, in Unix milliseconds."""
+    """What a client received. `ended_ms` is the time of the last event in Unix milliseconds."""
 
     request_id: str = ""
     status: int = 0
     events: list[Event] = field(default_factory=list)
     reply: dict[str, Any] = field(default_factory=dict)
-    """Of a stage that answers with JSON in place of events."""
+    """The JSON body of a response that is not an event stream."""
     broken: str = ""
+    """Why the response has no end; empty if it has one."""
     ended_ms: float = 0
     conversation_id: str = ""
 
@@ -56,8 +57,8 @@ class ClientOutcome:
 
     @property
     def error(self) -> dict[str, Any]:
-        told: dict[str, Any] = self.last.content if self.last.name == "error" else self.reply
-        return dict(told.get("error", {}))
+        content: dict[str, Any] = self.last.content if self.last.name == "error" else self.reply
+        return dict(content.get("error", {}))
 
     def named(self, name: str) -> list[Any]:
         return [event.content for event in self.events if event.name == name]
@@ -71,31 +72,35 @@ class ClientOutcome:
         return b"".join(b64decode(content["audio"]) for content in self.named("audio_chunk"))
 
 
-async def asked(stand: Stand, lane: Lane, app: str, strategies: Sequence[str]) -> ClientOutcome:
-    """What a client gets who asks for what the lane's stage does."""
-    answer = ClientOutcome(request_id=token_hex(8))
-    headers = {**stand.headers(app), "X-Request-Id": answer.request_id}
-    options: dict[str, Any] = {"data": upload(lane.stage, strategies)}
-    if lane.stage == "tts":
+async def request_stream(
+    testbed: FaultTestbed, vendor_stage: VendorStage, app: str, strategies: Sequence[str]
+) -> ClientOutcome:
+    """Send a request for the stage of `vendor_stage` with these strategies, and return what the client received."""
+    outcome = ClientOutcome(request_id=token_hex(8))
+    headers = {**testbed.headers(app), "X-Request-Id": outcome.request_id}
+    options: dict[str, Any] = {"data": upload(vendor_stage.stage, strategies)}
+    if vendor_stage.stage == "tts":
         options = {"json": {"text": SPOKEN, "strategies": list(strategies)}}
     try:
-        async with asyncio.timeout(LONGEST_S):
-            async with stand.http.post(stand.url + PATHS[lane.stage], headers=headers, **options) as response:
-                await read(response, answer)
+        async with asyncio.timeout(TIMEOUT_S):
+            async with testbed.http.post(
+                testbed.url + PATHS[vendor_stage.stage], headers=headers, **options
+            ) as response:
+                await read(response, outcome)
     except TimeoutError:
-        answer.broken = f"it hangs: no end in {LONGEST_S} s"
+        outcome.broken = f"the stream hangs: no end within {TIMEOUT_S} s"
     except ClientError as error:
-        answer.broken = f"the connection broke: {error!r}"
-    return answer
+        outcome.broken = f"the connection broke: {error!r}"
+    return outcome
 
 
-async def read(response: ClientResponse, into: ClientOutcome) -> None:
-    """The events of a stream, or what stands in place of one."""
-    into.status = response.status
-    into.conversation_id = response.headers.get("X-Service-Conversation-Id", "")
+async def read(response: ClientResponse, outcome: ClientOutcome) -> None:
+    """Read the events of a stream, or a JSON body, into `outcome`."""
+    outcome.status = response.status
+    outcome.conversation_id = response.headers.get("X-Service-Conversation-Id", "")
     if response.content_type != "text/event-stream":
-        into.reply = loads(await response.read())
-        into.ended_ms = time.time() * 1000
+        outcome.reply = loads(await response.read())
+        outcome.ended_ms = time.time() * 1000
         return
     frame: dict[str, str] = {}
     async for line in response.content:
@@ -105,13 +110,13 @@ async def read(response: ClientResponse, into: ClientOutcome) -> None:
             continue
         if frame["event"] != "ping":
             content = loads(frame["data"])["content"]
-            into.events.append(Event(int(frame["id"]), frame["event"], content))
-            into.ended_ms = time.time() * 1000
+            outcome.events.append(Event(int(frame["id"]), frame["event"], content))
+            outcome.ended_ms = time.time() * 1000
         frame = {}
 
 
 def parameters(stage: Stage, strategies: Sequence[str]) -> bytes:
-    """The first JSON object of a chunked body."""
+    """Return the parameters: the JSON object at the beginning of a chunked body."""
     if stage == "assess":
         strategy = strategies[0] if len(strategies) == 1 else f"{strategies[0]}.both"
         return dumps({"strategy": strategy, "data": {"reference_text": SECOND}})
@@ -135,10 +140,10 @@ async def upload(stage: Stage, strategies: Sequence[str]) -> AsyncIterator[bytes
     yield b64encode(SPEECH[half:])
 
 
-async def history(stand: Stand, app: str, conversation_id: str) -> list[str]:
-    """Status and texts of the only record of a conversation; nothing where there is none."""
+async def history(testbed: FaultTestbed, app: str, conversation_id: str) -> list[str]:
+    """Return the status and the texts of a conversation's only record, or an empty list if it has none."""
     query = {"conversation_id": conversation_id}
-    async with stand.http.get(stand.url + _HISTORY, params=query, headers=stand.headers(app)) as response:
+    async with testbed.http.get(testbed.url + _HISTORY, params=query, headers=testbed.headers(app)) as response:
         if response.status == 404:
             return []
         records = (await response.json())["data"]["conversation_records"]

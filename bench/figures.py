@@ -1,4 +1,4 @@
-"""Figures of a load: what a person reads, and what is kept as JSON."""
+"""The figures of a load, as a table row and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from bench.machine import Cores, Reading
 from bench.scenarios import Load
 
 FULL = 0.9
-"""From here on a core counts as busy."""
+"""Share of a core from which on the core counts as busy."""
 GENERATOR_BOUND = "generator-bound"
 UNKNOWN = "-"
 _MOST_FAULTS = 5
@@ -18,7 +18,7 @@ _FAULT_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """`quantiles` are milliseconds: 0, 1, … 100 percent; `p999_ms` between the last two."""
+    """A distribution of times. `quantiles` holds the percentiles 0 to 100 in milliseconds."""
 
     count: int = 0
     quantiles: Sequence[float] = ()
@@ -42,34 +42,37 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one load made of one target. `deltas`: what the vendor sent, where we know it."""
+    """The figures of one load against one target.
+
+    `deltas` is the number of deltas that the vendor sent, 0 if unknown.
+    """
 
     load: str
     target: str
     seconds: float
     streams: int
     ended: int
-    """In `end`."""
+    """Streams that ended with `end`."""
     errors: dict[str, int]
-    """Streams that ended in `error`, by its type."""
+    """Number of streams that ended with `error`, by error type."""
     faults: dict[str, int]
-    """Streams that did not end as they should, by what is wrong."""
+    """Number of incomplete or invalid streams, by reason."""
     read_in_full: int
     events: int
     deltas: int
     first_event: Spread
     first_output: Spread
     gap: Spread
-    """Between two reads of a stream that brought events, of the streams that are read in full."""
+    """Time between two reads that brought events, for the streams that are parsed in full."""
     longest_gap: Spread
-    """Of each stream."""
+    """The longest gap of each stream."""
     transit: Spread
-    """From the vendor's write of a delta to the client's read of it."""
+    """Time from the vendor's write of a delta to the client's read of it."""
     cpu_s: float
     target_busy: float | None
-    """Its share of the cores that it can use; None where its process is not known."""
+    """CPU share of the target in the cores that it can use; None if its process is unknown."""
     target_core_busy: float | None
-    """None where it is not known, or where others are meant to run on its cores too."""
+    """Busy share of the target's cores; None if unknown, or if other processes are meant to run on them too."""
     generator_core_busy: float
     rss_bytes: int
     timeline: Sequence[tuple[float, int, float, int]] = field(default=())
@@ -80,14 +83,14 @@ class Figures:
 
     @property
     def bound(self) -> str:
-        """What kept it from going faster."""
+        """What limited the throughput."""
         if self.target_busy is None:
             return UNKNOWN
         if self.target_busy >= FULL:
             return "target"
         if self.target_core_busy is None:
             return UNKNOWN
-        return "others at work" if self.target_core_busy >= FULL else GENERATOR_BOUND
+        return "other processes" if self.target_core_busy >= FULL else GENERATOR_BOUND
 
     @property
     def us_per_event(self) -> float:
@@ -105,10 +108,10 @@ class Figures:
 def figures(
     load: Load, result: Result, before: Reading, after: Reading, cores: Cores, *, target: str, deltas: int = 0
 ) -> Figures:
-    """`deltas`: of each stream, where that is known."""
-    good, lasted_s = result.good, max(1e-9, after.at - before.at)
-    known = before.target.processes and after.target.processes
-    cpu_s = after.target.cpu_s - before.target.cpu_s if known else 0
+    """Compute the figures of `result`. `deltas` is the number of deltas per stream, 0 if unknown."""
+    good, elapsed_s = result.good, max(1e-9, after.at - before.at)
+    has_target = before.target.processes and after.target.processes
+    cpu_s = after.target.cpu_s - before.target.cpu_s if has_target else 0
     usable = max(1, min(len(cores.target), after.target.processes))
     errors = Counter(
         stream.outcome.removeprefix("error ")
@@ -133,8 +136,8 @@ def figures(
         longest_gap=Spread.of(s.longest_gap_s for s in good),
         transit=Spread.of(result.sample.transits_s),
         cpu_s=cpu_s,
-        target_busy=cpu_s / lasted_s / usable if known else None,
-        target_core_busy=after.busy(before, cores.target) if known and cores.are_parted else None,
+        target_busy=cpu_s / elapsed_s / usable if has_target else None,
+        target_core_busy=after.busy(before, cores.target) if has_target and cores.are_separate else None,
         generator_core_busy=after.busy(before, cores.others),
         rss_bytes=after.target.rss_bytes,
         timeline=result.timeline.points,
@@ -142,36 +145,39 @@ def figures(
 
 
 def _others(faults: Counter[str]) -> dict[str, int]:
-    left = faults.total() - sum(count for _, count in faults.most_common(_MOST_FAULTS))
-    return {"others": left} if left else {}
+    remaining = faults.total() - sum(count for _, count in faults.most_common(_MOST_FAULTS))
+    return {"others": remaining} if remaining else {}
 
 
 HEADINGS = (
     *("load", "target", "streams", "failed", "streams/s", "events/s", "limit"),
     *("first event ms p50/p95/p99/max", "first output ms", "gap ms", "transit ms"),
-    *("µs/event", "µs/delta", "µs/stream", "target", "its core", "generator's core"),
+    *("µs/event", "µs/delta", "µs/stream", "target CPU", "target core", "generator core"),
 )
 
 
-def row(found: Figures) -> list[str]:
-    """One line under `HEADINGS`. A throughput is told only where the target could do no more."""
-    told = found.bound == "target"
+def row(result: Figures) -> list[str]:
+    """Return the cells of a table row under `HEADINGS`.
+
+    Throughputs are given only if the target was the limit.
+    """
+    throughput_known = result.bound == "target"
     return [
-        found.load,
-        found.target,
-        f"{found.streams:,}",
-        f"{found.failed:,}",
-        f"{found.ended / found.seconds:,.0f}" if told else UNKNOWN,
-        f"{found.events / found.seconds:,.0f}" if told else UNKNOWN,
-        found.bound,
-        str(found.first_event),
-        str(found.first_output),
-        str(found.gap),
-        str(found.transit),
-        _us(found.us_per_event),
-        _us(found.us_per_delta),
-        _us(found.us_per_stream),
-        *map(_share, (found.target_busy, found.target_core_busy, found.generator_core_busy)),
+        result.load,
+        result.target,
+        f"{result.streams:,}",
+        f"{result.failed:,}",
+        f"{result.ended / result.seconds:,.0f}" if throughput_known else UNKNOWN,
+        f"{result.events / result.seconds:,.0f}" if throughput_known else UNKNOWN,
+        result.bound,
+        str(result.first_event),
+        str(result.first_output),
+        str(result.gap),
+        str(result.transit),
+        _us(result.us_per_event),
+        _us(result.us_per_delta),
+        _us(result.us_per_stream),
+        *map(_share, (result.target_busy, result.target_core_busy, result.generator_core_busy)),
     ]
 
 
@@ -184,6 +190,6 @@ def _us(number: float) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown."""
+    """Return a Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,7 +1,7 @@
-"""What it costs to read a vendor: CPU of this process by event and by stream, with either client of HTTP.
+"""Compare the two HTTP clients for vendors: CPU time of this process per event and per stream.
 
-`python -m bench.http1` (`--help`) reads chat replies of `bench.upstream` through `VendorHttp` and `OpenAIChat`, and
-drops their deltas. The clients take turns; each figure is the median of the rounds.
+`python -m bench.http1` reads chat replies of `bench.upstream` through `VendorHttp` and `OpenAIChat` and drops their
+deltas. The clients are measured in turn; each figure is the median of the rounds.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _SETTLE_S = 0.2
 class Load:
     name: str
     model: str
-    """Of `bench.upstream`."""
+    """A model name of `bench.upstream`."""
     at_once: int
     streams: int
 
@@ -55,7 +55,7 @@ LOADS = (
 
 @asynccontextmanager
 async def upstream() -> AsyncIterator[str]:
-    """On the last core where there are several; this process keeps the first."""
+    """Run the vendor on the last core and this process on the first. Yield the vendor's base URL."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.upstream", stdout=PIPE, cwd=_ROOT)
@@ -68,9 +68,9 @@ async def upstream() -> AsyncIterator[str]:
         await process.wait()
 
 
-async def measured(load: Load, client: ClientName, url: str) -> tuple[float, float]:
-    """Seconds of CPU for all of `load`, and seconds on the clock."""
-    left = iter(range(load.streams))
+async def measure(load: Load, client: ClientName, url: str) -> tuple[float, float]:
+    """Run `load` and return the seconds of CPU time and of wall-clock time that it took."""
+    permits = iter(range(load.streams))
     async with open_vendor_http(client=client) as http:
         chat = OpenAIChat(
             http,
@@ -79,17 +79,17 @@ async def measured(load: Load, client: ClientName, url: str) -> tuple[float, flo
         )
 
         async def read() -> None:
-            for _ in left:
+            for _ in permits:
                 finished = False
                 async with chat.reply(_MESSAGES) as items:
                     async for item in items:
                         finished = isinstance(item, Finish)
-                assert finished, "a reply ends"
+                assert finished, "the reply has no Finish item"
 
-        async with asyncio.TaskGroup() as tasks:  # connections are made before the clock runs
+        async with asyncio.TaskGroup() as tasks:  # Open the connections before the measurement.
             for _ in range(load.at_once):
                 tasks.create_task(read())
-        left = iter(range(load.streams))
+        permits = iter(range(load.streams))
         await asyncio.sleep(_SETTLE_S)
         cpu_s, begun = time.process_time(), time.monotonic()
         async with asyncio.TaskGroup() as tasks:
@@ -106,13 +106,13 @@ async def main(rounds: int) -> None:
     print("| load | client | µs/event | µs/stream | events/s |\n|---|---|---|---|---|")
     async with upstream() as url:
         for load in LOADS:
-            taken: dict[ClientName, list[tuple[float, float]]] = {client: [] for client in _CLIENTS}
+            measurements: dict[ClientName, list[tuple[float, float]]] = {client: [] for client in _CLIENTS}
             for _ in range(rounds):
                 for client in _CLIENTS:
-                    taken[client].append(await measured(load, client, url))
+                    measurements[client].append(await measure(load, client, url))
             for client in _CLIENTS:
-                cpu_s = statistics.median(cpu_s for cpu_s, _ in taken[client])
-                clock_s = statistics.median(clock_s for _, clock_s in taken[client])
+                cpu_s = statistics.median(cpu_s for cpu_s, _ in measurements[client])
+                clock_s = statistics.median(clock_s for _, clock_s in measurements[client])
                 print(
                     f"| {load.name} | {client} | {cpu_s * 1e6 / load.events:,.1f} "
                     f"| {cpu_s * 1e6 / load.streams:,.0f} | {load.events / clock_s:,.0f} |",

@@ -1,4 +1,4 @@
-"""Clocks and counters of this machine: what processes spent, how busy cores were, as Linux tells it."""
+"""Linux's counters of this machine: CPU time and memory of processes, busy time of cores."""
 
 import asyncio
 import os
@@ -15,39 +15,39 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Where the target runs, and where all the rest does: generator, vendor, stores."""
+    """The cores of the target, and those of everything else: generator, vendor and stores."""
 
     target: frozenset[int]
     others: frozenset[int]
 
     @classmethod
-    def parted(cls) -> "Cores":
-        """The first core of this process for the target, the rest for the others."""
+    def split(cls) -> "Cores":
+        """Give the first core of this process to the target and the rest to the others."""
         ours = frozenset(os.sched_getaffinity(0))
         first = frozenset({min(ours)})
         return cls(first, (ours - first) or first)
 
     @property
-    def are_parted(self) -> bool:
-        """Whether the rest keeps off the target's cores."""
+    def are_separate(self) -> bool:
+        """Whether the target shares no core with the others."""
         return self.target.isdisjoint(self.others)
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """By a process and all that it has started."""
+class Usage:
+    """CPU time and resident memory of processes and all their descendants."""
 
     cpu_s: float = 0
     rss_bytes: int = 0
     processes: int = 0
 
     @classmethod
-    def of(cls, pids: Iterable[int]) -> "Spent":
-        found = [_spent(pid) for root in pids for pid in family(root)]
-        return cls(sum(cpu_s for cpu_s, _ in found), sum(rss_bytes for _, rss_bytes in found), len(found))
+    def of(cls, pids: Iterable[int]) -> "Usage":
+        usages = [_usage(pid) for root in pids for pid in family(root)]
+        return cls(sum(cpu_s for cpu_s, _ in usages), sum(rss_bytes for _, rss_bytes in usages), len(usages))
 
 
-def _spent(pid: int) -> tuple[float, int]:
+def _usage(pid: int) -> tuple[float, int]:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -56,65 +56,65 @@ def _spent(pid: int) -> tuple[float, int]:
 
 
 def family(pid: int) -> list[int]:
-    """The ids of a process and of all its descendants, parents first."""
-    found = [pid]
-    for parent in found:
+    """Return the ids of a process and of all its descendants, parents first."""
+    pids = [pid]
+    for parent in pids:
         try:
-            told = [path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")]
+            lines = [path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children")]
         except (FileNotFoundError, ProcessLookupError):
             continue
-        found += [int(child) for line in told for child in line.split()]
-    return found
+        pids += [int(child) for line in lines for child in line.split()]
+    return pids
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One moment."""
+    """The counters at one moment."""
 
     at: float
     cores: dict[int, list[int]]
-    target: Spent
+    target: Usage
     generator_s: float
-    """CPU of the generators and the vendor."""
+    """CPU time of the generators and the vendor."""
 
     @classmethod
     def now(cls, target: Iterable[int], generator: Iterable[int]) -> "Reading":
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
         cores = {int(line[0][3:]): [int(word) for word in line[1:9]] for line in lines if line[0][3:].isdecimal()}
-        return cls(time.monotonic(), cores, Spent.of(target), Spent.of(generator).cpu_s)
+        return cls(time.monotonic(), cores, Usage.of(target), Usage.of(generator).cpu_s)
 
     def busy(self, before: "Reading", cores: Iterable[int]) -> float:
-        """The share of the time since `before` that these cores were at work, for whomever."""
+        """Return the share of the time since `before` in which these cores were busy, with any process."""
         spent = [[b - a for a, b in zip(before.cores[core], self.cores[core], strict=True)] for core in cores]
         return 1 - sum(core[3] + core[4] for core in spent) / max(1, sum(map(sum, spent)))
 
 
 @dataclass(slots=True)
 class Timeline:
-    """What was counted every so often: seconds from the beginning, events so far, CPU seconds, bytes."""
+    """Periodic measurements: seconds since the beginning, events so far, CPU seconds, resident bytes."""
 
     every_s: float = 0.25
     points: list[tuple[float, int, float, int]] = field(default_factory=list)
 
     async def watch(self, events: Callable[[], int], target: Iterable[int], *, begun: float) -> None:
-        """Go on until it is cancelled."""
+        """Add a point every `every_s` until cancelled."""
         pids = list(target)
         while True:
-            spent = Spent.of(pids)
+            spent = Usage.of(pids)
             point = (time.monotonic() - begun, events(), spent.cpu_s, spent.rss_bytes)
             self.points.append(point)
             await asyncio.sleep(self.every_s)
 
 
 def raise_descriptor_limit() -> int:
-    """As many sockets as the machine allows this process."""
+    """Raise the limit of open descriptors to the hard limit, and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
-def described(cores: Cores) -> str:
-    """One line about this machine and what runs where on it."""
+def describe(cores: Cores) -> str:
+    """Return one line about this machine and the cores in use."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
     load_1, _, _ = os.getloadavg()

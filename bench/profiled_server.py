@@ -1,6 +1,7 @@
-"""The server under a profiler that SIGUSR2 starts, and a second one stops: `python -m bench.profiled_server FILE`.
+"""Run the server with a profiler that SIGUSR2 starts and stops: `python -m bench.profiled_server FILE`.
 
-FILE is then cProfile's, and FILE.cpu the seconds of CPU that the process spent meanwhile.
+FILE receives the output of cProfile. A file of the same name with the suffix `.cpu` receives the seconds of CPU
+time that the process used meanwhile.
 """
 
 import cProfile
@@ -19,7 +20,7 @@ class Profiler:
         self._begun_s: float | None = None
 
     def toggle(self, *_: object) -> None:
-        """Start, or stop and write."""
+        """Start the profiler, or stop it and write its files."""
         if self._begun_s is None:
             self._begun_s = time.process_time()
             self._profile.enable()

@@ -1,4 +1,4 @@
-"""Where the time of a paced delta goes: the server under cProfile, its functions gathered by what they do."""
+"""Profile the server under a paced load with cProfile, and group the functions by purpose."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from bench.deployment import Deployment, Wanted, spawned
+from bench.deployment import Deployment, DeploymentSpec, spawned
 from bench.figures import Figures, table
-from bench.load import measured
+from bench.load import measure_load
 from bench.machine import Cores
 from bench.targets import PROFILED
 
@@ -21,13 +21,13 @@ _STRIPPED = ("site-packages/", "/lib/python3.11/", f"{Path(__file__).parents[1]}
 _MOST_FUNCTIONS = 25
 _WRITTEN_S = 30
 _LOOK_S = 0.05
-_PLACES = (
+_PURPOSES = (
     ("read the vendor: http1 and HTTP parser", ("vendors/http1/", "vendors/transport.py")),
     ("read the vendor: events and their JSON", ("vendors/sse.py", "vendors/chat/")),
-    ("attempts, waits, breakers", ("vendors/", "actors/strategies.py")),
+    ("attempts, timeouts, breakers", ("vendors/", "actors/strategies.py")),
     ("the play: answer, receipt, turn", ("actors/",)),
     ("encode the event", ("streams/events.py", "streams/wire/")),
-    ("log and wake of the reader", ("streams/log.py", "streams/tasks.py", "streams/")),
+    ("event log, waking the reader", ("streams/log.py", "streams/tasks.py", "streams/")),
     ("write to the client", ("streams/sse.py", "aiohttp/http_writer.py", "aiohttp/web_response.py")),
     ("aiohttp's server", ("aiohttp/",)),
     ("stores", ("storage/", "asyncpg/", "redis/")),
@@ -35,17 +35,20 @@ _PLACES = (
         "log lines and metrics",
         ("structlog/", "prometheus_client/", "logging/", "streams/metrics.py", "app/logs.py"),
     ),
-    ("the request: routes, rights, parameters", ("app/", "pydantic/", "streams/body.py", "streams/tape.py")),
+    (
+        "the request: routing, authentication, parameters",
+        ("app/", "pydantic/", "streams/body.py", "streams/tape.py"),
+    ),
     ("asyncio", ("asyncio/",)),
 )
 
 
-_LOOP = "the loop in C: sockets read and written, timers"
+_LOOP = "the event loop in C: socket reads and writes, timers"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    what: str
+    label: str
     share: float
     us: float
     calls: float
@@ -53,48 +56,48 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Microseconds and calls are of one delta of the vendor's; microseconds are scaled to a run without a profiler.
+    """Microseconds and calls per delta of the vendor, with microseconds scaled to a run without the profiler.
 
-    What the loop spends is no function's: the rest of the CPU that the process took.
+    The profiler does not see the event loop, which is written in C: it is the rest of the process's CPU time.
     """
 
     load: str
     us_per_delta: float
     quiet: bool
-    """Whether the machine was: else functions are told what they waited for a core."""
+    """Whether the process had its core to itself. Otherwise the times include waiting for the core."""
     groups: Sequence[Line]
     functions: Sequence[Line]
 
     def table(self) -> str:
-        """Markdown, twice: by what is done, and by function."""
+        """Return two Markdown tables: by purpose, and by function."""
         return "\n".join(
             table(
-                (what, "share", "µs/delta", "calls/delta"),
-                [[line.what, f"{line.share:.1%}", f"{line.us:.2f}", f"{line.calls:.2f}"] for line in lines],
+                (label, "share", "µs/delta", "calls/delta"),
+                [[line.label, f"{line.share:.1%}", f"{line.us:.2f}", f"{line.calls:.2f}"] for line in lines],
             )
-            for what, lines in (("what is done", self.groups), ("function (its own time)", self.functions))
+            for label, lines in (("purpose", self.groups), ("function (own time)", self.functions))
         )
 
 
-def profiled() -> Profile:
-    """Run the paced load twice: without a profiler for what a delta costs, and with one for where."""
+def profile_server() -> Profile:
+    """Run the paced load twice: without the profiler for the cost of a delta, and with it for the shares."""
     plain = _run(None)
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
         path = Path(folder) / "server.profile"
-        found = _run(path)
-        return read_profile(path, us_per_delta=plain.us_per_delta, deltas=found.deltas)
+        profiled_figures = _run(path)
+        return read_profile(path, us_per_delta=plain.us_per_delta, deltas=profiled_figures.deltas)
 
 
 def _run(profile: Path | None) -> Figures:
     everywhere = os.sched_getaffinity(0)
-    cores, load = Cores.parted(), PROFILED.load
+    cores, load = Cores.split(), PROFILED.load
     try:
         with asyncio.Runner() as runner:
-            context = spawned(Wanted(frozenset(load.strategies), profile=profile), cores)
+            context = spawned(DeploymentSpec(frozenset(load.strategies), profile=profile), cores)
             deployment = runner.run(context.__aenter__())
             try:
                 _toggle(deployment, profile)
-                found = measured(load, deployment, cores, deltas=PROFILED.deltas)
+                result = measure_load(load, deployment, cores, deltas=PROFILED.deltas)
                 _toggle(deployment, profile)
                 if profile is not None:
                     runner.run(_until(profile.with_suffix(".cpu").exists))
@@ -102,7 +105,7 @@ def _run(profile: Path | None) -> Figures:
                 runner.run(context.__aexit__(None, None, None))
     finally:
         os.sched_setaffinity(0, everywhere)
-    return found
+    return result
 
 
 def _toggle(deployment: Deployment, profile: Path | None) -> None:
@@ -110,14 +113,14 @@ def _toggle(deployment: Deployment, profile: Path | None) -> None:
         os.kill(deployment.pids[0], signal.SIGUSR2)
 
 
-async def _until(true: Callable[[], bool]) -> None:
+async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(_WRITTEN_S):
-        while not true():  # noqa: ASYNC110 - another process makes it so
+        while not condition():  # noqa: ASYNC110 - the condition depends on another process
             await asyncio.sleep(_LOOK_S)
 
 
 def read_profile(path: Path, *, us_per_delta: float, deltas: int) -> Profile:
-    """The functions of a profile by their own time."""
+    """Read a profile that `bench.profiled_server` has written, and sort its functions by own time."""
     cpu_s = float(path.with_suffix(".cpu").read_text())
     times: defaultdict[str, float] = defaultdict(float)
     calls: Counter[str] = Counter()
@@ -133,10 +136,10 @@ def read_profile(path: Path, *, us_per_delta: float, deltas: int) -> Profile:
     groups[_LOOP] = max(0.0, cpu_s - functions_s)
     total_s = max(sum(groups.values()), 1e-9)
 
-    def lines(own: Mapping[str, float], counts: Mapping[str, int], most: int) -> list[Line]:
+    def lines(own_times: Mapping[str, float], counts: Mapping[str, int], limit: int) -> list[Line]:
         return [
             Line(name, own_s / total_s, us_per_delta * own_s / total_s, counts.get(name, 0) / max(1, deltas))
-            for name, own_s in sorted(own.items(), key=itemgetter(1), reverse=True)[:most]
+            for name, own_s in sorted(own_times.items(), key=itemgetter(1), reverse=True)[:limit]
         ]
 
     return Profile(
@@ -152,10 +155,10 @@ def _group(file: str, function: str) -> str:
     short = _short(file)
     if file == "~":
         return _built_in(function)
-    found = [(len(part), name) for name, parts in _PLACES for part in parts if short.startswith(part)]
-    if found:
-        return max(found)[1]
-    return "Python's own library" if "/lib/python" in file else "the rest"
+    matches = [(len(part), name) for name, parts in _PURPOSES for part in parts if short.startswith(part)]
+    if matches:
+        return max(matches)[1]
+    return "Python's standard library" if "/lib/python" in file else "other"
 
 
 def _built_in(function: str) -> str:

@@ -1,4 +1,4 @@
-"""What a load asks for: the requests of a scenario, as bytes, and how their answers are read."""
+"""Loads and scenarios: the requests of a load as bytes, and the event that marks the first output."""
 
 import math
 import re
@@ -21,9 +21,9 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """So many streams, at once one after another (`at_once`) or as they arrive (`rate` per second).
+    """A load of streams: a closed loop of `at_once` streams, or an open loop of `rate` streams per second.
 
-    It ends after `streams` of them, or begins none after `for_s`.
+    The load ends after `streams` streams, or begins no stream after `for_s` seconds.
     """
 
     name: str
@@ -33,19 +33,19 @@ class Load:
     for_s: float = 0
     at_once: int = 0
     over_s: float = 0
-    """Over which the first `at_once` begin."""
+    """The time over which the beginning of the first `at_once` streams is spread."""
     rate: float = 0
     arrivals: Arrivals = "random"
     audio_s: float = 2
-    """Of sound in a request."""
+    """Length of the recording in a request."""
     input_every_s: float = 0
-    """Between two pieces of that sound, 100 ms each; 0: all at once."""
+    """Time between two pieces of the recording, 100 ms each; 0: all at once."""
     read_every: int = 1
-    """Of so many streams one is read in full."""
+    """Every how many streams one is parsed in full."""
     timeout_s: float = 300
 
     def parts(self, count: int) -> list["Load"]:
-        """The same load for several generators."""
+        """Divide the load among `count` generators."""
         return [
             replace(
                 self,
@@ -63,7 +63,7 @@ def _share(number: int, part: int, count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`first` goes at once, each of `pieces` after a pause of `every_s`."""
+    """`first` is sent at once, then each of `pieces` after a pause of `every_s`."""
 
     first: bytes
     pieces: Sequence[bytes] = field(default=())
@@ -72,17 +72,20 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`marker` names the event of the first output; a scenario without one is answered in one piece of JSON."""
+    """One kind of request. `marker` is the name of the event that counts as the first output.
+
+    The marker is empty for a scenario that is answered with a JSON body.
+    """
 
     path: str
     marker: bytes
     body: Callable[[Load], Sequence[bytes]]
-    """Of the request: its parameters, then its input in pieces."""
+    """Returns the parts of the request body: the parameters, then the pieces of the input."""
 
     def request(self, load: Load, *, host: str, headers: dict[str, str]) -> Request:
-        """The bytes of a request by that user."""
-        told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"POST {self.path} HTTP/1.1\r\nHost: {host}\r\n{told}".encode()
+        """Return the bytes of a request. `headers` identify the app and the user."""
+        fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"POST {self.path} HTTP/1.1\r\nHost: {host}\r\n{fields}".encode()
         parameters, *pieces = self.body(load)
         if self.path.endswith("/tts"):
             length = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(parameters)
@@ -127,7 +130,10 @@ def _reading(load: Load) -> Sequence[bytes]:
 
 
 def _sound(seconds: float) -> list[bytes]:
-    """A tone as base64 in pieces, each cut at a multiple of 3 bytes."""
+    """Return a tone as base64, in pieces of 100 ms.
+
+    The pieces are cut at multiples of 3 bytes, so that only the last one may have padding.
+    """
     samples = round(_RATE * seconds)
     tone = array("h", (round(8_000 * math.sin(math.tau * at / 80)) for at in range(80)))
     pcm = (tone * (samples // 80 + 1))[:samples].tobytes()
@@ -144,8 +150,11 @@ SCENARIOS: dict[ScenarioName, Scenario] = {
 
 
 def seconds(text: str) -> float:
-    """`20ms`, `1.5s`, `2m`, or a number of seconds."""
-    given = _DURATION.fullmatch(text)
-    if given is None:
-        raise ValueError(f"{text} is no duration such as 20ms, 1.5s or 2m")
-    return float(given[1]) * _UNITS_S[given[2]]
+    """Parse a duration such as `20ms`, `1.5s` or `2m`; a number without a unit is in seconds.
+
+    Raise `ValueError` for anything else.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is not a duration such as 20ms, 1.5s or 2m")
+    return float(match[1]) * _UNITS_S[match[2]]

@@ -1,6 +1,7 @@
-"""What came of an event stream, from the bytes of its HTTP body. Pure: bytes in, figures and faults out.
+"""Check an event stream from the bytes of its chunked HTTP body, without I/O.
 
-A `Tally` counts for next to nothing. A `Reading` reads every event in full: a sample of streams has both.
+A `Tally` counts events at little cost and is used for every stream. A `Reading` parses every event; it is used for
+a sample of the streams.
 """
 
 import re
@@ -13,43 +14,44 @@ from streams.wire.codec import loads
 
 _ID = b"\nid: "
 _LAST_EVENT = b"\nevent: e"
-"""No name but `end` and `error` begins with that letter."""
+"""Only the names `end` and `error` begin with this letter."""
 _LAST = re.compile(rb"\nid: (\d+)\nevent: (end|error)\ndata: ([^\r\n]*)")
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _TAIL_BYTES = 64
-"""More than stands between the end of one line and the name of an event."""
-SAID = {
+"""More bytes than there are between the end of a line and the name of the next event."""
+DIGESTED_FIELDS = {
     "assistant_output_chunk": "text",
     "assistant_output_audio_chunk": "audio",
     "audio_chunk": "audio",
 }
-"""Events that the digest covers: by name, the field of their content that holds what was said."""
+"""The events that the digest covers, with the field of their content that holds text or audio."""
 
 
 class Tally:
     """Counts the events of a chunked body, and finds its first output and its last event.
 
-    JSON holds no line break: what looks like the line of an id is one. A proxy that cuts the server's chunks anew
-    may cut through such a line, which is then missed and told as a fault.
+    It searches the raw bytes for lines with an event id. JSON contains no raw line breaks, so nothing else looks
+    like such a line. If a proxy splits the server's chunks within such a line, the event is missed and reported as
+    a fault.
     """
 
     __slots__ = ("_final", "_marker", "_tail", "begun", "events")
 
     def __init__(self, marker: bytes) -> None:
-        """`marker`: the name of the event that counts as the first output."""
+        """`marker` is the name of the event that counts as the first output."""
         self.events = 0
         self.begun = False
-        """The first output is there."""
+        """Whether the first output has arrived."""
         self._marker = b"\nevent: %b\n" % marker
         self._tail = b"\n"
         self._final: bytes | None = None
 
     def feed(self, data: bytes) -> int:
-        """How many events begin in `data`."""
+        """Process the next bytes of the body, and return the number of events that begin in them."""
         tail = self._tail
         window = tail + data
-        more = window.count(_ID, max(0, len(tail) - len(_ID) + 1))
-        self.events += more
+        count = window.count(_ID, max(0, len(tail) - len(_ID) + 1))
+        self.events += count
         if not self.begun and self._marker in window:
             self.begun = True
         if self._final is not None:
@@ -57,31 +59,31 @@ class Tally:
         elif (at := window.find(_LAST_EVENT)) >= 0:
             self._final = window[max(0, at - _TAIL_BYTES) :]
         self._tail = window[-_TAIL_BYTES:]
-        return more
+        return count
 
     @property
     def over(self) -> bool:
-        """The last chunk is there."""
+        """Whether the last chunk has arrived."""
         return self._tail.endswith(_LAST_CHUNK)
 
     def outcome(self) -> tuple[str, str]:
-        """How the stream ended (`end`, or `error` and its type), and what is wrong with it."""
+        """Return the outcome (`end`, or `error` followed by the error type), and what is wrong with the stream."""
         last = _LAST.search(self._final or b"")
         if last is None:
-            return "", "it has no last event"
+            return "", "no last event"
         if int(last[1]) != self.events:
-            return "", f"{self.events} events came, and the last has number {int(last[1])}"
+            return "", f"{self.events} events arrived, but the last has the id {int(last[1])}"
         return outcome_of(last[2].decode(), last[3]), ""
 
 
 def outcome_of(name: str, data: bytes) -> str:
-    """`end`, or `error` and its type."""
+    """Return the outcome of a stream from its last event: `end`, or `error` followed by the error type."""
     return name if name == "end" else f"error {loads(data)['content']['error']['error_type']}"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`id` is 0 where it has none."""
+    """An event of a stream. `id` is 0 if the event has none."""
 
     id: int
     name: str
@@ -89,7 +91,7 @@ class Event:
 
 
 class Chunks:
-    """The content of a chunked HTTP body."""
+    """Decodes a chunked HTTP body."""
 
     __slots__ = ("_raw", "over")
 
@@ -98,7 +100,7 @@ class Chunks:
         self._raw = bytearray()
 
     def feed(self, data: bytes) -> bytes:
-        """What of the content is whole now; `ValueError` where it is no such body."""
+        """Return the content of the chunks that `data` completes. Raise `ValueError` if they are malformed."""
         raw, content = self._raw, b""
         raw += data
         while not self.over and (line := raw.find(b"\r\n")) >= 0:
@@ -113,16 +115,16 @@ class Chunks:
 
 
 class Reading:
-    """Reads a stream in full: ids without a gap, one last event and nothing behind it, the digest."""
+    """Parses a stream in full. It checks that ids have no gap, that one last event ends it, and the digest."""
 
-    __slots__ = ("_chars", "_chunks", "_last_id", "_needs_digest", "_partial", "_sha", "fault", "outcome", "spoken")
+    __slots__ = ("_chars", "_chunks", "_last_id", "_needs_digest", "_partial", "_sha", "fault", "outcome", "texts")
 
     def __init__(self, *, needs_digest: bool = True) -> None:
         self.outcome = ""
         self.fault = ""
-        """The first that was found."""
-        self.spoken: list[str] = []
-        """Texts of the chunks that the latest bytes completed."""
+        """The first fault; empty if there is none."""
+        self.texts: list[str] = []
+        """The texts of the events that the latest call of `feed()` completed."""
         self._needs_digest = needs_digest
         self._chunks = Chunks()
         self._partial = b""
@@ -131,56 +133,56 @@ class Reading:
         self._sha = sha256()
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that `data` completes."""
-        self.spoken = []
+        """Process the next bytes of the body, and return the events that they complete."""
+        self.texts = []
         try:
             *frames, self._partial = (self._partial + self._chunks.feed(data)).split(b"\n\n")
             events = [event_of(frame) for frame in frames]
             for event in events:
-                self._take(event)
+                self._handle(event)
         except (ValueError, KeyError, TypeError) as error:
-            self._wrong(f"it cannot be read: {error!r}")
+            self._add_fault(f"cannot be parsed: {error!r}")
             return []
         return events
 
     def end(self) -> None:
-        """The body is over."""
+        """Check the stream once its body has ended."""
         if not self.outcome:
-            self._wrong("it has no last event")
+            self._add_fault("no last event")
         if self._partial:
-            self._wrong(f"it ends in the middle of an event: {self._partial[:80]!r}")
+            self._add_fault(f"ends in the middle of an event: {self._partial[:80]!r}")
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         if event.name == "ping" and not event.id:
             return
         if self.outcome:
-            self._wrong(f"{event.name} comes behind the last event")
+            self._add_fault(f"{event.name} after the last event")
         if event.id != self._last_id + 1:
-            self._wrong(f"{event.id} follows {self._last_id}")
+            self._add_fault(f"gap: event {event.id} follows {self._last_id}")
         self._last_id = event.id
-        if (field := SAID.get(event.name)) is not None:
-            self._say(loads(event.data)["content"][field], is_text=field == "text")
+        if (field := DIGESTED_FIELDS.get(event.name)) is not None:
+            self._add_output(loads(event.data)["content"][field], is_text=field == "text")
         elif event.name in {"end", "error"}:
             self.outcome = outcome_of(event.name, event.data)
             if event.name == "end" and self._needs_digest:
                 self._check_digest(loads(event.data)["content"]["digest"])
 
-    def _say(self, said: str, *, is_text: bool) -> None:
+    def _add_output(self, output: str, *, is_text: bool) -> None:
         if is_text:
-            self.spoken.append(said)
-            self._chars += len(said)
-        self._sha.update(said.encode() if is_text else b64decode(said, validate=True))
+            self.texts.append(output)
+            self._chars += len(output)
+        self._sha.update(output.encode() if is_text else b64decode(output, validate=True))
 
-    def _check_digest(self, told: dict[str, Any]) -> None:
+    def _check_digest(self, digest_of_end: dict[str, Any]) -> None:
         digest = {"chars": self._chars, "sha256": self._sha.hexdigest()}
-        if told != digest:
-            self._wrong(f"the digest is {told}, and what came has {digest}")
+        if digest_of_end != digest:
+            self._add_fault(f"the digest of `end` is {digest_of_end}, of the received content {digest}")
 
-    def _wrong(self, fault: str) -> None:
+    def _add_fault(self, fault: str) -> None:
         self.fault = self.fault or fault
 
 
 def event_of(frame: bytes) -> Event:
-    """Parse one frame, without the blank line at its end; `ValueError` or `KeyError` where it is none."""
+    """Parse one event without the blank line at its end. Raise `ValueError` or `KeyError` if it is malformed."""
     fields = dict(line.split(b": ", 1) for line in frame.split(b"\n"))
     return Event(int(fields.get(b"id", b"0")), fields[b"event"].decode(), fields[b"data"])

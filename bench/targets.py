@@ -1,4 +1,4 @@
-"""What is measured beside the baseline, and what each row is to reach."""
+"""The rows of the comparison with the baseline, and the target of each."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,16 +10,16 @@ _READ_EVERY = 16
 FIRST_P50_MS = 1.0
 FIRST_P99_MS = 3.0
 GENERATOR_FREE = 0.7
-"""So busy the generator's core may be where a latency is to count."""
+"""A latency counts only if the generator's core was less busy than this."""
 MEMORY_KIB = 40.0
 _WAIT_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`most`: of the ratio to the baseline, by CPU per delta or per conversation; none for a lateness.
+    """One row of the comparison. `most` is the highest allowed ratio of the CPU cost to the baseline's.
 
-    `no_failure`: no stream may fail.
+    Rows of the measure `lateness` have no such ratio. With `no_failure`, no stream may fail.
     """
 
     load: Load
@@ -34,7 +34,7 @@ class Row:
 class Suite:
     rows: tuple[Row, ...]
     waiting: int
-    """Streams that wait for a silent vendor while memory is read."""
+    """Number of streams that wait for a silent vendor while the server's memory is measured."""
     users: int
 
     @property
@@ -55,7 +55,7 @@ def _paced(at_once: int, *, deltas: int, rounds: int) -> Row:
 
 
 def _first(*, deltas: int, seconds: float, rounds: int) -> Row:
-    """200 streams live, of which as many begin as end."""
+    """Return a row in which streams begin at the rate at which they end, so that 200 are live."""
     rate = 200 / (_WAIT_MS / 1000 + (deltas - 1) * 0.2)
     load = Load(
         "first event, 200 live",

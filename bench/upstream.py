@@ -1,9 +1,10 @@
-"""A vendor of OpenAI's protocol that costs next to nothing: `python -m bench.upstream` prints its port.
+"""A fake vendor with OpenAI's protocol that uses little CPU: `python -m bench.upstream` prints its port.
 
-The model of a request says how it is answered: `50x20` is 50 deltas, one every 20 ms from the first byte of the
-answer on; `50x20w100` the same, the first after 100 ms; `50x0` all as fast as they go, each a write of its own;
-`held` nothing until somebody asks for `POST /release`, then one delta. Speech (`/audio/speech`) comes in pieces of
-100 ms of sound in the same way, and whatever is sent to be heard (`/audio/transcriptions`) is one sentence.
+The model of a request determines the answer. `50x20` sends 50 deltas, one every 20 ms; the first one follows the
+head at once. `50x20w100` sends the first delta after 100 ms. `50x0` sends the deltas as fast as possible, each in a
+write of its own. `held` sends nothing until a client calls `POST /release`, then one delta. Speech
+(`/audio/speech`) is sent in pieces of 100 ms in the same way. Every transcription (`/audio/transcriptions`) has the
+same text.
 """
 
 import argparse
@@ -26,8 +27,10 @@ _OK = b"HTTP/1.1 200 OK\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 _EVENTS = _OK + b"Content-Type: text/event-stream\r\n" + _CHUNKED
 _SOUND = _OK + b"Content-Type: audio/pcm\r\n" + _CHUNKED
-_HEARD = b'{"text":"How are you today?","usage":{"type":"duration","seconds":2}}'
-_TRANSCRIPT = _OK + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_HEARD) + _HEARD
+_TRANSCRIPT_BODY = b'{"text":"How are you today?","usage":{"type":"duration","seconds":2}}'
+_TRANSCRIPT = (
+    _OK + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_TRANSCRIPT_BODY) + _TRANSCRIPT_BODY
+)
 _EMPTY = _OK + b"Content-Length: 0\r\n\r\n"
 _UNKNOWN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 _BROKEN = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n"
@@ -44,7 +47,7 @@ _STOP = (
 )
 _ERROR = b'data: {"error":{"message":"The server had an error","type":"server_error"}}\n\n'
 _PIECE = (b"\x00\x10" * 30 + b"\x00\xf0" * 30) * 40
-"""100 ms of 16-bit sound, 24,000 samples a second."""
+"""100 ms of 16-bit mono audio at 24 kHz."""
 _END = b"0\r\n\r\n"
 
 
@@ -52,7 +55,7 @@ def _chunk(body: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-# The clock has as many digits for as long as the machine runs: a chunk's size is known beforehand.
+# The monotonic clock hardly ever gains a digit, so the size of a chunk can be computed once.
 _DIGITS = len(b"%d" % time.monotonic_ns())
 _DELTA_HEAD = b"%x\r\n" % (len(_OPENING) + _DIGITS + len(_CLOSING)) + _OPENING
 _DELTA_TAIL = _CLOSING + b"\r\n"
@@ -61,13 +64,13 @@ _SOUND_CHUNK = _chunk(_PIECE)
 
 
 def delta() -> bytes:
-    """A delta whose text is the clock at its writing: a space and nanoseconds."""
+    """Return a delta whose text is a space and the current monotonic time in nanoseconds."""
     now = b"%d" % time.monotonic_ns()
     return _DELTA_HEAD + now + _DELTA_TAIL if len(now) == _DIGITS else _chunk(_OPENING + now + _CLOSING)
 
 
 class Wheel:
-    """Calls that are due, by the millisecond: one timer for all of them."""
+    """Scheduled calls with a resolution of 1 ms, which share one timer of the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -80,7 +83,7 @@ class Wheel:
         return round(self._loop.time() * 1000)
 
     def add(self, at_ms: int, call: Callable[[int], None]) -> None:
-        """Call `call` at that time, which it is told."""
+        """Call `call(at_ms)` at the time `at_ms`."""
         if (calls := self._due.get(at_ms)) is not None:
             calls.append(call)
             return
@@ -92,9 +95,9 @@ class Wheel:
     def _wake_at(self, at_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(0, at_ms - self.now_ms) / 1000, self._turn)
+        self._timer = self._loop.call_later(max(0, at_ms - self.now_ms) / 1000, self._run_due)
 
-    def _turn(self) -> None:
+    def _run_due(self) -> None:
         self._timer = None
         now_ms = self.now_ms
         while self._moments and self._moments[0] <= now_ms:
@@ -106,9 +109,10 @@ class Wheel:
 
 
 class Vendor:
-    """What its connections share. Of its calls the share `failing` goes wrong, each in one of four ways.
+    """State that all connections share.
 
-    With `hanging` there is a fifth: the call is never answered.
+    The share `failing` of the calls fails, each in one of four ways. With `hanging`, a fifth way is added: the call
+    is never answered.
     """
 
     def __init__(self, *, failing: float = 0, seed: int = 0, hanging: bool = False) -> None:
@@ -116,7 +120,7 @@ class Vendor:
         self.held: set[Upstream] = set()
         self._failing = failing
         self._faults = ("status", "hang up", "cut", "error", *(("hang",) if hanging else ()))
-        self._random = random.Random(seed)  # noqa: S311 - which calls fail is no secret
+        self._random = random.Random(seed)  # noqa: S311 - not used for security
 
     def fault(self) -> str:
         if self._random.random() >= self._failing:
@@ -125,7 +129,7 @@ class Vendor:
 
 
 class Upstream(asyncio.Protocol):
-    """One kept connection."""
+    """One keep-alive connection."""
 
     def __init__(self, vendor: Vendor) -> None:
         self._vendor = vendor
@@ -134,14 +138,14 @@ class Upstream(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._loop = asyncio.get_running_loop()
         self._input = bytearray()
-        self._left = 0
+        self._remaining = 0
         self._every_ms = 0
         self._sound = False
         self._fault = ""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._vendor.held.discard(self)
-        self._left = 0
+        self._remaining = 0
 
     def data_received(self, data: bytes) -> None:
         self._input += data
@@ -170,8 +174,8 @@ class Upstream(asyncio.Protocol):
             self._sound = path.endswith(b"/audio/speech")
             self._begin(model)
 
-    def _refused(self) -> bool:
-        """Choose how the call goes; whether that is without any answer, or with a status alone."""
+    def _fails_at_once(self) -> bool:
+        """Choose the call's fault, if any. Return True if the call gets an error status or no answer."""
         self._fault = self._vendor.fault()
         if self._fault == "status":
             self._transport.write(_BROKEN)
@@ -180,16 +184,16 @@ class Upstream(asyncio.Protocol):
         return self._fault in {"status", "hang up", "hang"}
 
     def _transcribe(self) -> None:
-        if self._refused():
+        if self._fails_at_once():
             return
         if self._fault:
-            self._transport.write(_TRANSCRIPT[: -len(_HEARD) // 2])
+            self._transport.write(_TRANSCRIPT[: -len(_TRANSCRIPT_BODY) // 2])
             self._transport.close()
         else:
             self._transport.write(_TRANSCRIPT)
 
     def _begin(self, model: re.Match[bytes]) -> None:
-        if not self._refused():
+        if not self._fails_at_once():
             self._transport.write(_SOUND if self._sound else _EVENTS)
             if model[1] is None:
                 self._vendor.held.add(self)
@@ -197,21 +201,21 @@ class Upstream(asyncio.Protocol):
                 self.play(int(model[1]), int(model[2]), after_ms=int(model[3] or 0))
 
     def play(self, count: int, every_ms: int, *, after_ms: int = 0) -> None:
-        """Write one delta after another; without a pause each is still a write of its own."""
-        self._left, self._every_ms = count, every_ms
-        if self._fault:  # it breaks in the middle
-            self._left = max(1, count // 2)
+        """Write `count` deltas, one every `every_ms`. With 0 each delta is still a write of its own."""
+        self._remaining, self._every_ms = count, every_ms
+        if self._fault:  # The answer breaks off half-way.
+            self._remaining = max(1, count // 2)
         if every_ms or after_ms:
             self._vendor.wheel.add(self._vendor.wheel.now_ms + after_ms, self._next)
         else:
             self._next(0)
 
     def _next(self, due_ms: int) -> None:
-        if not self._left:
+        if not self._remaining:
             return
         self._transport.write(_SOUND_CHUNK if self._sound else delta())
-        self._left -= 1
-        if not self._left:
+        self._remaining -= 1
+        if not self._remaining:
             self._finish()
         elif self._every_ms:
             self._vendor.wheel.add(due_ms + self._every_ms, self._next)
@@ -241,8 +245,8 @@ async def main(*, failing: float, seed: int, hanging: bool) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.upstream", description=__doc__)
-    parser.add_argument("--failing", type=float, default=0, help="the share of calls that go wrong")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice which")
-    parser.add_argument("--hanging", action="store_true", help="some of them are never answered")
+    parser.add_argument("--failing", type=float, default=0, help="share of calls that fail (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed for the choice of failing calls")
+    parser.add_argument("--hanging", action="store_true", help="leave some of the failing calls unanswered")
     args = parser.parse_args()
     sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed, hanging=args.hanging)))

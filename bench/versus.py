@@ -1,4 +1,4 @@
-"""Parley beside the barest relay, on the same machine in the same run: `python -m bench.versus [--full]`.
+"""Compare Parley with a minimal relay, on the same machine in the same run: `python -m bench.versus [--full]`.
 
 The target has the first core of this process; generator, vendor and stores have the rest.
 """
@@ -18,11 +18,11 @@ from aiohttp import ClientSession
 
 from bench.arrivals import prepare, run
 from bench.client import Client, Stream
-from bench.deployment import Deployment, Wanted, spawned
+from bench.deployment import Deployment, DeploymentSpec, spawned
 from bench.figures import HEADINGS, Figures, row, table
-from bench.load import measured
-from bench.machine import Cores, Spent, described
-from bench.profiling import Profile, profiled
+from bench.load import measure_load
+from bench.machine import Cores, Usage, describe
+from bench.profiling import Profile, profile_server
 from bench.scenarios import Load
 from bench.targets import (
     FIRST_P50_MS,
@@ -37,28 +37,28 @@ from bench.targets import (
 from bench.writing import write_report
 from streams.wire.codec import dumps
 
-_ASK_AGAIN_S = 0.02
+_POLL_S = 0.02
 _SETTLE_S = 1.5
 _ALL_WAIT_S = 300
-_TOGETHER = 500
+_BATCH = 500
 _WARM_UP = Load("warm-up", ["20x0"], streams=200, at_once=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A row against its target, over all its rounds."""
+class RowVerdict:
+    """The verdict on a row, over all its rounds."""
 
     load: str
     target: str
     ours: str
     baseline: str
-    found: str
+    result: str
     verdict: str
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """`rounds`: Parley and baseline, each in turn."""
+class Comparison:
+    """The figures of a row. Each round has those of Parley and those of the baseline."""
 
     row: Row
     rounds: Sequence[tuple[Figures, Figures]]
@@ -76,189 +76,194 @@ class Memory:
         return self.grown_bytes / 1024 / max(1, self.streams)
 
 
-def compared(row: Row, deployment: Deployment, cores: Cores) -> Compared:
-    """Every round asks both, one after the other; who is first changes."""
+def compare(row: Row, deployment: Deployment, cores: Cores) -> Comparison:
+    """Measure both targets one after the other in every round, in alternating order."""
     rounds = []
     for number in range(row.rounds):
-        found = {
-            baseline: measured(row.load, deployment, cores, baseline=baseline, deltas=row.deltas)
+        result = {
+            baseline: measure_load(row.load, deployment, cores, baseline=baseline, deltas=row.deltas)
             for baseline in ((False, True) if number % 2 == 0 else (True, False))
         }
-        rounds.append((found[False], found[True]))
-    return Compared(row, rounds)
+        rounds.append((result[False], result[True]))
+    return Comparison(row, rounds)
 
 
 async def waiting_streams(count: int, deployment: Deployment) -> Memory:
-    """What the server's memory grows by while so many streams wait for their first delta."""
+    """Measure by how much the server's memory grows while `count` streams wait for their first delta."""
     load = Load("waiting", ["held"], streams=count, at_once=count, read_every=count + 1)
     warm = await run(_WARM_UP, deployment.target)
     client = Client(deployment.target, load)
-    before = Spent.of(deployment.pids).rss_bytes
+    before = Usage.of(deployment.pids).rss_bytes
     streams = [Stream(time.monotonic()) for _ in range(count)]
 
-    async def begun(count: int) -> None:
-        """Wait until so many have said that they begin, or failed."""
+    async def until_begun(count: int) -> None:
+        """Wait until `count` streams have sent their first two events, or have failed."""
         while client.events // 2 + sum(bool(stream.fault) for stream in streams) < count:  # noqa: ASYNC110 - no event to wait for
-            await asyncio.sleep(_ASK_AGAIN_S)
+            await asyncio.sleep(_POLL_S)
 
     async with asyncio.TaskGroup() as tasks, ClientSession() as http:
         async with asyncio.timeout(_ALL_WAIT_S):
             for number, stream in enumerate(streams):
-                if number % _TOGETHER == 0:  # more than a listener's backlog must not connect at once
-                    await begun(number - _TOGETHER)
+                if number % _BATCH == 0:  # No more streams than the listener's backlog may connect at once.
+                    await until_begun(number - _BATCH)
                 tasks.create_task(client.ask(stream))
-            await begun(count)
+            await until_begun(count)
         await asyncio.sleep(_SETTLE_S)
-        grown = Spent.of(deployment.pids).rss_bytes - before
+        grown = Usage.of(deployment.pids).rss_bytes - before
         (await http.post(deployment.release_url)).release()
     client.close()
     failed = sum(bool(stream.fault) for stream in [*streams, *warm.streams])
     return Memory(before, grown, count, failed)
 
 
-def judged(found: Compared) -> Judged:
-    """What is told of a row: medians over its rounds."""
-    row = found.row
+def judge_row(comparison: Comparison) -> RowVerdict:
+    """Judge a row by the medians over its rounds."""
+    row = comparison.row
     if row.measure == "lateness":
-        return _judged_lateness(found)
-    costs = [(_cost(ours, row), _cost(bare, row)) for ours, bare in found.rounds]
-    ratio = median(ours / bare if bare else 0 for ours, bare in costs)
-    failed = sum(ours.failed for ours, _ in found.rounds)
+        return _judge_lateness(comparison)
+    costs = [(_cost(ours, row), _cost(baseline, row)) for ours, baseline in comparison.rounds]
+    ratio = median(ours / baseline if baseline else 0 for ours, baseline in costs)
+    failed = sum(ours.failed for ours, _ in comparison.rounds)
     met = 0 < ratio <= row.most and not (row.no_failure and failed)
-    told = f"{ratio:.2f}" + (f", {failed} failed" if failed or row.no_failure else "")
-    what = "per delta" if row.measure == "delta" else "per conversation"
-    return Judged(
+    result = f"{ratio:.2f}" + (f", {failed} failed" if failed or row.no_failure else "")
+    unit = "per delta" if row.measure == "delta" else "per conversation"
+    return RowVerdict(
         row.load.name,
-        f"CPU {what} ≤ {row.most} of the baseline's" + (", no failure" if row.no_failure else ""),
+        f"CPU {unit} ≤ {row.most} of the baseline's" + (", no failure" if row.no_failure else ""),
         f"{median(ours for ours, _ in costs):,.1f} µs",
-        f"{median(bare for _, bare in costs):,.1f} µs",
-        told,
+        f"{median(baseline for _, baseline in costs):,.1f} µs",
+        result,
         "met" if met else "missed",
     )
 
 
-def _cost(found: Figures, row: Row) -> float:
-    return found.us_per_delta if row.measure == "delta" else found.us_per_stream
+def _cost(figures: Figures, row: Row) -> float:
+    return figures.us_per_delta if row.measure == "delta" else figures.us_per_stream
 
 
-def _judged_lateness(found: Compared) -> Judged:
-    ours, bare = (_first_output_ms([both[who] for both in found.rounds]) for who in (0, 1))
+def _judge_lateness(comparison: Comparison) -> RowVerdict:
+    ours, baseline = (_first_output_ms([pair[index] for pair in comparison.rounds]) for index in (0, 1))
     later = [
-        median(ours.first_output.at(percent) - bare.first_output.at(percent) for ours, bare in found.rounds)
+        median(
+            ours.first_output.at(percent) - baseline.first_output.at(percent)
+            for ours, baseline in comparison.rounds
+        )
         for percent in (50, 99)
     ]
-    failed = sum(ours.failed for ours, _ in found.rounds)
+    failed = sum(ours.failed for ours, _ in comparison.rounds)
     verdict = "met" if later[0] <= FIRST_P50_MS and later[1] <= FIRST_P99_MS and not failed else "missed"
-    busiest = max(figures.generator_core_busy for both in found.rounds for figures in both)
+    busiest = max(figures.generator_core_busy for pair in comparison.rounds for figures in pair)
     if busiest >= GENERATOR_FREE:
         verdict = f"does not count: the generator's core was {busiest:.0%} busy"
-    return Judged(
-        found.row.load.name,
+    return RowVerdict(
+        comparison.row.load.name,
         f"first chunk ≤ {FIRST_P50_MS:.0f} ms later at p50, ≤ {FIRST_P99_MS:.0f} ms at p99",
         ours,
-        bare,
+        baseline,
         f"{later[0]:+.2f} / {later[1]:+.2f} ms" + (f", {failed} failed" if failed else ""),
         verdict,
     )
 
 
 def _first_output_ms(rounds: Sequence[Figures]) -> str:
-    medians = (median(one.first_output.at(percent) for one in rounds) for percent in (50, 99))
+    medians = (median(figures.first_output.at(percent) for figures in rounds) for percent in (50, 99))
     return " / ".join(f"{at:.2f}" for at in medians) + " ms"
 
 
-def judged_memory(memory: Memory) -> Judged:
-    return Judged(
-        f"memory, {memory.streams:,} wait",
-        f"≤ {MEMORY_KIB:.0f} KiB each over the empty server",
-        f"{memory.empty_bytes / 2**20:,.0f} MiB empty",
+def judge_memory(memory: Memory) -> RowVerdict:
+    return RowVerdict(
+        f"memory, {memory.streams:,} streams wait",
+        f"≤ {MEMORY_KIB:.0f} KiB per stream above the idle server",
+        f"{memory.empty_bytes / 2**20:,.0f} MiB idle",
         "-",
         f"{memory.each_kib:.1f} KiB" + (f", {memory.failed} failed" if memory.failed else ""),
         "met" if memory.each_kib <= MEMORY_KIB and not memory.failed else "missed",
     )
 
 
-JUDGED_HEADINGS = ("row", "to reach", "Parley", "baseline", "found", "verdict")
+VERDICT_HEADINGS = ("row", "target", "Parley", "baseline", "result", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """All of a suite. `machine`: one line about where."""
+class SuiteResult:
+    """The results of a suite. `machine` describes the machine in one line."""
 
     machine: str
     memory: Memory
-    rows: Sequence[Compared]
+    rows: Sequence[Comparison]
     profile: Profile | None = None
 
     @property
-    def judged(self) -> list[Judged]:
-        return [*map(judged, self.rows), judged_memory(self.memory)]
+    def verdicts(self) -> list[RowVerdict]:
+        return [*map(judge_row, self.rows), judge_memory(self.memory)]
 
     def summary(self) -> str:
-        """The rows against their targets, as Markdown."""
-        return table(JUDGED_HEADINGS, [list(asdict(one).values()) for one in self.judged])
+        """Return the verdicts on all rows as a Markdown table."""
+        return table(VERDICT_HEADINGS, [list(asdict(verdict).values()) for verdict in self.verdicts])
 
     def details(self) -> str:
-        """Every run of every row, as Markdown."""
-        return table(HEADINGS, [row(one) for found in self.rows for both in found.rounds for one in both])
+        """Return the figures of every run as a Markdown table."""
+        return table(
+            HEADINGS, [row(figures) for comparison in self.rows for pair in comparison.rounds for figures in pair]
+        )
 
 
-def measure(suite: Suite) -> Measured:
-    """Run the whole suite, and tell each row as it is done."""
-    cores = Cores.parted()
-    machine = described(cores)
+def measure(suite: Suite) -> SuiteResult:
+    """Run the whole suite, and print the verdict on each row as soon as it is known."""
+    cores = Cores.split()
+    machine = describe(cores)
     print(machine, flush=True)
-    wanted = Wanted(suite.models, users=suite.users, baseline=True)
+    spec = DeploymentSpec(suite.models, users=suite.users, baseline=True)
     with asyncio.Runner() as runner:
-        context = spawned(wanted, cores)
+        context = spawned(spec, cores)
         deployment = runner.run(context.__aenter__())
         try:
             memory = uvloop.run(waiting_streams(suite.waiting, deployment))
-            _progress(judged_memory(memory))
+            _progress(judge_memory(memory))
             rows = []
-            for wanted_row in suite.rows:
-                rows.append(found := compared(wanted_row, deployment, cores))
-                _progress(judged(found))
+            for suite_row in suite.rows:
+                rows.append(comparison := compare(suite_row, deployment, cores))
+                _progress(judge_row(comparison))
         finally:
             runner.run(context.__aexit__(None, None, None))
-    return Measured(machine, memory, rows)
+    return SuiteResult(machine, memory, rows)
 
 
-def _progress(one: Judged) -> None:
-    print(f"{one.load}: {one.found} ({one.verdict})", flush=True)
+def _progress(row_verdict: RowVerdict) -> None:
+    print(f"{row_verdict.load}: {row_verdict.result} ({row_verdict.verdict})", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.versus", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="all rows, in the numbers that count, and a profile")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="put the figures there, between its marks")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--full", action="store_true", help="run all rows at full length, and a profile")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures between the marks in FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     args = parser.parse_args(arguments)
     if sys.platform != "linux":
-        parser.error("it reads /proc and places processes on cores, as Linux has them")
+        parser.error("this tool needs Linux: it reads /proc and sets CPU affinities")
     prepare()
     ours = os.sched_getaffinity(0)
-    found = measure(FULL if args.full else QUICK)
+    result = measure(FULL if args.full else QUICK)
     os.sched_setaffinity(0, ours)
     if args.full:
-        found = Measured(found.machine, found.memory, found.rows, profiled())
-    print(f"\n{found.summary()}\n{found.details()}", end="")
-    _tell_failures(found)
-    if found.profile is not None:
-        print(f"\n{found.profile.table()}", end="")
+        result = SuiteResult(result.machine, result.memory, result.rows, profile_server())
+    print(f"\n{result.summary()}\n{result.details()}", end="")
+    _print_failures(result)
+    if result.profile is not None:
+        print(f"\n{result.profile.table()}", end="")
     if args.json:
-        args.json.write_bytes(dumps(asdict(found)))
+        args.json.write_bytes(dumps(asdict(result)))
     if args.report:
-        write_report(args.report, found, command=f"python -m bench.versus {' '.join(arguments or sys.argv[1:])}")
+        write_report(args.report, result, command=f"python -m bench.versus {' '.join(arguments or sys.argv[1:])}")
     return 0
 
 
-def _tell_failures(found: Measured) -> None:
-    for row_ in found.rows:
-        for both in row_.rounds:
-            for one in both:
-                for fault, count in {**one.errors, **one.faults}.items():
-                    print(f"{one.load}, {one.target}: {count:,} of: {fault}")
+def _print_failures(result: SuiteResult) -> None:
+    for comparison in result.rows:
+        for pair in comparison.rounds:
+            for figures in pair:
+                for fault, count in {**figures.errors, **figures.faults}.items():
+                    print(f"{figures.load}, {figures.target}: {count:,} times: {fault}")
 
 
 if __name__ == "__main__":

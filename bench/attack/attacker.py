@@ -1,4 +1,4 @@
-"""The client side of an attack: its users, its source addresses, its connections and the requests they send."""
+"""The client side of an attack: users, source addresses, connections and requests."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ from streams.wire.codec import dumps
 
 _CONNECT_S = 5.0
 _FIRST_HOST = 2
-"""Attacks on 127.0.0.1 come from 127.0.0.2 on, so that limits per address spare the witness."""
+"""Attacks on 127.0.0.1 use 127.0.0.2 and higher, so that limits per address do not affect the healthy clients."""
 _REFUSED_S = 1.0
 _MOST_REOPENED = 50
 _REOPEN_AFTER_S = 0.05
@@ -28,7 +28,7 @@ _MOST_DESCRIPTORS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """Names in the app. `speech` answers with about 1 MiB of events, `long_speech` with several."""
+    """Names of strategies. `speech` answers with about 1 MiB of events, `long_speech` with several MiB."""
 
     conversation: str
     speech: str
@@ -37,7 +37,7 @@ class Strategies:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A stream that has ended and can be read again by its user."""
+    """A stream that has ended and that its user can still read."""
 
     token: str
     stream_id: str
@@ -45,7 +45,7 @@ class Finished:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is certainly this machine: a loopback address or `localhost`. No name is looked up."""
+    """Return whether `host` is a loopback address or `localhost`. Other names are not resolved."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -53,7 +53,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Attacker:
-    """What one attack opens and sends. `for_s`: how long its floods last. `pid`: of the server, 0 where unknown."""
+    """The connections and requests of one attack.
+
+    `for_s` is the length of its floods. `pid` is the server's process id, 0 if unknown.
+    """
 
     def __init__(self, target: Target, strategies: Strategies, *, for_s: float, pid: int = 0) -> None:
         parts = urlsplit(target.url)
@@ -63,11 +66,11 @@ class Attacker:
         self.connections: list[Connection] = []
         self.refused: Counter[str] = Counter()
         self.finished: list[Finished] = []
-        """Streams made in the preparation of an attack."""
+        """Streams that were created to prepare the attack."""
         self.requests = 0
-        """Whole requests sent, where the attack counts them."""
+        """Number of complete requests, if the attack counts them."""
         self.victims_failed: list[str] = []
-        """Requests of other users that an attack makes itself: why each of those that failed did."""
+        """The reasons why requests failed that the attack made in the name of other users."""
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or 80
         self._app_id = target.app_id
@@ -75,11 +78,11 @@ class Attacker:
 
     @property
     def many_addresses(self) -> bool:
-        """Whether it may come from several addresses: only over IPv4's loopback network."""
+        """Whether the attack can use several source addresses, which only the IPv4 loopback network allows."""
         return self._host.startswith("127.")
 
     def descriptors(self) -> int:
-        """How many connections exhaust the server's descriptors, at most 5,000."""
+        """Return how many connections exhaust the server's descriptors, at most 5,000."""
         if not self._pid:
             return _UNKNOWN_LIMIT
         lines = Path(f"/proc/{self._pid}/limits").read_text().splitlines()
@@ -87,29 +90,29 @@ class Attacker:
         return min(int(soft), _MOST_DESCRIPTORS) if soft.isdecimal() else _MOST_DESCRIPTORS
 
     async def connect(self, *, address: int = 0, receive_bytes: int = 0) -> Connection | None:
-        """Open a connection from source address number `address`; None where it is refused."""
+        """Open a connection from source address number `address`. Return None if it is refused."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         try:
-            made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         except OSError as error:
-            self.refused[f"by this process's own limit: {error.strerror}"] += 1
+            self.refused[f"limit of this process: {error.strerror}"] += 1
             return None
         try:
             if receive_bytes:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
             if self.many_addresses:
-                made.bind((f"127.0.0.{_FIRST_HOST + address}", 0))
+                sock.bind((f"127.0.0.{_FIRST_HOST + address}", 0))
             async with asyncio.timeout(_CONNECT_S):
-                await asyncio.get_running_loop().sock_connect(made, (self._host, self._port))
-        except OSError as error:  # a TimeoutError is one
-            made.close()
+                await asyncio.get_running_loop().sock_connect(sock, (self._host, self._port))
+        except OSError as error:  # TimeoutError is a subclass of OSError.
+            sock.close()
             self.refused[errno.errorcode.get(error.errno or errno.ETIMEDOUT, str(error))] += 1
             return None
-        self.connections.append(connection := Connection(made))
+        self.connections.append(connection := Connection(sock))
         return connection
 
     def head(self, method: str, path: str, *, token: str = "", headers: Mapping[str, str] | None = None) -> bytes:
-        """The head of a request without the empty line at its end."""
+        """Return the head of a request, without the empty line at its end."""
         fields = {"Host": f"{self._host}:{self._port}", **(headers or {})}
         if token:
             fields |= {"X-Service-App-Id": self._app_id, "X-Service-Session-Token": token}
@@ -117,7 +120,7 @@ class Attacker:
         return f"{method} {path} HTTP/1.1\r\n{lines}".encode()
 
     def upload(self, number: int, *, kind: str = "audio", parameters: bytes | None = None) -> bytes:
-        """The beginning of a conversation by user `number`: its parameters, and no input yet."""
+        """Return the beginning of a conversation request by user `number`: head and parameters, without input."""
         head = self.head("POST", "/bp/ai/conversation", token=self.token(number), headers=CHUNKED)
         return head + b"\r\n" + chunk(self.parameters(kind) if parameters is None else parameters)
 
@@ -132,7 +135,7 @@ class Attacker:
         )
 
     def speak(self, strategy: str, number: int) -> bytes:
-        """A whole request for speech by user `number`."""
+        """Return a complete speech request by user `number`."""
         body = dumps({"strategies": [strategy], "text": "How are you today?"})
         length = {"Content-Type": "application/json", "Content-Length": str(len(body))}
         return self.head("POST", "/bp/ai/audio/tts", token=self.token(number), headers=length) + b"\r\n" + body
@@ -141,13 +144,16 @@ class Attacker:
         return self.tokens[number % len(self.tokens)]
 
     def look(self) -> None:
-        """See what the server did with each connection."""
+        """Update the state of each connection."""
         for connection in self.connections:
             connection.look()
 
     @property
     def open_connections(self) -> int:
-        """How many are open, of those old enough that the server would have closed what it refuses."""
+        """Number of open connections that are more than 1 s old.
+
+        The server has had the time to close those that it refuses.
+        """
         before = time.monotonic() - _REFUSED_S
         return sum(connection.is_open and connection.opened_at < before for connection in self.connections)
 
@@ -164,31 +170,31 @@ def chunk(body: bytes) -> bytes:
 
 
 async def for_at_most(limit_s: float, work: Awaitable[None]) -> None:
-    """Do `work`, and stop it after `limit_s`."""
+    """Await `work`, and cancel it after `limit_s`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(limit_s):
             await work
 
 
-async def together(times: int, one: Callable[[int], Awaitable[None]]) -> None:
-    """Run `one(0)` to `one(times - 1)` side by side."""
+async def together(times: int, worker: Callable[[int], Awaitable[None]]) -> None:
+    """Run `worker(0)` to `worker(times - 1)` concurrently."""
     async with asyncio.TaskGroup() as tasks:
         for number in range(times):
-            tasks.create_task(_awaited(one(number)))
+            tasks.create_task(_await(worker(number)))
 
 
-async def _awaited(work: Awaitable[None]) -> None:
+async def _await(work: Awaitable[None]) -> None:
     await work
 
 
 async def repeat(attacker: Attacker, connections: int, *, begin: Sequence[bytes], then: Sequence[bytes]) -> None:
-    """Over each of `connections`, send its beginning, then its piece again and again for the attack's time.
+    """Flood the server over `connections` connections for the attack's time, without reading responses.
 
-    Connection number `n` sends item `n` of each sequence, modulo its length. It reads no answers. A connection that
-    the server closes is opened again, at most 50 times.
+    Connection number `n` sends item `n` of `begin` once, then item `n` of `then` repeatedly, each modulo the length
+    of the sequence. A connection that the server closes is opened again, at most 50 times.
     """
 
-    async def one(number: int) -> None:
+    async def worker(number: int) -> None:
         first, piece = begin[number % len(begin)], then[number % len(then)]
         for _ in range(_MOST_REOPENED):
             connection = await attacker.connect()
@@ -197,4 +203,4 @@ async def repeat(attacker: Attacker, connections: int, *, begin: Sequence[bytes]
                     pass
             await asyncio.sleep(_REOPEN_AFTER_S)
 
-    await for_at_most(attacker.for_s, together(connections, one))
+    await for_at_most(attacker.for_s, together(connections, worker))

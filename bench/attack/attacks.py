@@ -1,4 +1,4 @@
-"""The table of attacks: what each sends, and what the server must hold against it."""
+"""The table of attacks: what each one sends, and the targets that the server must meet."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from bench.attack.judging import READER_KIB, Targets
 
 Run = Callable[[Attacker], Coroutine[Any, Any, None]]
 _SLACK_S = 2.0
-"""For the server to see that a time is over, and for us to see that it closed."""
+"""Time for the server to notice a timeout, and for the attack to notice the closed connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`limit_s` ends it whatever happens, `settle_s` passes before the memory after it is read."""
+    """An attack is stopped after `limit_s`. The memory after it is measured `settle_s` after its end."""
 
     name: str
     sends: str
@@ -26,11 +26,11 @@ class Attack:
     limit_s: float = 60
     settle_s: float = 2
     own_logs: bool = False
-    """Whether each of its readers has a stream, and so an event log, of its own."""
+    """Whether each reader of the attack has a stream of its own, and so an event log of its own."""
 
 
 _FLOOD = Targets(connection_kib=2048)
-"""What a connection may cost whose request is never let in: its buffers, and what the allocator keeps."""
+"""For connections whose request is never admitted: the cost of their buffers and of memory the allocator keeps."""
 
 
 async def _short_speech(attacker: Attacker, *, streams: int) -> None:
@@ -49,55 +49,58 @@ ATTACKS = (
     ),
     Attack("tiny-json", "a JSON body in one-byte chunks, 4 connections", uploads.tiny_json, _FLOOD),
     Attack(
-        "chunk-extensions", "chunk extensions, short, of 4 KiB and endless, 6 connections", uploads.chunk_extensions
+        "chunk-extensions", "chunk extensions: short, 4 KiB and endless, 6 connections", uploads.chunk_extensions
     ),
     Attack(
-        "trailers", "trailer fields without end, short and of 4 KiB, 8 connections", uploads.trailer_flood, _FLOOD
+        "trailers",
+        "endless trailer fields, short ones and 4 KiB each, 8 connections",
+        uploads.trailer_flood,
+        _FLOOD,
     ),
     Attack(
         "headers",
-        "heads at and over the limits: 15 and 64 KiB in a field, 100 and 2,000 fields, endless; 20 connections",
+        "heads at and above the limits: fields of 15 and 64 KiB, 100, 2,000 and endless fields; 20 connections",
         heads.header_flood,
         _FLOOD,
     ),
     Attack(
         "pipeline",
-        "5,000 requests in a write, again and again, no answer read; 8 connections",
+        "5,000 requests per write, repeatedly, without reading a response, 8 connections",
         heads.pipeline_flood,
         _FLOOD,
     ),
     Attack(
         "slow-heads",
-        "a byte of the head a second, 100 connections",
+        "one byte of the head per second, 100 connections",
         heads.slow_heads,
         Targets(closed_within_s=10 + _SLACK_S),
     ),
-    Attack("silence", "nothing at all, 100 connections", heads.silence, Targets(closed_within_s=10 + _SLACK_S)),
+    Attack("silence", "nothing, 100 connections", heads.silence, Targets(closed_within_s=10 + _SLACK_S)),
     Attack(
         "idle-uploads",
-        "uploads that stop inside the parameters or behind them, 200 connections",
+        "uploads that stop within the parameters or after them, 200 connections",
         uploads.idle_uploads,
         Targets(closed_within_s=30 + 10 + 2 * _SLACK_S),
         limit_s=90,
     ),
     Attack(
         "idle-connections",
-        "1,500 connections of one address, silent after one request",
+        "1,500 connections from one address, silent after one request",
         hoards.idle_connections,
         Targets(closed_within_s=75 + 2 * _SLACK_S, most_open=1000),
         limit_s=120,
     ),
     Attack(
         "exhaustion",
-        "as many connections as the server has descriptors, of 6 addresses; then 40 answers for others",
+        "as many connections as the server has descriptors, from 6 addresses, while 40 other users make a request",
         hoards.exhausted_connections,
         limit_s=90,
     ),
     Attack("reset-heads", "half a head, then RST, up to 20,000 times", hoards.reset_heads),
-    Attack("reset-streams", "RST at the first bytes of a stream's answer, up to 2,000 times", hoards.reset_streams),
+    Attack("reset-streams", "RST at the first bytes of a response, up to 2,000 times", hoards.reset_streams),
     Attack(
         "slow-live",
-        "100 new answers of which nothing is read",
+        "100 requests for speech, without reading the response",
         partial(readers.slow_live, readers=100),
         Targets(connection_kib=READER_KIB),
         prepare=partial(_short_speech, streams=1),
@@ -105,14 +108,14 @@ ATTACKS = (
     ),
     Attack(
         "slow-resumes-long",
-        "320 readers of 20 finished long answers, nothing read",
+        "320 readers of 20 finished long streams, without reading the response",
         partial(readers.slow_resumes, readers=320),
         Targets(connection_kib=READER_KIB),
         prepare=partial(_long_speech, streams=20),
     ),
     Attack(
         "slow-resumes",
-        "2,000 readers of 125 finished answers, nothing read",
+        "2,000 readers of 125 finished streams, without reading the response",
         partial(readers.slow_resumes, readers=2000),
         Targets(connection_kib=READER_KIB, memory_returns=True),
         prepare=partial(_short_speech, streams=125),
@@ -121,9 +124,9 @@ ATTACKS = (
     ),
     Attack(
         "log",
-        "paths of 15 KiB that do not exist, no user, 8 connections",
+        "unknown paths of 15 KiB, without a user, 8 connections",
         heads.log_flood,
-        Targets(log_bytes_by_request=1024),
+        Targets(log_bytes_per_request=1024),
     ),
 )
 BY_NAME = {attack.name: attack for attack in ATTACKS}

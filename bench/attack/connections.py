@@ -1,4 +1,4 @@
-"""Raw client connections of an attack, and what the server did with each of them."""
+"""Raw client connections of an attack, and their outcomes."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ _READ_BYTES = 256 * 1024
 
 
 class Connection:
-    """One connection. `look` notes what the server did, and reads nothing from the socket."""
+    """One connection. `look()` updates its state without reading from the socket."""
 
     __slots__ = ("_loop", "_socket", "closed_at", "left", "opened_at", "status", "was_reset")
 
@@ -25,13 +25,13 @@ class Connection:
         self._socket = connected
         self.opened_at = time.monotonic()
         self.closed_at = 0.0
-        """When the server was seen to have closed it; 0: it has not."""
+        """When the server's close was noticed; 0 while the connection is open."""
         self.left = False
         """Whether the attack closed it first."""
         self.was_reset = False
-        """Whether the attack reset it, as its way to attack."""
+        """Whether the attack closed it with a TCP reset."""
         self.status = ""
-        """Of the first answer."""
+        """The status code of the first response, as text; empty before it arrives."""
 
     @property
     def is_open(self) -> bool:
@@ -48,13 +48,13 @@ class Connection:
     def _peek(self) -> None:
         try:
             first = self._socket.recv(_STATUS_BYTES, socket.MSG_PEEK)
-        except OSError:  # nothing has arrived, or the connection was reset
+        except OSError:  # Nothing has arrived, or the connection was reset.
             return
         if len(first) == _STATUS_BYTES:
             self.status = first[-3:].decode(errors="replace")
 
     async def send(self, data: bytes) -> bool:
-        """Send all of `data`; False where the connection is closed."""
+        """Send all of `data`. Return False if the connection is closed."""
         try:
             await self._loop.sock_sendall(self._socket, data)
         except OSError:
@@ -64,7 +64,7 @@ class Connection:
         return True
 
     async def receive(self) -> bytes:
-        """The next bytes; none where the connection is closed."""
+        """Return the next bytes, or `b""` if the connection is closed."""
         if not self.status:
             self._peek()
         try:
@@ -78,7 +78,7 @@ class Connection:
         return data
 
     async def receive_until(self, end: bytes) -> bytes:
-        """All bytes up to those that end in `end`, or up to the connection's end."""
+        """Return all bytes up to a read that ends with `end`, or up to the end of the connection."""
         received = bytearray()
         while data := await self.receive():
             received += data
@@ -87,14 +87,14 @@ class Connection:
         return bytes(received)
 
     def close(self) -> None:
-        """Close it and free its socket."""
+        """Close the connection and its socket."""
         if self.is_open:
             self.look()
         self.left = self.is_open
         self._socket.close()
 
     def reset(self) -> None:
-        """Close it by a RST: nothing that is still to be sent is sent, and the server reads an error."""
+        """Close the connection with a TCP reset. Buffered data is discarded, and the server reads an error."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
         self.close()
         self.was_reset = self.left
@@ -102,29 +102,31 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What became of an attack's connections."""
+    """The outcomes of an attack's connections."""
 
     opened: int = 0
     still_open: int = 0
-    """When the attack ended, or when the attack itself closed them."""
+    """Connections that the server had not closed when the attack ended or closed them."""
     closed_after_s: tuple[float, float] | None = None
-    """The shortest and the longest life of those that the server closed."""
+    """The shortest and the longest lifetime of the connections that the server closed."""
     reset: int = 0
-    """By the attack itself."""
+    """Connections that the attack itself reset."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Connections that were never made, by the reason."""
+    """Connections that could not be opened, by reason."""
     statuses: dict[str, int] = field(default_factory=dict)
-    """Of the first answer on each connection."""
+    """Number of connections by the status code of their first response."""
 
     @classmethod
     def of(cls, connections: Iterable[Connection], refused: Counter[str]) -> "Outcomes":
-        made = list(connections)
-        lives_s = [one.closed_at - one.opened_at for one in made if one.closed_at]
-        resets = sum(one.was_reset for one in made)
-        statuses = Counter(one.status for one in made if one.status)
+        connection_list = list(connections)
+        lives_s = [
+            connection.closed_at - connection.opened_at for connection in connection_list if connection.closed_at
+        ]
+        resets = sum(connection.was_reset for connection in connection_list)
+        statuses = Counter(connection.status for connection in connection_list if connection.status)
         return cls(
-            opened=len(made),
-            still_open=len(made) - len(lives_s) - resets,
+            opened=len(connection_list),
+            still_open=len(connection_list) - len(lives_s) - resets,
             closed_after_s=(min(lives_s), max(lives_s)) if lives_s else None,
             reset=resets,
             refused=dict(refused),
@@ -145,6 +147,7 @@ class Outcomes:
         parts += [f"{count:,} refused ({reason})" for reason, count in self.refused.items()]
         if self.statuses:
             parts.append(
-                "answers: " + ", ".join(f"{count:,} of {status}" for status, count in self.statuses.items())
+                "responses: "
+                + ", ".join(f"{count:,} with status {status}" for status, count in self.statuses.items())
             )
         return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Attacks by the head of a request, and by many requests: slow heads, large heads, pipelines, long paths."""
+"""Attacks with request heads and with many requests: slow heads, large heads, pipelines, long paths."""
 
 import asyncio
 
@@ -13,9 +13,9 @@ _PIPELINED = 5_000
 
 
 async def slow_heads(attacker: Attacker) -> None:
-    """Heads of which one byte a second arrives."""
+    """Send request heads at one byte per second."""
 
-    async def one(number: int) -> None:
+    async def worker(number: int) -> None:
         connection = await attacker.connect()
         if connection is None or not await connection.send(attacker.head("GET", "/healthz") + b"X-Slow: "):
             return
@@ -24,21 +24,21 @@ async def slow_heads(attacker: Attacker) -> None:
                 return
             await asyncio.sleep(1)
 
-    await together(_SLOW, one)
+    await together(_SLOW, worker)
 
 
 async def silence(attacker: Attacker) -> None:
-    """Connections that send nothing at all."""
+    """Open connections and send nothing."""
 
-    async def one(number: int) -> None:
+    async def worker(number: int) -> None:
         await attacker.connect()
 
-    await together(_SLOW, one)
+    await together(_SLOW, worker)
     await asyncio.sleep(_SILENT_S)
 
 
 async def header_flood(attacker: Attacker) -> None:
-    """Heads up to the limit and over it: many fields, long fields, and fields without end."""
+    """Send heads below and above the limits: many fields, long fields and endless fields."""
     start = attacker.head("GET", "/healthz")
     few_long = start + b"X-Long: " + b"a" * (15 * 1024) + b"\r\n\r\n"
     too_long = start + b"X-Long: " + b"a" * (64 * 1024) + b"\r\n\r\n"
@@ -54,15 +54,15 @@ async def header_flood(attacker: Attacker) -> None:
 
 
 async def pipeline_flood(attacker: Attacker) -> None:
-    """Thousands of requests in one write, again and again, without reading an answer."""
+    """Send thousands of requests per write, repeatedly, without reading a response."""
     request = attacker.head("GET", "/healthz") + b"\r\n"
     await repeat(attacker, 8, begin=[b""], then=[request * _PIPELINED])
 
 
 async def log_flood(attacker: Attacker) -> None:
-    """Paths of 15 KiB that do not exist, without a user, each answered before the next."""
+    """Request unknown paths of 15 KiB without a user, one request at a time on each connection."""
 
-    async def one(number: int) -> None:
+    async def worker(number: int) -> None:
         path = f"/{number}/" + "x" * _PATH_BYTES
         request = attacker.head("GET", path) + b"\r\n"
         connection = await attacker.connect()
@@ -71,4 +71,4 @@ async def log_flood(attacker: Attacker) -> None:
                 return
             attacker.requests += 1
 
-    await for_at_most(attacker.for_s, together(_LOG_CONNECTIONS, one))
+    await for_at_most(attacker.for_s, together(_LOG_CONNECTIONS, worker))

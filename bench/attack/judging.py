@@ -1,4 +1,4 @@
-"""What was seen of an attack, judged against its targets. Pure: figures in, verdicts out."""
+"""Judge the measurements of an attack against its targets. This module does no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,99 +10,102 @@ GAP_GROWTH_MS = 20.0
 HEALTH_MS = 50.0
 READER_KIB = 256.0
 MEMORY_RETURNS = 1.10
-"""Of the resident memory before, once the attack is over and the server has had time."""
-CROWDED = 0.1
-"""From this share of waiting for its core on, other processes explain lateness of the server."""
-CROWDED_EXPLAINS_MS = 250.0
+"""The highest allowed ratio of the resident memory after the attack to that before it."""
+BUSY_CORE = 0.1
+"""If the server waited for its core for at least this share of the time, other processes explain its delays."""
+BUSY_CORE_EXPLAINS_MS = 250.0
+"""A delay of this length or more is never explained by other processes."""
 _KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the server's process holds at one moment. `log_bytes`: None where its log is no file."""
+class ServerState:
+    """The server's resources at one moment. `log_bytes` is None if its standard output is not a file."""
 
     rss_bytes: int = 0
     descriptors: int = 0
     cpu_s: float = 0
     waited_s: float = 0
-    """How long its main thread was ready to run while others had its core."""
+    """Time that its main thread was ready to run while other processes used its core."""
     log_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What an attack must not exceed, beside what holds for each: gaps, `/healthz`, streams of others.
+    """The targets of one attack, in addition to those of all attacks: gaps, `/healthz`, streams of other users.
 
-    0 or False: no such target.
+    0 or False means that the attack has no such target.
     """
 
     closed_within_s: float = 0
-    """The server must have closed every connection of the attack by then."""
+    """The server must close every connection of the attack within this time."""
     most_open: int = 0
-    """Connections of the attack at any one time."""
+    """The attack may never have more connections open than this."""
     connection_kib: float = 0
-    """Of resident memory by connection of the attack, of as many as were open at once."""
+    """The highest growth of resident memory per connection, counting those that were open at the same time."""
     memory_returns: bool = False
-    log_bytes_by_request: int = 0
+    log_bytes_per_request: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What was measured of one attack. `before`, `peak` and `after` are None where the server's pid is unknown."""
+class Measurement:
+    """The measurements of one attack. `before`, `peak` and `after` are None if the server's pid is unknown."""
 
     calm: Window
+    """What the healthy clients measured before the attack."""
     under: Window
+    """What the healthy clients measured during the attack."""
     outcomes: Outcomes
     seconds: float
-    before: Held | None = None
-    peak: Held | None = None
-    """The most at any moment of the attack, of memory and descriptors each."""
-    after: Held | None = None
+    before: ServerState | None = None
+    peak: ServerState | None = None
+    """The highest memory and the highest number of descriptors during the attack."""
+    after: ServerState | None = None
     most_open: int = 0
     requests: int = 0
-    """Whole requests of the attack, where it counts them."""
+    """Number of complete requests of the attack, if it counts them."""
     victims_failed: Sequence[str] = field(default=())
-    """Failed requests of other users that the attack made itself: why."""
+    """The reasons why requests failed that the attack made in the name of other users."""
     log_of_a_reader_bytes: int = 0
-    """Of the log that each connection of the attack has to itself; 0: they share logs that existed before."""
+    """Size of the event log that each connection of the attack has of its own; 0 if they share existing logs."""
     stopped: str = ""
     """Why the attack was stopped before its end."""
 
     @property
     def growth_ms(self) -> tuple[float, float]:
-        """Of the gap, at p99 and at the most."""
+        """Growth of the gap over the calm, at p99 and at the maximum."""
         p99, most = (self.under.gap.at(percent) - self.calm.gap.at(percent) for percent in (99, 100))
         return p99, most
 
     @property
     def connection_kib(self) -> float | None:
-        """How much the resident memory grew by connection, of as many as the attack had open at once."""
+        """Growth of the resident memory per connection, counting those that were open at the same time."""
         if self.before is None or self.peak is None or not self.most_open:
             return None
         return (self.peak.rss_bytes - self.before.rss_bytes) / _KIB / self.most_open
 
     @property
     def waited(self) -> float:
-        """The share of the attack's time that other processes kept the server off its core."""
+        """The share of the attack's time that the server waited for its core."""
         if self.before is None or self.peak is None:
             return 0
         return (self.peak.waited_s - self.before.waited_s) / self.seconds
 
     @property
     def log_bytes(self) -> int | None:
-        """How much the server's log grew, at the end of the attack."""
+        """Growth of the server's log during the attack."""
         if self.before is None or self.peak is None or self.before.log_bytes is None:
             return None
         return (self.peak.log_bytes or 0) - self.before.log_bytes
 
     @property
-    def log_bytes_by_request(self) -> float | None:
+    def log_bytes_per_request(self) -> float | None:
         return self.log_bytes / self.requests if self.log_bytes is not None and self.requests else None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`missed`: the targets that the server missed. `uncertain`: misses that a busy machine explains."""
+    """`missed` lists the targets that the server missed, `uncertain` the misses that a busy machine explains."""
 
     missed: Sequence[str] = ()
     uncertain: Sequence[str] = ()
@@ -115,74 +118,76 @@ class Verdict:
         return "met"
 
 
-def judge(seen: Seen, targets: Targets) -> Verdict:
-    """Hold `seen` against the targets of every attack and against `targets`."""
-    missed, uncertain = _timings(seen)
-    missed += _witnessed(seen)
-    missed += _connections(seen, targets)
-    missed += _memory(seen, targets)
-    log_bytes = seen.log_bytes_by_request
-    if targets.log_bytes_by_request and log_bytes is not None and log_bytes > targets.log_bytes_by_request:
-        missed.append(f"{log_bytes:,.0f} bytes of log by request")
-    if seen.stopped:
-        missed.append(seen.stopped)
+def judge(measurement: Measurement, targets: Targets) -> Verdict:
+    """Judge `measurement` by the targets of all attacks and by `targets`."""
+    missed, uncertain = _judge_timings(measurement)
+    missed += _judge_clients(measurement)
+    missed += _judge_connections(measurement, targets)
+    missed += _judge_memory(measurement, targets)
+    log_bytes = measurement.log_bytes_per_request
+    if targets.log_bytes_per_request and log_bytes is not None and log_bytes > targets.log_bytes_per_request:
+        missed.append(f"{log_bytes:,.0f} bytes of log per request")
+    if measurement.stopped:
+        missed.append(measurement.stopped)
     return Verdict(missed, uncertain)
 
 
-def _timings(seen: Seen) -> tuple[list[str], list[str]]:
-    """What is too late, and what may be too late only because other processes had a core."""
+def _judge_timings(measurement: Measurement) -> tuple[list[str], list[str]]:
+    """Return the delays that miss a target, and those that other processes explain."""
     missed, uncertain = [], []
-    p99_ms, most_ms = seen.growth_ms
-    health_ms = seen.under.health.at(100)
-    for what, found_ms, limit_ms in (
+    p99_ms, most_ms = measurement.growth_ms
+    health_ms = measurement.under.health.at(100)
+    for label, value_ms, limit_ms in (
         ("gap p99", p99_ms, GAP_GROWTH_MS),
         ("longest gap", most_ms, GAP_GROWTH_MS),
         ("/healthz", health_ms, HEALTH_MS),
     ):
-        if found_ms < limit_ms:
+        if value_ms < limit_ms:
             continue
-        told = f"{what} {'' if what == '/healthz' else '+'}{found_ms:,.0f} ms"
-        if found_ms - seen.under.late_ms < limit_ms:
-            uncertain.append(f"{told}, and the witness itself was {seen.under.late_ms:,.0f} ms late")
-        elif seen.waited >= CROWDED and found_ms < CROWDED_EXPLAINS_MS:
-            uncertain.append(f"{told}, and others kept the server off its core for {seen.waited:.0%} of the time")
+        text = f"{label} {'' if label == '/healthz' else '+'}{value_ms:,.0f} ms"
+        if value_ms - measurement.under.late_ms < limit_ms:
+            uncertain.append(
+                f"{text}, but the timers of the healthy clients were {measurement.under.late_ms:,.0f} ms late"
+            )
+        elif measurement.waited >= BUSY_CORE and value_ms < BUSY_CORE_EXPLAINS_MS:
+            uncertain.append(f"{text}, but the server waited for its core for {measurement.waited:.0%} of the time")
         else:
-            missed.append(told)
+            missed.append(text)
     return missed, uncertain
 
 
-def _witnessed(seen: Seen) -> list[str]:
+def _judge_clients(measurement: Measurement) -> list[str]:
     missed = []
-    if seen.under.failed:
-        missed.append(f"{seen.under.failed:,} healthy streams or requests failed")
-    if not (seen.under.gap.count and seen.under.health.count):
+    if measurement.under.failed:
+        missed.append(f"{measurement.under.failed:,} healthy streams or requests failed")
+    if not (measurement.under.gap.count and measurement.under.health.count):
         missed.append("no healthy stream or request was answered")
-    if seen.victims_failed:
-        missed.append(f"{len(seen.victims_failed):,} answers of the vendor failed")
+    if measurement.victims_failed:
+        missed.append(f"{len(measurement.victims_failed):,} requests of other users failed")
     return missed
 
 
-def _connections(seen: Seen, targets: Targets) -> list[str]:
-    missed, outcomes = [], seen.outcomes
+def _judge_connections(measurement: Measurement, targets: Targets) -> list[str]:
+    missed, outcomes = [], measurement.outcomes
     if targets.closed_within_s:
         if outcomes.still_open:
             missed.append(f"{outcomes.still_open:,} connections never closed")
         elif outcomes.closed_after_s is not None and outcomes.closed_after_s[1] > targets.closed_within_s:
             missed.append(f"connections closed after {outcomes.closed_after_s[1]:.0f} s")
-    if targets.most_open and seen.most_open > targets.most_open:
-        missed.append(f"{seen.most_open:,} connections at once")
+    if targets.most_open and measurement.most_open > targets.most_open:
+        missed.append(f"{measurement.most_open:,} connections at once")
     return missed
 
 
-def _memory(seen: Seen, targets: Targets) -> list[str]:
+def _judge_memory(measurement: Measurement, targets: Targets) -> list[str]:
     missed = []
-    each_kib = seen.connection_kib
-    if targets.connection_kib and each_kib is not None:
-        most_kib = targets.connection_kib + seen.log_of_a_reader_bytes / _KIB
-        if each_kib > most_kib:
-            missed.append(f"{each_kib:,.0f} KiB by connection")
-    if targets.memory_returns and seen.before is not None and seen.after is not None:
-        ratio = seen.after.rss_bytes / seen.before.rss_bytes
+    growth_kib = measurement.connection_kib
+    if targets.connection_kib and growth_kib is not None:
+        most_kib = targets.connection_kib + measurement.log_of_a_reader_bytes / _KIB
+        if growth_kib > most_kib:
+            missed.append(f"{growth_kib:,.0f} KiB per connection")
+    if targets.memory_returns and measurement.before is not None and measurement.after is not None:
+        ratio = measurement.after.rss_bytes / measurement.before.rss_bytes
         if ratio > MEMORY_RETURNS:
-            missed.append(f"memory {ratio - 1:.0%} over before")
+            missed.append(f"memory {ratio - 1:.0%} above before the attack")
     return missed

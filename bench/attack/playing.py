@@ -1,4 +1,4 @@
-"""Plays an attack: the calm before it, the attack, what the healthy clients and the server's process show."""
+"""Run an attack, and measure the healthy clients and the server's process before, during and after it."""
 
 import asyncio
 import stat
@@ -9,25 +9,26 @@ from pathlib import Path
 from bench.attack.attacker import Attacker, Strategies
 from bench.attack.attacks import Attack
 from bench.attack.connections import Outcomes
-from bench.attack.judging import HEALTH_MS, Held, Seen
-from bench.attack.witness import Witness
+from bench.attack.judging import HEALTH_MS, Measurement, ServerState
+from bench.attack.witness import HealthyClients
 from bench.client import Target
-from bench.machine import Spent
+from bench.machine import Usage
 from streams.tasks import background
 
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 _LINGER_S = 0.5
-"""How long the witness still looks once an attack has sent its last byte."""
-_CALM_LOOK_S = 1.0
-_MOST_CALM_LOOKS = 60
+"""How long the healthy clients are still measured after the end of an attack."""
+_CALM_WINDOW_S = 1.0
+_MOST_CALM_WINDOWS = 60
 _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`target` has the users of the attack. `pid`: of the server, 0 where unknown.
+    """The settings of all attacks. `target` has the attack's users. `pid` is the server's, 0 if unknown.
 
-    `memory_mib`: an attack under which the server grows by more is stopped. `for_s`: how long floods last.
+    `calm_s` is the time of the measurement before an attack, `for_s` the length of a flood. An attack is stopped
+    when the server has grown by more than `memory_mib`.
     """
 
     target: Target
@@ -38,14 +39,14 @@ class Setting:
     memory_mib: int = 1024
 
 
-def held(pid: int) -> Held | None:
-    """What the process holds now, with the processes it started; None for pid 0."""
+def server_state(pid: int) -> ServerState | None:
+    """Return the state of the process and its descendants; None for pid 0."""
     if not pid:
         return None
-    spent = Spent.of([pid])
+    spent = Usage.of([pid])
     log = Path(f"/proc/{pid}/fd/1").stat()
     _, waited_ns, _ = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
-    return Held(
+    return ServerState(
         spent.rss_bytes,
         sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
         spent.cpu_s,
@@ -54,55 +55,55 @@ def held(pid: int) -> Held | None:
     )
 
 
-async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
-    """Run `attack` once. `OSError` where the server cannot be reached at all."""
+async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) -> Measurement:
+    """Run `attack` once. Raise `OSError` if the server cannot be reached."""
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
-    await _until_calm(witness)
+    await _until_calm(clients)
     await asyncio.sleep(setting.calm_s)
-    calm, before, began = await witness.window(), held(setting.pid), time.monotonic()
+    calm, before, began = await clients.window(), server_state(setting.pid), time.monotonic()
     watch = _Watch(attacker, setting, before)
     try:
         stopped = await watch.until_over(attack)
         await asyncio.sleep(_LINGER_S)
         watch.look()
-        under, seconds = await witness.window(), time.monotonic() - began
+        under, seconds = await clients.window(), time.monotonic() - began
         outcomes = Outcomes.of(attacker.connections, attacker.refused)
     finally:
         attacker.close()
     await asyncio.sleep(attack.settle_s)
-    own = attacker.finished[0].size_bytes if attack.own_logs and attacker.finished else 0
-    return Seen(
+    own_log_bytes = attacker.finished[0].size_bytes if attack.own_logs and attacker.finished else 0
+    return Measurement(
         calm,
         under,
         outcomes,
         seconds,
         before,
         watch.peak,
-        held(setting.pid),
+        server_state(setting.pid),
         most_open=watch.most_open,
         requests=attacker.requests,
         victims_failed=attacker.victims_failed,
-        log_of_a_reader_bytes=own,
+        log_of_a_reader_bytes=own_log_bytes,
         stopped=stopped,
     )
 
 
-async def _until_calm(witness: Witness) -> None:
-    """Wait, for a minute at most, until what was before no longer holds up the healthy clients."""
-    for _ in range(_MOST_CALM_LOOKS):
-        await witness.window()
-        await asyncio.sleep(_CALM_LOOK_S)
-        seen = await witness.window()
-        if seen.health.count and seen.health.at(100) < HEALTH_MS and not seen.failed:
+async def _until_calm(clients: HealthyClients) -> None:
+    """Wait, for a minute at most, until the previous attack no longer affects the healthy clients."""
+    for _ in range(_MOST_CALM_WINDOWS):
+        await clients.window()
+        await asyncio.sleep(_CALM_WINDOW_S)
+        window = await clients.window()
+        if window.health.count and window.health.at(100) < HEALTH_MS and not window.failed:
             return
 
 
 class _Watch:
-    """Looks at server and connections while an attack runs, and ends it when it goes too far."""
+    """Watches the server and the connections during an attack, and stops it at its limits."""
 
-    def __init__(self, attacker: Attacker, setting: Setting, before: Held | None) -> None:
+    def __init__(self, attacker: Attacker, setting: Setting, before: ServerState | None) -> None:
         self._attacker = attacker
         self._setting = setting
         self._before = before
@@ -110,22 +111,22 @@ class _Watch:
         self.most_open = 0
 
     async def until_over(self, attack: Attack) -> str:
-        """Run it to its end; why it was stopped before that, or nothing."""
+        """Run the attack to its end. Return why it was stopped early, or an empty string."""
         until = time.monotonic() + attack.limit_s
         async with background(attack.run(self._attacker)) as running:
             while not running.done():
                 if time.monotonic() > until:
-                    return f"not over in {attack.limit_s:.0f} s"
+                    return f"not finished within {attack.limit_s:.0f} s"
                 if (grown_mib := self.look()) > self._setting.memory_mib:
                     return f"stopped: memory grew by {grown_mib:,.0f} MiB"
-                await asyncio.wait([running], timeout=_LOOK_EVERY_S)
+                await asyncio.wait([running], timeout=_POLL_S)
         return ""
 
     def look(self) -> float:
-        """Note the most of each figure; by how many MiB the server has grown."""
+        """Update the peaks, and return by how many MiB the server has grown."""
         self._attacker.look()
         self.most_open = max(self.most_open, self._attacker.open_connections)
-        if (now := held(self._setting.pid)) is None or self.peak is None or self._before is None:
+        if (now := server_state(self._setting.pid)) is None or self.peak is None or self._before is None:
             return 0
         self.peak = replace(
             now,

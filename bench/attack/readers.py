@@ -1,4 +1,4 @@
-"""Attacks by readers that ask for an answer and then read nothing of it."""
+"""Attacks by readers that request a stream and then do not read the response."""
 
 import asyncio
 from contextlib import suppress
@@ -8,22 +8,22 @@ from bench.attack.connections import Connection
 
 _RECEIVE_BYTES = 4096
 _READERS_OF_A_STREAM = 16
-"""More than that the server refuses by default."""
+"""The server's default limit."""
 _BATCH = 5
-"""Few at once: what is attacked is how readers are kept, not how they are let in."""
+"""Few at once, because the attack is on the cost of idle readers, not on admission."""
 _ANSWER_S = 5.0
-_LOOK_AGAIN_S = 0.02
-_MADE_TOGETHER = 8
+_POLL_S = 0.02
+_PREPARED_AT_ONCE = 8
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _STREAM_ID = b"x-service-stream-id: "
 
 
 async def finish_speech(attacker: Attacker, strategy: str, count: int) -> None:
-    """Preparation: `count` finished streams of speech, each of another user as far as there are enough."""
-    at_work = asyncio.Semaphore(_MADE_TOGETHER)
+    """Preparation: finish `count` speech streams, distributed over the users."""
+    limit = asyncio.Semaphore(_PREPARED_AT_ONCE)
 
-    async def one(number: int) -> None:
-        async with at_work:
+    async def worker(number: int) -> None:
+        async with limit:
             connection = await attacker.connect()
             if connection is None or not await connection.send(attacker.speak(strategy, number)):
                 return
@@ -35,12 +35,12 @@ async def finish_speech(attacker: Attacker, strategy: str, count: int) -> None:
                 stream_id = rest.partition(b"\r\n")[0].decode()
                 attacker.finished.append(Finished(attacker.token(number), stream_id, len(answer) - len(head)))
 
-    await together(count, one)
+    await together(count, worker)
     attacker.connections.clear()
 
 
 async def slow_resumes(attacker: Attacker, readers: int) -> None:
-    """Resume the finished streams, up to 16 readers each, and read nothing."""
+    """Resume the finished streams with up to 16 readers each, and read nothing."""
     streams = attacker.finished
     requests = [
         attacker.head("GET", f"/bp/ai/stream/{stream.stream_id}", token=stream.token) + b"\r\n"
@@ -51,28 +51,28 @@ async def slow_resumes(attacker: Attacker, readers: int) -> None:
 
 
 async def slow_live(attacker: Attacker, readers: int) -> None:
-    """Ask for new answers, and read nothing."""
+    """Request new speech streams, and read nothing."""
     speech = attacker.strategies.speech
     await _read_nothing(attacker, [attacker.speak(speech, number) for number in range(readers)])
 
 
 async def _read_nothing(attacker: Attacker, requests: list[bytes]) -> None:
-    async def one(request: bytes) -> None:
+    async def worker(request: bytes) -> None:
         connection = await attacker.connect(receive_bytes=_RECEIVE_BYTES)
         if connection is not None and await connection.send(request):
-            await _answered(connection)
+            await _wait_for_status(connection)
 
     for begin in range(0, len(requests), _BATCH):
         async with asyncio.TaskGroup() as tasks:
             for request in requests[begin : begin + _BATCH]:
-                tasks.create_task(one(request))
+                tasks.create_task(worker(request))
     await asyncio.sleep(attacker.for_s)
 
 
-async def _answered(connection: Connection) -> None:
-    """Wait for the status line, without reading it."""
+async def _wait_for_status(connection: Connection) -> None:
+    """Wait until the status line has arrived, without reading it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_ANSWER_S):
             while connection.is_open and not connection.status:
-                await asyncio.sleep(_LOOK_AGAIN_S)
+                await asyncio.sleep(_POLL_S)
                 connection.look()

@@ -1,17 +1,17 @@
-"""The tables of an attack run, as Markdown, and their place in the report."""
+"""The result tables of an attack run, and writing them into the report."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.attack.attacks import Attack
-from bench.attack.judging import Held, Seen, judge
+from bench.attack.judging import Measurement, ServerState, judge
 from bench.attack.witness import Window
 from bench.figures import UNKNOWN, table
 from bench.marks import write_between
 
 BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
 _MIB = 2**20
-_SEEN_HEADINGS = (
+_CLIENT_HEADINGS = (
     "attack",
     "gap ms calm p50/p99/max",
     "gap ms under attack",
@@ -20,43 +20,43 @@ _SEEN_HEADINGS = (
     "REST ms max",
     "healthy streams",
     "failed",
-    "witness late ms",
+    "clients late ms",
     "verdict",
 )
 _COST_HEADINGS = (
     "attack",
     "sends",
-    "for s",
+    "seconds",
     "server CPU",
-    "kept off its core",
+    "waited for core",
     "memory MiB before/peak/after",
-    "KiB by connection",
+    "KiB per connection",
     "descriptors before/peak/after",
     "log KiB/s",
     "connections of the attack",
 )
 
 
-def tables(rows: Sequence[tuple[Attack, Seen]]) -> str:
-    """What healthy clients saw with the verdict, and what each attack cost."""
-    seen = table(_SEEN_HEADINGS, [seen_row(attack, found) for attack, found in rows])
-    costs = table(_COST_HEADINGS, [_cost_row(attack, found) for attack, found in rows])
-    return f"{seen}\n{costs}"
+def tables(rows: Sequence[tuple[Attack, Measurement]]) -> str:
+    """Return two tables: the measurements of the healthy clients with the verdict, and the cost of each attack."""
+    clients = table(_CLIENT_HEADINGS, [client_row(attack, measurement) for attack, measurement in rows])
+    costs = table(_COST_HEADINGS, [_cost_row(attack, measurement) for attack, measurement in rows])
+    return f"{clients}\n{costs}"
 
 
-def seen_row(attack: Attack, seen: Seen) -> list[str]:
-    under = seen.under
+def client_row(attack: Attack, measurement: Measurement) -> list[str]:
+    under = measurement.under
     return [
         attack.name,
-        _gaps(seen.calm),
+        _gaps(measurement.calm),
         _gaps(under),
         f"{under.first_event.at(100):,.0f}" if under.first_event.count else UNKNOWN,
         f"{under.health.at(100):,.1f}" if under.health.count else UNKNOWN,
         f"{under.rest.at(100):,.1f}" if under.rest.count else UNKNOWN,
         f"{under.streams:,}",
-        f"{under.failed + len(seen.victims_failed):,}",
+        f"{under.failed + len(measurement.victims_failed):,}",
         f"{under.late_ms:,.1f}",
-        str(judge(seen, attack.targets)),
+        str(judge(measurement, attack.targets)),
     ]
 
 
@@ -64,32 +64,32 @@ def _gaps(window: Window) -> str:
     return " / ".join(f"{window.gap.at(percent):,.0f}" for percent in (50, 99, 100))
 
 
-def _cost_row(attack: Attack, seen: Seen) -> list[str]:
-    moments = (seen.before, seen.peak, seen.after)
-    each_kib = seen.connection_kib
-    log_bytes = seen.log_bytes
+def _cost_row(attack: Attack, measurement: Measurement) -> list[str]:
+    moments = (measurement.before, measurement.peak, measurement.after)
+    growth_kib = measurement.connection_kib
+    log_bytes = measurement.log_bytes
     cpu = waited = UNKNOWN
-    if seen.before is not None and seen.peak is not None:
-        cpu = f"{(seen.peak.cpu_s - seen.before.cpu_s) / seen.seconds:.0%}"
-        waited = f"{seen.waited:.0%}"
+    if measurement.before is not None and measurement.peak is not None:
+        cpu = f"{(measurement.peak.cpu_s - measurement.before.cpu_s) / measurement.seconds:.0%}"
+        waited = f"{measurement.waited:.0%}"
     return [
         attack.name,
         attack.sends,
-        f"{seen.seconds:.0f}",
+        f"{measurement.seconds:.0f}",
         cpu,
         waited,
-        _moments(moments, lambda held: held.rss_bytes / _MIB),
-        UNKNOWN if each_kib is None else f"{each_kib:,.0f}",
-        _moments(moments, lambda held: held.descriptors),
-        UNKNOWN if log_bytes is None else f"{log_bytes / 1024 / seen.seconds:,.0f}",
-        str(seen.outcomes),
+        _moments(moments, lambda state: state.rss_bytes / _MIB),
+        UNKNOWN if growth_kib is None else f"{growth_kib:,.0f}",
+        _moments(moments, lambda state: state.descriptors),
+        UNKNOWN if log_bytes is None else f"{log_bytes / 1024 / measurement.seconds:,.0f}",
+        str(measurement.outcomes),
     ]
 
 
-def _moments(moments: Sequence[Held | None], figure: Callable[[Held], float]) -> str:
-    return " / ".join(f"{figure(held):,.0f}" for held in moments if held is not None) or UNKNOWN
+def _moments(moments: Sequence[ServerState | None], figure: Callable[[ServerState], float]) -> str:
+    return " / ".join(f"{figure(state):,.0f}" for state in moments if state is not None) or UNKNOWN
 
 
-def write_report(path: Path, rows: Sequence[tuple[Attack, Seen]], *, machine: str, command: str) -> None:
-    """Put the tables into `path`, in place of those between the marks."""
+def write_report(path: Path, rows: Sequence[tuple[Attack, Measurement]], *, machine: str, command: str) -> None:
+    """Replace the tables between the marks in `path`."""
     write_between(path, (BEGIN, END), f"\n`{command}`\n\n{machine}.\n\n{tables(rows)}\n")

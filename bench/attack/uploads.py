@@ -1,15 +1,15 @@
-"""Attacks by the body of a request: tiny chunks, chunk extensions, trailers, uploads that stop."""
+"""Attacks with request bodies: tiny chunks, chunk extensions, trailers, uploads that stop."""
 
 import asyncio
 
 from bench.attack.attacker import CHUNKED, Attacker, chunk, repeat, together
 
 _PIECE_BYTES = 256 * 1024
-"""As much as one read of the server takes."""
+"""The server's read size."""
 _IDLE_UPLOADS = 200
 _IDLE_S = 48.0
 _APART_S = 0.01
-"""Between two uploads that stop: what is attacked is how they are kept, not how they are let in."""
+"""Time between two uploads, because the attack is on the cost of stopped uploads, not on admission."""
 
 
 def _repeated(item: bytes) -> bytes:
@@ -20,18 +20,18 @@ _ONE_BYTE_CHUNKS = _repeated(chunk(b"A"))
 
 
 async def tiny_chunks(attacker: Attacker, connections: int) -> None:
-    """One user sends audio in chunks of one byte."""
+    """Send audio in one-byte chunks as one user."""
     await repeat(attacker, connections, begin=[attacker.upload(0)], then=[_ONE_BYTE_CHUNKS])
 
 
 async def tiny_json(attacker: Attacker) -> None:
-    """A JSON body in chunks of one byte, to an endpoint that is no upload."""
+    """Send a JSON body in one-byte chunks to an endpoint that accepts no stream."""
     head = attacker.head("POST", "/bp/ai/audio/tts", token=attacker.token(0), headers=CHUNKED)
     await repeat(attacker, 4, begin=[head + b"\r\n" + chunk(b'{"text":"')], then=[_ONE_BYTE_CHUNKS])
 
 
 async def chunk_extensions(attacker: Attacker) -> None:
-    """One-byte chunks with short extensions, with extensions of 4 KiB, and one extension that never ends."""
+    """Send one-byte chunks with short extensions, with extensions of 4 KiB, and with an endless extension."""
     short, long = b"1;a=b\r\nA\r\n", b"1;a=" + b"b" * 4096 + b"\r\nA\r\n"
     endless = b"b" * _PIECE_BYTES
     begin = attacker.upload(0)
@@ -44,22 +44,22 @@ async def chunk_extensions(attacker: Attacker) -> None:
 
 
 async def trailer_flood(attacker: Attacker) -> None:
-    """Trailer fields without end behind a chunked body, short ones and long ones."""
+    """Send endless trailer fields after a chunked body, short ones and long ones."""
     begin = attacker.upload(0) + b"0\r\n"
     fields = [_repeated(b"a: b\r\n"), _repeated(b"a: " + b"b" * 4096 + b"\r\n")]
     await repeat(attacker, 8, begin=[begin], then=fields)
 
 
 async def idle_uploads(attacker: Attacker) -> None:
-    """Uploads that stop: half of them inside the parameters, half behind them."""
-    whole = attacker.parameters("audio")
+    """Begin uploads and stop, half of them within the parameters and half after them."""
+    complete = attacker.parameters("audio")
 
-    async def one(number: int) -> None:
-        parameters = whole if number % 2 else whole[: len(whole) // 2]
+    async def worker(number: int) -> None:
+        parameters = complete if number % 2 else complete[: len(complete) // 2]
         await asyncio.sleep(number * _APART_S)
         connection = await attacker.connect()
         if connection is not None:
             await connection.send(attacker.upload(number, parameters=parameters))
 
-    await together(_IDLE_UPLOADS, one)
+    await together(_IDLE_UPLOADS, worker)
     await asyncio.sleep(_IDLE_S)

@@ -1,6 +1,6 @@
-"""The healthy clients beside an attack: paced streams and small requests, in a process of their own.
+"""The healthy clients during an attack: paced streams and small requests, in a process of their own.
 
-The process answers each message on its pipe with a `Window`: what its clients saw since the message before.
+The process answers each message on its pipe with a `Window` of measurements since the previous message.
 """
 
 import asyncio
@@ -32,57 +32,57 @@ _FAULT_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the healthy clients saw in a span of time."""
+    """The measurements of the healthy clients in a span of time."""
 
     gap: Spread = field(default_factory=Spread)
-    """Between two reads of a stream that brought events, and what the running streams have waited at the end."""
+    """Times between two reads that brought events, and the current waiting times of the running streams."""
     first_event: Spread = field(default_factory=Spread)
     health: Spread = field(default_factory=Spread)
-    """Answers of `/healthz` over a kept connection."""
+    """Response times of `/healthz` over a keep-alive connection."""
     rest: Spread = field(default_factory=Spread)
-    """Answers of `/bp/ai/conversations`, with a session."""
+    """Response times of `/bp/ai/conversations` with a session."""
     streams: int = 0
-    """That ended."""
+    """Number of streams that ended."""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """Streams and requests that failed, by the reason."""
+    """Number of streams and requests that failed, by reason."""
     late_ms: float = 0
-    """How late the longest delayed timer of the witness itself fired: what its own core adds to any figure."""
+    """The longest delay of a timer in the clients' own process, which may have delayed every other figure."""
 
     @property
     def failed(self) -> int:
         return sum(self.failures.values())
 
 
-class Witness:
-    """The process of the healthy clients, as its parent sees it."""
+class HealthyClients:
+    """A handle for the process of the healthy clients."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
 
     async def window(self) -> Window:
-        """What they saw since the last call."""
+        """Return the measurements since the previous call."""
         self._pipe.send("window")
         window: Window = await asyncio.to_thread(self._received)
         return window
 
     def _received(self) -> Window:
         if not self._pipe.poll(_START_S):
-            raise TimeoutError("the process of the healthy clients does not answer")
+            raise TimeoutError("the process of the healthy clients does not respond")
         window: Window = self._pipe.recv()
         return window
 
 
 @asynccontextmanager
-async def witnessing(target: Target, load: Load) -> AsyncIterator[Witness]:
-    """Run the healthy clients as long as the block lasts."""
+async def run_healthy_clients(target: Target, load: Load) -> AsyncIterator[HealthyClients]:
+    """Run the healthy clients until the block ends."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_main, args=(theirs, target, load), daemon=True)
     process.start()
     try:
-        witness = Witness(ours)
-        await witness.window()
-        yield witness
+        clients = HealthyClients(ours)
+        await clients.window()
+        yield clients
     finally:
         ours.close()
         await asyncio.to_thread(process.join, _STOP_S)
@@ -96,7 +96,7 @@ def _main(pipe: Pipe, target: Target, load: Load) -> None:
 
 
 class _Clients:
-    """`load.at_once` streams at a time, each followed by the next, and a probe of each kind."""
+    """`load.at_once` streams at a time in a closed loop, and a probe for each of the two paths."""
 
     def __init__(self, target: Target, load: Load) -> None:
         self._load = load
@@ -113,35 +113,35 @@ class _Clients:
         self._late_s = 0.0
 
     async def answer(self, pipe: Pipe) -> None:
-        """Run the clients, and answer each message with a window, until the pipe is closed."""
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        """Run the clients and answer each message with a window until the pipe is closed."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
         def message() -> None:
             try:
                 pipe.recv()
             except EOFError:
                 loop.remove_reader(pipe.fileno())
-                over.set()
+                stopped.set()
             else:
                 pipe.send(self._window())
 
         loop.add_reader(pipe.fileno(), message)
         async with background(self._run()) as running:
             with unless_failed(running):
-                await over.wait()
+                await stopped.wait()
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._health.run())
             tasks.create_task(self._rest.run())
-            for place in range(self._load.at_once):
-                tasks.create_task(self._streams(place))
+            for index in range(self._load.at_once):
+                tasks.create_task(self._streams(index))
 
-    async def _streams(self, place: int) -> None:
-        await asyncio.sleep(self._load.over_s * place / self._load.at_once)
+    async def _streams(self, index: int) -> None:
+        await asyncio.sleep(self._load.over_s * index / self._load.at_once)
         while True:
-            stream = self._live[place] = Stream(time.monotonic())
+            stream = self._live[index] = Stream(time.monotonic())
             await self._client.ask(stream)
             self._ended.append(stream)
             if stream.fault or stream.outcome != "end":
@@ -155,7 +155,11 @@ class _Clients:
 
     def _window(self) -> Window:
         now = time.monotonic()
-        waiting = [now - (one.last_event or one.begun) for one in self._live if one.begun and not _over(one)]
+        waiting = [
+            now - (stream.last_event or stream.begun)
+            for stream in self._live
+            if stream.begun and not _has_ended(stream)
+        ]
         faults = Counter(
             (stream.fault or stream.outcome)[:_FAULT_CHARACTERS]
             for stream in self._ended
@@ -163,7 +167,9 @@ class _Clients:
         )
         window = Window(
             gap=Spread.of([*self._client.sample.gaps_s, *waiting]),
-            first_event=Spread.of(one.first_event - one.begun for one in self._ended if one.first_event),
+            first_event=Spread.of(
+                stream.first_event - stream.begun for stream in self._ended if stream.first_event
+            ),
             health=Spread.of(self._health.take()),
             rest=Spread.of(self._rest.take()),
             streams=len(self._ended),
@@ -175,7 +181,7 @@ class _Clients:
 
 
 class _Probe:
-    """Asks for `path` again and again over one connection, and notes how long each answer took."""
+    """Requests `path` repeatedly over one connection and records the response times."""
 
     def __init__(self, url: str, path: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -185,11 +191,11 @@ class _Probe:
         self._request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n".encode()
         self._took_s: list[float] = []
         self._asked_at = 0.0
-        """When the request was sent whose answer is awaited; 0: none is."""
+        """When the pending request was sent; 0 if none is pending."""
         self._faults: Counter[str] = Counter()
 
     def take(self) -> list[float]:
-        """Seconds of the answers since the last call, and of the wait for one that has not come yet."""
+        """Return the response times since the previous call, and the current waiting time of a pending request."""
         taken, self._took_s = self._took_s, []
         return [*taken, time.monotonic() - self._asked_at] if self._asked_at else taken
 
@@ -208,12 +214,15 @@ class _Probe:
                         await asyncio.sleep(_PROBE_EVERY_S)
                 finally:
                     writer.close()
-            except (OSError, EOFError, ValueError) as error:  # a TimeoutError is an OSError
+            except (OSError, EOFError, ValueError) as error:  # TimeoutError is a subclass of OSError.
                 self._faults[f"{self._path}: {error!r}"[:_FAULT_CHARACTERS]] += 1
                 await asyncio.sleep(_AFTER_FAILURE_S)
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read one answer with a `Content-Length`; `ValueError` where its status is not 200."""
+        """Send the request and read a response with a `Content-Length`.
+
+        Raise `ValueError` unless its status is 200.
+        """
         self._asked_at = time.monotonic()
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_S):
@@ -228,5 +237,5 @@ class _Probe:
             self._asked_at = 0.0
 
 
-def _over(stream: Stream) -> bool:
+def _has_ended(stream: Stream) -> bool:
     return bool(stream.fault or stream.outcome)

@@ -1,24 +1,28 @@
-"""Hundreds of streams at a time for an hour, while vendors fail, processes are replaced and stores go away.
+"""Run hundreds of streams for an hour while vendors fail, processes are replaced and stores become unavailable.
 
-`python -m bench.soak --minutes 60` runs its own PostgreSQL, Valkey, vendor and server of two processes. 300 callers
-converse by text and voice, have texts spoken, leave streams and read them on, cancel them, and are cut and ask
-again. 5% of the vendor's calls go wrong: HTTP 500, a connection reset before the answer or closed in the middle of
-it, an error inside it, no answer. Every 5 minutes SIGHUP replaces the processes. In every 10 minutes each store
-goes away once: Valkey is killed, paused, or killed and comes back empty; PostgreSQL is paused or killed.
+`python -m bench.soak --minutes 60` starts PostgreSQL, Valkey, a vendor and a server with two processes. 300 callers
+hold conversations by text and voice, request speech, leave and resume streams, cancel them, and repeat requests
+after a lost connection. 5% of the vendor's calls fail: HTTP 500, a connection that is reset before the answer or
+closed half-way, an error within the answer, or no answer. Every 5 minutes SIGHUP replaces the processes. Every 10
+minutes each store fails once: Valkey is killed, paused, or killed and restarted without data; PostgreSQL is paused
+or killed.
 
-Judged: every stream has exactly one terminal event, ids without a gap and the right digest, however many responses
-it took to read it. A request is answered by a stream, or refused in the envelope while a store is away or processes
-are replaced. Every turn that ended with `end` is kept as it was received, in PostgreSQL and in the user's history.
-No turn is left running, parked or held. The server logs no error.
+The run passes if:
+- every stream has exactly one terminal event, no gap in its ids and the right digest, over all its responses;
+- every request begins a stream, or is refused with an error envelope while a store is unavailable or processes are
+  being replaced;
+- every turn that ended with `end` is stored as the caller received it, in PostgreSQL and in the user's history;
+- no turn is left running, queued or locked, and the server logs no error;
+- memory does not grow.
 
-Memory: the sum of the PSS of the newest processes, as many as are configured, in the last two fifths of the time
-between two replacements. In these windows the processes are equally old, so that their warming up is not counted.
-The median of the window that ends at the tenth minute (a sixth of the time) is compared with that of the last one,
-and the parent's likewise: neither may grow by more than 5%. As processes live for 5 minutes only, a leak of the
-children shows by what it adds in 5 minutes; `--replace-every 0` keeps them for the whole time.
+Memory is the sum of the PSS of the newest processes, as many as are configured, in the last two fifths of the time
+between two replacements. The processes have the same age in all these windows, so their warm-up is not counted. The
+median of the last window may exceed that of the window that ends at the tenth minute (a sixth of the time) by 5% at
+most; the same holds for the parent process. Since processes live for only 5 minutes, a leak shows as the growth of
+5 minutes; `--replace-every 0` keeps the processes for the whole run.
 
-Exit code 1: something was missed. Files go to `build/soak/`: the server's log, the samples, and every anomaly with
-its stream, its request, its time and what was away.
+The exit code is 1 if the run does not pass. The files in `build/soak/` are the server's log, the samples, and every
+anomaly with its stream, request, time and the disturbances at that time.
 """
 
 import argparse
@@ -35,12 +39,12 @@ from bench.machine import raise_descriptor_limit
 from bench.scenarios import seconds
 from bench.soak.callers import SHORT, Lengths
 from bench.soak.judge import Anomaly
-from bench.soak.notes import Docs
+from bench.soak.notes import Observations
 from bench.soak.report import summary, write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import write_csv
 from bench.soak.schedule import TARGETS
-from bench.soak.stand import standing
+from bench.soak.stand import open_testbed
 from deploy.running import Failed
 from streams.wire.codec import dumps
 
@@ -69,21 +73,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: str) -> int:
-    async with standing(
+    async with open_testbed(
         folder,
         users=args.streams,
         processes=args.processes,
         lengths=plan.lengths,
         failing=args.failing,
         seed=args.seed,
-    ) as stand:
+    ) as testbed:
         begun = time.monotonic()
-        run = Run(stand, plan, Docs(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
+        run = Run(testbed, plan, Observations(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
         try:
             await run.load()
         finally:
             write_csv(folder / "samples.csv", run.samples)
-            _write_anomalies(folder, run.noted())
+            _write_anomalies(folder, run.anomalies_so_far())
         judged = run.judge(await run.settle())
     if not args.keep_data:
         shutil.rmtree(folder / "data")
@@ -104,27 +108,54 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=60, help="(default: %(default)s)")
-    parser.add_argument("--streams", type=int, default=300, metavar="N", help="at a time (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=60, help="length of the run (default: %(default)s)")
     parser.add_argument(
-        "--processes", type=int, default=2, metavar="N", help="of the server (default: %(default)s)"
-    )
-    parser.add_argument("--failing", type=float, default=0.05, metavar="SHARE", help="of the vendor's calls")
-    parser.add_argument(
-        "--replace-every", dest="replace_every_s", type=seconds, default=300, metavar="TIME", help="by SIGHUP"
+        "--streams", type=int, default=300, metavar="N", help="streams at a time (default: %(default)s)"
     )
     parser.add_argument(
-        "--fault-every", dest="fault_every_s", type=seconds, default=600, metavar="TIME", help="of each store"
+        "--processes", type=int, default=2, metavar="N", help="server processes (default: %(default)s)"
     )
-    parser.add_argument("--disturb", nargs="*", choices=TARGETS, default=TARGETS, help="(default: all of them)")
     parser.add_argument(
-        "--over", dest="over_s", type=seconds, default=30, metavar="TIME", help="the first streams begin"
+        "--failing",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="share of the vendor's calls that fail (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of every choice (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="for logs and samples (default: a new one in build/soak)")
-    parser.add_argument("--short", action="store_true", help="streams of one or two seconds, to try the tool")
+    parser.add_argument(
+        "--replace-every",
+        dest="replace_every_s",
+        type=seconds,
+        default=300,
+        metavar="TIME",
+        help="time between two replacements of the processes (default: 5m; 0: never)",
+    )
+    parser.add_argument(
+        "--fault-every",
+        dest="fault_every_s",
+        type=seconds,
+        default=600,
+        metavar="TIME",
+        help="time between two faults of the same store (default: 10m; 0: never)",
+    )
+    parser.add_argument(
+        "--disturb", nargs="*", choices=TARGETS, default=TARGETS, help="what to disturb (default: all)"
+    )
+    parser.add_argument(
+        "--over",
+        dest="over_s",
+        type=seconds,
+        default=30,
+        metavar="TIME",
+        help="spread the beginning of the first streams over this time (default: %(default)s s)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="random seed (default: %(default)s)")
+    parser.add_argument(
+        "--folder", type=Path, help="directory for logs and samples (default: a new one in build/soak)"
+    )
+    parser.add_argument("--short", action="store_true", help="use streams of 1 to 2 s, to try the tool")
     parser.add_argument("--keep-data", action="store_true", help="keep the data of the stores")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures there, between their marks")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures between the marks in FILE")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The callers of a soak: users who converse, speak, leave, come back, cancel and ask again until it is over."""
+"""The callers of a soak: users who start, leave, resume, cancel and repeat streams until the run is over."""
 
 import asyncio
 import random
@@ -12,30 +12,30 @@ from aiohttp import ClientResponse
 
 from bench.scenarios import SCENARIOS, Load
 from bench.soak.http import UserClient
-from bench.soak.notes import AcknowledgedTurn, Docs, Kind, Stream
+from bench.soak.notes import AcknowledgedTurn, Kind, Observations, Stream
 from bench.soak.transcript import Transcript
 from streams.tasks import background
 from streams.wire.codec import dumps
 
 _WEIGHTS: dict[Kind, int] = {"text": 52, "tts": 10, "audio": 8, "leave": 14, "cancel": 8, "again": 8}
 _MOST_TURNS = 6
-"""Of one conversation."""
-_HEARD = "How are you today?"
-"""What the vendor hears in every recording."""
+"""The highest number of turns in one conversation."""
+_TRANSCRIPT = "How are you today?"
+"""The vendor's transcript of every recording."""
 _PIECE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Models of `bench.upstream` by how long they answer, with weights for the choice among them."""
+    """The models of `bench.upstream` to choose from, which determine the length of the answers."""
 
     chat: Sequence[str] = ("50x200", "60x400", "75x800")
     weights: Sequence[int] = (45, 40, 15)
     speech: str = "15x800"
     leave_within_s: float = 6
-    """A caller who leaves, cancels or is cut does so within this time."""
+    """The longest time after which a caller leaves or cancels a stream."""
     away_within_s: float = 4
-    """And is back within this time."""
+    """The longest time after which a caller comes back."""
 
 
 SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave_within_s=1, away_within_s=1)
@@ -43,13 +43,13 @@ SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for: the same again under the same key."""
+    """A request for a stream. A request with a `key` can be repeated."""
 
     path: str
     body: bytes
     key: str = ""
     recording: Sequence[bytes] = ()
-    """Sent behind the body, a piece every 100 ms."""
+    """Sent after the body, one piece every 100 ms."""
 
     async def pieces(self) -> AsyncIterator[bytes]:
         yield self.body
@@ -59,42 +59,44 @@ class Request:
 
 
 class Caller:
-    """One user, who has one stream after another."""
+    """One user, who runs one stream after another."""
 
-    def __init__(self, client: UserClient, notes: Docs, *, user: int, lengths: Lengths, seed: int) -> None:
+    def __init__(
+        self, client: UserClient, observations: Observations, *, user: int, lengths: Lengths, seed: int
+    ) -> None:
         self._client = client
-        self._notes = notes
+        self._observations = observations
         self._user = user
         self._lengths = lengths
-        self._random = random.Random(f"{seed} {user}")  # noqa: S311 - the same load every time
+        self._random = random.Random(f"{seed} {user}")  # noqa: S311 - a repeatable load, not used for security
         self._conversation_id = ""
         self._turns_left = 0
         self._number = 0
 
-    async def live(self, *, first_s: float, until_s: float) -> None:
-        """Begin streams from `first_s` to `until_s`, and follow the last of them to its end."""
-        await asyncio.sleep(max(0, first_s - self._notes.now_s()))
+    async def run(self, *, first_s: float, until_s: float) -> None:
+        """Begin streams from `first_s` to `until_s`, and read the last one to its end."""
+        await asyncio.sleep(max(0, first_s - self._observations.now_s()))
         kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-        while self._notes.now_s() < until_s:
+        while self._observations.now_s() < until_s:
             await self._stream(self._random.choices(kinds, weights)[0])
 
     async def _stream(self, kind: Kind) -> None:
         self._number += 1
-        stream = Stream(kind, self._user, self._notes.now_s())
-        self._notes.started[kind] += 1
-        self._notes.live += 1
+        stream = Stream(kind, self._user, self._observations.now_s())
+        self._observations.started[kind] += 1
+        self._observations.live += 1
         transcript = Transcript()
-        text = _HEARD if kind == "audio" else f"Turn {self._number} of user {self._user}: what happened then?"
+        text = _TRANSCRIPT if kind == "audio" else f"Turn {self._number} of user {self._user}: what happened then?"
         try:
             response = await self._begin(stream, self._request(kind, text))
             if response is not None:
                 await self._follow(stream, transcript, response)
         except asyncio.CancelledError:
-            stream.faults.append("it had not ended when the run was over")
+            stream.faults.append("not ended when the run was over")
             raise
         finally:
-            self._notes.live -= 1
-            self._note(stream, transcript, text)
+            self._observations.live -= 1
+            self._record(stream, transcript, text)
 
     def _request(self, kind: Kind, text: str) -> Request:
         model = self._random.choices(self._lengths.chat, self._lengths.weights)[0]
@@ -119,7 +121,7 @@ class Caller:
     async def _begin(self, stream: Stream, request: Request) -> ClientResponse | None:
         stream.request_id = self._client.new_request_id()
         if stream.kind == "again":
-            # half of these callers are cut before they have the head of the answer
+            # Half of these callers lose the connection before the head of the response arrives.
             cut_after_s = self._random.uniform(0, 0.03) if self._random.random() < 0.5 else None
             first = await self._client.cut_short(request, stream.request_id, cut_after_s=cut_after_s)
             response = await self._client.begin(request, stream.request_id)
@@ -128,19 +130,19 @@ class Caller:
         else:
             response = await self._client.begin(request, stream.request_id)
         if response is None:
-            stream.faults.append("it was refused again and again")
+            stream.faults.append("refused until the caller gave up")
             return None
         stream.stream_id = response.headers["X-Service-Stream-Id"]
         stream.conversation_id = response.headers.get("X-Service-Conversation-Id", "")
         return response
 
     async def _follow(self, stream: Stream, transcript: Transcript, response: ClientResponse) -> None:
-        """Read to the terminal event, over as many responses as it takes."""
+        """Read the stream to its terminal event, over as many responses as needed."""
         leaves = 2 if stream.kind == "leave" else 0
         transcript.begin()
         async with background(self._cancel(stream)) if stream.kind == "cancel" else nullcontext():
             while True:
-                leave_after_s = self._soon() if leaves else None
+                leave_after_s = self._random_delay() if leaves else None
                 left = await self._client.read(response, transcript, leave_after_s=leave_after_s)
                 if transcript.over:
                     return
@@ -152,37 +154,37 @@ class Caller:
                 stream.resumes += 1
                 resumed = await self._client.resume(stream.stream_id, transcript.last_id)
                 if resumed is None:
-                    stream.faults.append("it cannot be resumed")
+                    stream.faults.append("resume refused until the caller gave up")
                     return
                 transcript.begin(after=transcript.last_id)
                 response = resumed
 
-    def _soon(self) -> float:
+    def _random_delay(self) -> float:
         return self._random.uniform(0.2, self._lengths.leave_within_s)
 
     async def _cancel(self, stream: Stream) -> None:
-        await asyncio.sleep(self._soon())
+        await asyncio.sleep(self._random_delay())
         await self._client.cancel(stream.stream_id)
 
-    def _note(self, stream: Stream, transcript: Transcript, text: str) -> None:
+    def _record(self, stream: Stream, transcript: Transcript, text: str) -> None:
         receipt = transcript.receipt
-        stream.end_s = self._notes.now_s()
+        stream.end_s = self._observations.now_s()
         stream.outcome, stream.unnumbered = transcript.outcome, transcript.unnumbered
         stream.faults += transcript.faults
         stream.message = receipt.get("message", "")
-        self._notes.streams.append(stream)
+        self._observations.streams.append(stream)
         if stream.kind == "tts":
             return
         record_id = receipt.get("record_id") or receipt.get("extra", {}).get("record_id")
-        self._go_on(stream.conversation_id if record_id else "")
+        self._choose_conversation(stream.conversation_id if record_id else "")
         if stream.outcome != "end":
             return
         canceled = receipt["finish_reason"] == "canceled"
         if record_id is None:
-            if not canceled:  # what is cancelled before its input was heard has no record
+            if not canceled:  # A stream that is cancelled before its input is recognised has no record.
                 stream.faults.append("`end` without a record")
             return
-        self._notes.turns.append(
+        self._observations.turns.append(
             AcknowledgedTurn(
                 self._user,
                 stream.conversation_id,
@@ -196,8 +198,8 @@ class Caller:
             )
         )
 
-    def _go_on(self, conversation_id: str) -> None:
-        """Have the next turn in this conversation, or in a new one where it does not exist or has had its turns."""
+    def _choose_conversation(self, conversation_id: str) -> None:
+        """Continue this conversation in the next turn if it has turns left; otherwise begin a new one."""
         if conversation_id and conversation_id == self._conversation_id:
             self._turns_left -= 1
         elif conversation_id:
@@ -206,6 +208,10 @@ class Caller:
             self._turns_left = 0
 
 
-def make_callers(clients: Sequence[UserClient], notes: Docs, *, lengths: Lengths, seed: int) -> list[Caller]:
-    """A caller for each of them."""
-    return [Caller(client, notes, user=user, lengths=lengths, seed=seed) for user, client in enumerate(clients)]
+def make_callers(
+    clients: Sequence[UserClient], observations: Observations, *, lengths: Lengths, seed: int
+) -> list[Caller]:
+    """Return a caller for each client."""
+    return [
+        Caller(client, observations, user=user, lengths=lengths, seed=seed) for user, client in enumerate(clients)
+    ]

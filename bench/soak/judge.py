@@ -1,4 +1,4 @@
-"""Judges a soak by what was noted and sampled. Pure: what was seen in, verdicts and anomalies out."""
+"""Judge a soak by its observations and samples. This module does no I/O."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,20 +17,20 @@ _STORES: tuple[Target, ...] = ("PostgreSQL", "Valkey")
 _VENDOR_FAULTS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
 _DRAINED = "backend_unavailable: the server is draining"
 _HARMLESS = frozenset({"attempts.lost"})
-"""Lines of the server's log at level `error` that say what an absent database may cost."""
+"""Events of level `error` that the server may log while the database is unavailable."""
 _REFUSALS = frozenset({429, 502, 503})
 _DETAIL_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """Something to look at; `miss`: it must not happen. `at_s` counts from the beginning of the load."""
+    """Something unusual. With `miss`, it is a failure. `at_s` counts from the beginning of the load."""
 
     what: str
     at_s: float
     miss: bool = True
     during: Sequence[str] = ()
-    """What was disturbed meanwhile, such as `Valkey kill`."""
+    """The disturbances at that time, such as `Valkey kill`."""
     stream_id: str = ""
     request_id: str = ""
     detail: str = ""
@@ -53,33 +53,38 @@ class Judged:
         return not any(verdict.misses for verdict in self.verdicts)
 
     def add(self, what: str, seen: str, anomalies: Sequence[Anomaly]) -> None:
-        """A verdict by its anomalies: each that is a miss counts."""
+        """Add a verdict. Its misses are the anomalies with `miss`."""
         self.verdicts.append(Verdict(what, seen, sum(anomaly.miss for anomaly in anomalies)))
         self.anomalies += anomalies
 
 
 def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
-    """Streams without exactly one terminal event, with a gap or a wrong digest, or answered twice under one key."""
-    found = []
+    """Return streams with a missing or second terminal event, a gap, a wrong digest or a duplicate of their key."""
+    anomalies = []
     for stream in streams:
         wrong = [] if stream.outcome else ["no terminal event"]
         wrong += stream.faults
         if stream.first_stream_id and not disturbances.of(["Valkey"], stream.begin_s, stream.end_s):
-            wrong.append("asked again under its key, another stream answered")
-        found += [_of_stream(stream, disturbances, what=what) for what in wrong]
-    return found
+            wrong.append("a repeated request with the same key began another stream")
+        anomalies += [_of_stream(stream, disturbances, what=what) for what in wrong]
+    return anomalies
 
 
 def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
-    """Streams that ended with `error`, or that the server cut before their end. Misses: errors without a reason."""
-    found = []
+    """Return streams that ended with `error` or whose response broke off.
+
+    Errors that no vendor fault and no disturbance explains are misses.
+    """
+    anomalies = []
     for stream in streams:
         if stream.outcome not in {"", "end"}:
             what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
-            found.append(_of_stream(stream, disturbances, what=what, miss=miss))
+            anomalies.append(_of_stream(stream, disturbances, what=what, miss=miss))
         elif stream.cuts:
-            found.append(_of_stream(stream, disturbances, what="cut by the server and read on", miss=False))
-    return found
+            anomalies.append(
+                _of_stream(stream, disturbances, what="response broke off, stream resumed", miss=False)
+            )
+    return anomalies
 
 
 def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
@@ -96,35 +101,35 @@ def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: b
 
 
 def _explained(stream: Stream, disturbances: Disturbances) -> bool:
-    """Whether the vendor's faults or an absent store may end a stream with this error."""
+    """Return whether a fault of the vendor or an unavailable store explains the error of the stream."""
     if stream.outcome in _VENDOR_FAULTS and not stream.unnumbered and stream.message != _DRAINED:
         return True
     return stream.outcome != "error internal" and disturbances.of(_STORES, stream.begin_s, stream.end_s)
 
 
 def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
-    """Why an answer that is no stream may be given; empty where it is a failure.
+    """Return why the server may refuse a request with this response; an empty string if it may not.
 
-    Refused in the envelope: while a store is away (429, 502, 503, and 409 where a turn could not be given back),
-    and by a process that is being replaced (503).
+    Allowed are error envelopes while a store is unavailable (429, 502, 503, and 409 if a turn could not be
+    released), and from a process that is being replaced (503).
     """
     if not answer.error_type:
         return ""
     if disturbances.of(_STORES, answer.begin_s, answer.end_s):
         if answer.status in _REFUSALS:
-            return "a store was away"
+            return "a store was unavailable"
         if answer.status == 409:
-            return "a store was away, and the turn was still held"
+            return "a store was unavailable and the turn was still locked"
     if answer.status == 503 and disturbances.of(["server"], answer.begin_s, answer.end_s):
         return "processes were replaced"
     return ""
 
 
 def answer_anomalies(answers: Iterable[Answer], disturbances: Disturbances) -> list[Anomaly]:
-    """HTTP answers that are no stream. Misses: those that are failures."""
+    """Return all responses that are not streams. Those that are not allowed are misses."""
     return [
         Anomaly(
-            what=f"{answer.asked}: {answer.status or 'no answer'} {answer.error_type}".rstrip(),
+            what=f"{answer.operation}: {answer.status or 'no response'} {answer.error_type}".rstrip(),
             at_s=round(answer.end_s, 1),
             miss=not why_allowed(answer, disturbances),
             during=disturbances.names(answer.begin_s, answer.end_s),
@@ -139,7 +144,7 @@ def answer_anomalies(answers: Iterable[Answer], disturbances: Disturbances) -> l
 def record_anomalies(
     turns: Iterable[AcknowledgedTurn], kept: Mapping[Key, Record], disturbances: Disturbances, *, where: str
 ) -> list[Anomaly]:
-    """Acknowledged answers that `where` (a store, or the history) does not hold as they were received."""
+    """Return the acknowledged turns that differ from what `where` (a store or the history) contains."""
     return [
         Anomaly(
             what=f"{where}: {wrong}",
@@ -155,42 +160,42 @@ def record_anomalies(
 
 
 def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
-    """What is left of turns after the load."""
+    """Return what ended turns have left behind."""
     left = [
         ("a record is left running", f"conversation {conversation_id}, record {record_id}")
         for conversation_id, record_id in remains.running
     ]
-    left += [("turns are left parked", str(remains.queued))] * bool(remains.queued)
+    left += [("turns are left in the retry queue", str(remains.queued))] * bool(remains.queued)
     left += [("a turn is left in Valkey", key) for key in remains.turns]
     left += [("a slot is left in Valkey", slot) for slot in remains.slots]
     return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]
 
 
 def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
-    """Growth of the children and of the parent, from the first window that ends at `settled_s` or later."""
+    """Return excessive growth of the children and the parent since the first window that ends after `settled_s`."""
     settled = [window for window in windows if window.end_s >= settled_s]
     if len(settled) < 2:
         return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
     first, last = settled[0], settled[-1]
-    found = []
+    anomalies = []
     for name, before, after in (
         ("children", first.children_bytes, last.children_bytes),
         ("parent", first.parent_bytes, last.parent_bytes),
     ):
         if before <= 0 or after > before * (1 + GROWTH):
             detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"
-            found.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
-    return found
+            anomalies.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
+    return anomalies
 
 
 def log_anomalies(
     lines: Iterable[bytes], disturbances: Disturbances, *, begun: datetime
 ) -> tuple[list[Anomaly], Counter[str]]:
-    """What the server's log says beyond `info`: errors as misses, and all events by level and name.
+    """Return the errors in the server's log as misses, and the number of events above `info` by level and name.
 
-    `begun`: when the load began. A line without a time has that of the line before it.
+    `begun` is when the load began. A line without a time gets that of the previous line.
     """
-    found, counts, at_s = [], Counter[str](), 0.0
+    anomalies, counts, at_s = [], Counter[str](), 0.0
     for raw in lines:
         line: dict[str, Any] = {}
         if b'"level":"info"' in raw:
@@ -200,10 +205,10 @@ def log_anomalies(
             level, event = line["level"], line["event"]
             at_s = round((datetime.fromisoformat(line["timestamp"]) - begun).total_seconds(), 1)
         except (ValueError, KeyError, TypeError):
-            level, event = "error", "a line that is no JSON"
+            level, event = "error", "a line that is not JSON"
         counts[f"{level} {event}"] += 1
         if level in {"error", "critical"} and event not in _HARMLESS:
-            found.append(
+            anomalies.append(
                 Anomaly(
                     what=f"server's log: {event}",
                     at_s=at_s,
@@ -213,4 +218,4 @@ def log_anomalies(
                     detail=raw.decode(errors="replace").strip()[:_DETAIL_CHARACTERS],
                 )
             )
-    return found, counts
+    return anomalies, counts

@@ -1,4 +1,4 @@
-"""What the callers of a soak note down: how streams ended, answers that were no stream, acknowledged turns."""
+"""What the callers of a soak observe: outcomes of streams, refused requests, acknowledged turns."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,21 +6,22 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["text", "audio", "tts", "leave", "cancel", "again"]
-"""`leave`: the caller goes and reads on later. `again`: it is cut and asks again under its `Idempotency-Key`."""
-Asked = Literal["begin", "resume", "cancel"]
+"""`leave`: the caller disconnects and resumes the stream later. `again`: the caller loses the connection and
+repeats the request with the same `Idempotency-Key`."""
+Operation = Literal["begin", "resume", "cancel"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer that is no event stream. Times are seconds from the beginning of the load."""
+    """A response that is not an event stream. Times are seconds since the beginning of the load."""
 
-    asked: Asked
+    operation: Operation
     begin_s: float
     end_s: float
     status: int
-    """0: there was no answer."""
+    """The HTTP status; 0 if there was no response."""
     error_type: str
-    """Of the envelope; empty where the answer has none."""
+    """The error type in the envelope; empty if the response has none."""
     detail: str
     request_id: str
     stream_id: str = ""
@@ -28,33 +29,33 @@ class Answer:
 
 @dataclass(slots=True)
 class Stream:
-    """One stream as its caller saw it, over all responses."""
+    """One stream as its caller observed it, over all its responses."""
 
     kind: Kind
     user: int
     begin_s: float
     request_id: str = ""
-    """Of the request that began it."""
+    """The id of the request that began the stream."""
     stream_id: str = ""
     conversation_id: str = ""
     end_s: float = 0
     outcome: str = ""
-    """`end`, or `error` and its type; empty: it has no terminal event."""
+    """`end`, or `error` followed by the error type; empty without a terminal event."""
     message: str = ""
-    """Of the `error`."""
+    """The message of the `error`."""
     unnumbered: bool = False
-    """Whether the terminal event had no id: the process of the stream was gone."""
+    """Whether the terminal event has no id, because the stream's process no longer exists."""
     cuts: int = 0
-    """How often a response ended before the stream did, though the caller was still reading."""
+    """How often a response broke off while the caller was reading."""
     resumes: int = 0
     first_stream_id: str = ""
-    """The stream that was cut, where another one answered when the same was asked for again."""
+    """The id of the first stream, if the repeated request began another one."""
     faults: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedTurn:
-    """A turn that ended with `end`: what its record must hold."""
+    """A turn that ended with `end`, and what its record must contain."""
 
     user: int
     conversation_id: str
@@ -63,23 +64,23 @@ class AcknowledgedTurn:
     request_id: str
     at_s: float
     status: str
-    """`complete`, or `interrupted` where the caller cancelled it."""
+    """`complete`, or `interrupted` if the caller cancelled the stream."""
     user_text: str
     text_sha256: str
-    """Of the answer as it was received, without what a restart made void."""
+    """The hash of the received answer, without text that a restart discarded."""
 
 
 @dataclass(slots=True)
-class Docs:
-    """Everything that was noted. `now_s` is the time since the beginning of the load."""
+class Observations:
+    """All observations of the callers. `now_s` returns the seconds since the beginning of the load."""
 
     now_s: Callable[[], float]
     streams: list[Stream] = field(default_factory=list)
-    """Those that have ended, or were given up."""
+    """The streams that have ended or were given up."""
     answers: list[Answer] = field(default_factory=list)
     turns: list[AcknowledgedTurn] = field(default_factory=list)
     live: int = 0
-    """Streams that callers read at the moment, or are about to resume."""
+    """Number of streams that callers are reading or about to resume."""
     events: int = 0
     started: Counter[str] = field(default_factory=Counter)
-    """Streams by kind."""
+    """Number of streams begun, by kind."""

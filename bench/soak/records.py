@@ -1,4 +1,4 @@
-"""Reads what is kept of a soak's turns, as its users do and from the stores, once the load is over."""
+"""Read the stored turns of a soak after the load: through the API as users do, and directly from the stores."""
 
 import asyncio
 from collections import defaultdict
@@ -20,14 +20,14 @@ _PAGE = 100
 _ROWS_AT_ONCE = 1_000
 _LOOK_AGAIN_S = 1
 DEFAULT_PREFIX = "parley:"
-"""Of all keys in Valkey, where `PARLEY_REDIS_PREFIX` names no other."""
+"""The prefix of all keys in Valkey unless `PARLEY_REDIS_PREFIX` sets another one."""
 Key = tuple[str, int]
-"""Conversation and record."""
+"""Conversation id and record id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is kept of a turn. `stream_id` is empty where the history does not tell it."""
+    """The stored record of a turn. The history has no stream ids, so `stream_id` is empty if read from it."""
 
     status: str
     user_text: str
@@ -36,7 +36,7 @@ class Record:
 
     @classmethod
     def of(cls, status: str, content: Sequence[Mapping[str, Any]], stream_id: str = "") -> "Record":
-        """From the messages of a record as §2.12 has them."""
+        """Create a record from its messages (interface §2.12)."""
         texts = {
             role: "".join(
                 item["text"]
@@ -52,25 +52,25 @@ class Record:
 
 @dataclass(slots=True)
 class Remains:
-    """What is left of turns that have ended, and should not be there."""
+    """State that ended turns should not have left behind."""
 
     running: list[Key] = field(default_factory=list)
-    """Records that say that their turn is under way."""
+    """Records whose status is still `running`."""
     queued: int = 0
-    """Turns in Valkey that wait to be written to PostgreSQL."""
+    """Number of turns in Valkey's retry queue, which are not yet written to PostgreSQL."""
     turns: list[str] = field(default_factory=list)
-    """Keys in Valkey of turns that are held."""
+    """Valkey keys of turns that are still locked."""
     slots: list[str] = field(default_factory=list)
-    """Streams that count against a user, as `user stream` by their keys in Valkey."""
+    """Streams that still count against the limit of a user, each as Valkey key and stream id."""
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not (self.running or self.queued or self.turns or self.slots)
 
 
 async def read_rows(database_url: str) -> dict[Key, Record]:
-    """All records, from PostgreSQL."""
-    found: dict[Key, Record] = {}
+    """Read all records from PostgreSQL."""
+    records_by_key: dict[Key, Record] = {}
     conn = await asyncpg.connect(database_url)
     try:
         async with conn.transaction():
@@ -81,25 +81,25 @@ async def read_rows(database_url: str) -> dict[Key, Record]:
             async for row in conn.cursor(query, APP, prefetch=_ROWS_AT_ONCE):
                 content = loads(row["content"])
                 key = (row["conversation_id"], row["record_id"])
-                found[key] = Record.of(row["status"], content, row["stream_id"])
+                records_by_key[key] = Record.of(row["status"], content, row["stream_id"])
     finally:
         await conn.close()
-    return found
+    return records_by_key
 
 
 async def read_history(
     url: str, turns: Iterable[AcknowledgedTurn], *, headers: Callable[[int], dict[str, str]]
 ) -> dict[Key, Record]:
-    """The records of all conversations in `turns`, as their users read them (`headers`: of a user).
+    """Read the records of all conversations in `turns` through the API. `headers` returns the headers of a user.
 
-    What cannot be read is left out.
+    Conversations that cannot be read are omitted.
     """
     users = {turn.conversation_id: turn.user for turn in turns}
-    found: dict[Key, Record] = {}
-    left = iter(users.items())
+    records_by_key: dict[Key, Record] = {}
+    remaining = iter(users.items())
 
     async def read() -> None:
-        for conversation_id, user in left:
+        for conversation_id, user in remaining:
             query = {"conversation_id": conversation_id, "size": _PAGE}
             path = f"{url}/bp/ai/conversation/query"
             try:
@@ -109,62 +109,62 @@ async def read_history(
                 continue
             for record in records:
                 key = (conversation_id, record["record_id"])
-                found[key] = Record.of(record["status"], record["content"])
+                records_by_key[key] = Record.of(record["status"], record["content"])
 
     async with ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
         for _ in range(_AT_ONCE):
             tasks.create_task(read())
-    return found
+    return records_by_key
 
 
 async def read_remains(
     database_url: str, redis_url: str, *, within_s: float, prefix: str = DEFAULT_PREFIX
 ) -> Remains:
-    """What is left, as soon as that is nothing or the time is over."""
+    """Poll until nothing is left or `within_s` has passed, and return what is left."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
     while True:
         remains = await _remains(database_url, redis_url, prefix)
-        if remains.nothing or loop.time() > until:
+        if remains.is_empty or loop.time() > until:
             return remains
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _remains(database_url: str, redis_url: str, prefix: str) -> Remains:
-    found = Remains()
+    remains = Remains()
     conn = await asyncpg.connect(database_url)
     try:
         query = "select conversation_id, record_id from conversation_records where status = 'running'"
-        found.running = [(row["conversation_id"], row["record_id"]) for row in await conn.fetch(query)]
+        remains.running = [(row["conversation_id"], row["record_id"]) for row in await conn.fetch(query)]
     finally:
         await conn.close()
     async with Redis.from_url(redis_url) as client:
-        found.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
+        remains.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:turn:*", count=1_000):
-            found.turns.append(key.decode())
+            remains.turns.append(key.decode())
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:streams", count=1_000):
-            found.slots += [f"{key.decode()} {id_.decode()}" for id_ in await client.zrange(key, 0, -1)]
-    return found
+            remains.slots += [f"{key.decode()} {id_.decode()}" for id_ in await client.zrange(key, 0, -1)]
+    return remains
 
 
 def lost_turns(turns: Iterable[AcknowledgedTurn], kept: Mapping[Key, Record]) -> dict[str, list[AcknowledgedTurn]]:
-    """Acknowledged turns that `kept` does not hold exactly as they were received, by what is wrong."""
-    found: defaultdict[str, list[AcknowledgedTurn]] = defaultdict(list)
+    """Return the acknowledged turns that differ from their record in `kept`, by difference."""
+    lost: defaultdict[str, list[AcknowledgedTurn]] = defaultdict(list)
     for turn in turns:
-        if wrong := _wrong(turn, kept.get((turn.conversation_id, turn.record_id))):
-            found[wrong].append(turn)
-    return dict(found)
+        if problem := _difference(turn, kept.get((turn.conversation_id, turn.record_id))):
+            lost[problem].append(turn)
+    return dict(lost)
 
 
-def _wrong(turn: AcknowledgedTurn, record: Record | None) -> str:
+def _difference(turn: AcknowledgedTurn, record: Record | None) -> str:
     if record is None:
         return "no record"
     if record.stream_id not in {"", turn.stream_id}:
-        return "the record is of another stream"
+        return "the record belongs to another stream"
     if record.status != turn.status:
         return f"status {record.status}, not {turn.status}"
     if record.text_sha256 != turn.text_sha256:
-        return "another answer"
+        return "different answer"
     if record.user_text != turn.user_text:
-        return "another user text"
+        return "different user text"
     return ""

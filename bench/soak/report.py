@@ -1,4 +1,4 @@
-"""What a soak found, as Markdown and a picture."""
+"""The report of a soak: Markdown tables and a plot."""
 
 import platform
 from collections import Counter
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.figures import table
 from bench.marks import write_between
-from bench.plots import soaked
+from bench.plots import plot_soak
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
 
@@ -15,22 +15,22 @@ _MIB = 2**20
 
 
 def write_report(path: Path, run: Run, judged: Judged, *, command: str) -> None:
-    """Put the tables between the marks in `path`, and the picture beside it into `plots`."""
+    """Write the tables between the marks in `path`, and the plot to the directory `plots` beside it."""
     picture = path.parent / "plots" / "soak.png"
-    soaked(picture, run.samples, run.disturbances.all)
-    told = f"`{command}`, Python {platform.python_version()}."
-    content = f"\n{told}\n\n{summary(run, judged)}\n\n![soak](plots/soak.png)\n\n"
+    plot_soak(picture, run.samples, run.disturbances.all)
+    heading = f"`{command}`, Python {platform.python_version()}."
+    content = f"\n{heading}\n\n{summary(run, judged)}\n\n![soak](plots/soak.png)\n\n"
     write_between(path, (_BEGIN, _END), content)
 
 
 def summary(run: Run, judged: Judged) -> str:
-    """The verdicts, then the figures behind them."""
-    result = "All as it should be." if judged.passed else "**Something was missed.**"
+    """Return the verdicts, followed by the figures."""
+    result = "The run passed." if judged.passed else "**The run failed.**"
     return "\n".join(
         [
             result,
             "",
-            table(["what", "seen", "missed"], [[v.what, v.seen, str(v.misses)] for v in judged.verdicts]),
+            table(["check", "measured", "misses"], [[v.what, v.seen, str(v.misses)] for v in judged.verdicts]),
             _streams(run),
             "",
             _load(run),
@@ -44,28 +44,33 @@ def summary(run: Run, judged: Judged) -> str:
 
 
 def _streams(run: Run) -> str:
-    """How streams ended, by kind."""
-    kinds = list(dict.fromkeys(stream.kind for stream in run.notes.streams))
+    """Return a table of the outcomes of streams by kind."""
+    kinds = list(dict.fromkeys(stream.kind for stream in run.observations.streams))
     rows = []
     for kind in sorted(kinds):
-        streams = [stream for stream in run.notes.streams if stream.kind == kind]
+        streams = [stream for stream in run.observations.streams if stream.kind == kind]
         ended = sum(stream.outcome == "end" for stream in streams)
         errors = Counter(stream.outcome for stream in streams if stream.outcome != "end")
-        told = ", ".join(f"{count:,} {name or 'without a terminal event'}" for name, count in errors.most_common())
+        errors_text = ", ".join(
+            f"{count:,} {name or 'without a terminal event'}" for name, count in errors.most_common()
+        )
         resumed = f"{sum(stream.resumes for stream in streams):,}"
-        rows.append([kind, f"{len(streams):,}", f"{ended:,}", told, f"{sum(s.cuts for s in streams):,}", resumed])
-    return table(["streams", "number", "`end`", "else", "cut by the server", "resumes"], rows)
+        rows.append(
+            [kind, f"{len(streams):,}", f"{ended:,}", errors_text, f"{sum(s.cuts for s in streams):,}", resumed]
+        )
+    return table(["streams", "number", "`end`", "other outcomes", "broken off", "resumes"], rows)
 
 
 def _load(run: Run) -> str:
-    """What the load was, what was refused, what it cost."""
-    reasons = Counter(why_allowed(answer, run.disturbances) or "failed" for answer in run.notes.answers)
+    """Return a paragraph about the load, refused requests and CPU time."""
+    reasons = Counter(why_allowed(answer, run.disturbances) or "failed" for answer in run.observations.answers)
     refused = ", ".join(f"{count:,} ({reason})" for reason, count in reasons.most_common()) or "none"
     last = run.samples[-1]
     live = sorted(sample.live for sample in run.samples if run.plan.over_s < sample.at_s < run.plan.total_s)
     middle = live[len(live) // 2] if live else 0
     return (
-        f"{middle} streams at a time (median), {run.notes.events:,} events. Requests refused or failed: {refused}. "
+        f"{middle} streams at a time (median), {run.observations.events:,} events. "
+        f"Requests refused or failed: {refused}. "
         f"CPU: the server {last.server_cpu_s / last.at_s:.0%} of a core, the generator "
         f"{last.generator_cpu_s / last.at_s:.0%}."
     )
@@ -73,13 +78,14 @@ def _load(run: Run) -> str:
 
 def _disturbed(run: Run) -> str:
     parts = [
-        f"{one} at {one.begin_s / 60:.1f} min for {one.end_s - one.begin_s:.0f} s" for one in run.disturbances.all
+        f"{disturbance} at {disturbance.begin_s / 60:.1f} min for {disturbance.end_s - disturbance.begin_s:.0f} s"
+        for disturbance in run.disturbances.all
     ]
-    return f"What was done: {'; '.join(parts) or 'nothing'}."
+    return f"Disturbances: {'; '.join(parts) or 'none'}."
 
 
 def _memory(run: Run) -> str:
-    """The windows in which memory is measured."""
+    """Return a table of the windows in which memory is measured."""
     rows = [
         [
             f"{window.begin_s / 60:.1f} to {window.end_s / 60:.1f}",
@@ -101,4 +107,4 @@ def _misses(judged: Judged) -> list[str]:
     counts = Counter(anomaly.what for anomaly in judged.anomalies if anomaly.miss)
     if not counts:
         return []
-    return ["", "Missed:", "", *(f"- {count:,}: {what}" for what, count in counts.most_common(30))]
+    return ["", "Misses:", "", *(f"- {count:,}: {what}" for what, count in counts.most_common(30))]

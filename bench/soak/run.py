@@ -1,4 +1,4 @@
-"""One run of a soak: the load, what is done to the server and its stores meanwhile, and the judgement."""
+"""One run of a soak: the load, the disturbances of the server and its stores, and the verdicts."""
 
 import asyncio
 import random
@@ -22,88 +22,91 @@ from bench.soak.judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak.notes import Docs
+from bench.soak.notes import Observations
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
-from bench.soak.stand import DRAIN_S, Stand
+from bench.soak.stand import DRAIN_S, SoakTestbed
 from deploy.running import while_running
 from streams.tasks import background
 
 _SAMPLE_EVERY_S = 5
 _ENDS_WITHIN_S = 240
-"""What the last streams may take: the longest stream, refusals, a caller who is away."""
+"""Time for the last streams to end: the longest stream, refused requests, a caller who comes back late."""
 _SETTLES_WITHIN_S = 60
-_AWAY_S = (4.0, 9.0)
-"""For how long a store is away."""
+_OUTAGE_S = (4.0, 9.0)
+"""The shortest and the longest outage of a store."""
 _MEASURED = 0.4
-"""The share of a period, at its end, in which memory is measured."""
+"""Memory is measured in this share of each period, at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of a run. An interval of 0: never."""
+    """The parameters of a run. An interval of 0 means never."""
 
     total_s: float
     over_s: float
-    """Over which the first streams begin."""
+    """The time over which the beginning of the first streams is spread."""
     replace_every_s: float
     fault_every_s: float
     targets: Sequence[Target] = TARGETS
-    """What is disturbed."""
+    """The targets that are disturbed."""
     seed: int = 1
     lengths: Lengths = field(default_factory=Lengths)
-    tell_every_s: float = 60
+    report_every_s: float = 60
 
     @property
     def settled_s(self) -> float:
-        """From when on memory may not grow: the tenth minute of an hour."""
+        """From this time on memory may not grow: a sixth of the run."""
         return self.total_s / 6
 
     @property
     def period_s(self) -> float:
-        """Memory is measured at the end of each."""
+        """Memory is measured at the end of each period of this length."""
         return self.replace_every_s or self.total_s / 12
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What was found once the load was over."""
+    """The state after the load."""
 
     remains: Remains
     history: dict[Key, Record]
-    """As users read it."""
+    """The records that users read through the API."""
     rows: dict[Key, Record]
-    """As PostgreSQL has them."""
+    """The records in PostgreSQL."""
     children: int
     code: int | None
-    """Exit code of the server after SIGTERM; none where it did not end in time."""
+    """The server's exit code after SIGTERM; None if it did not exit in time."""
 
 
 @dataclass(slots=True)
 class Run:
-    """A soak under way."""
+    """A running soak."""
 
-    stand: Stand
+    testbed: SoakTestbed
     plan: "Plan"
-    notes: Docs
+    observations: Observations
     begun: datetime
     """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     samples: list[Sample] = field(default_factory=list)
 
     async def load(self) -> None:
-        """All callers, from the first stream to the last event, while processes and stores are disturbed.
+        """Run all callers to their last event, and disturb processes and stores meanwhile.
 
-        `Failed` where the server ends by itself.
+        Raise `Failed` if the server exits by itself.
         """
-        await while_running({"the server": self.stand.parent}, self._load())
+        await while_running({"the server": self.testbed.parent}, self._load())
 
     async def _load(self) -> None:
         async with open_http() as http:
-            clients = [UserClient(http, self.stand.url, _headers(token), self.notes) for token in self.stand.tokens]
-            callers = make_callers(clients, self.notes, lengths=self.plan.lengths, seed=self.plan.seed)
-            with suppress(TimeoutError):  # who has not ended is noted as such
+            clients = [
+                UserClient(http, self.testbed.url, _headers(token), self.observations)
+                for token in self.testbed.tokens
+            ]
+            callers = make_callers(clients, self.observations, lengths=self.plan.lengths, seed=self.plan.seed)
+            with suppress(TimeoutError):  # Streams that have not ended are recorded as faults.
                 async with (
                     background(self._sample()),
                     asyncio.timeout(self.plan.total_s + _ENDS_WITHIN_S),
@@ -112,109 +115,115 @@ class Run:
                     tasks.create_task(self._disturb())
                     for number, caller in enumerate(callers):
                         first_s = self.plan.over_s * number / len(callers)
-                        tasks.create_task(caller.live(first_s=first_s, until_s=self.plan.total_s))
+                        tasks.create_task(caller.run(first_s=first_s, until_s=self.plan.total_s))
 
     async def _disturb(self) -> None:
-        """Each target has a course of its own: a store that takes long to come back delays no replacement."""
+        """Disturb each target in a task of its own, so that a slow restart of a store delays no replacement."""
         planned = schedule(
             self.plan.total_s, replace_every_s=self.plan.replace_every_s, fault_every_s=self.plan.fault_every_s
         )
         async with asyncio.TaskGroup() as tasks:
             for target in self.plan.targets:
-                tasks.create_task(self._disturb_one([one for one in planned if one.target == target]))
+                tasks.create_task(self._disturb_one([event for event in planned if event.target == target]))
 
     async def _disturb_one(self, planned: Sequence[Planned]) -> None:
-        chance = random.Random(f"{self.plan.seed} {planned and planned[0].target}")  # noqa: S311 - a load, no secret
-        for one in planned:
-            await asyncio.sleep(max(0, one.at_s - self.notes.now_s()))
-            if self.notes.now_s() >= self.plan.total_s:  # the one before took too long
+        rng = random.Random(f"{self.plan.seed} {planned and planned[0].target}")  # noqa: S311 - not used for security
+        for event in planned:
+            await asyncio.sleep(max(0, event.at_s - self.observations.now_s()))
+            if self.observations.now_s() >= self.plan.total_s:  # The previous disturbance took too long.
                 return
-            disturbance = self.disturbances.begin(one.target, one.action, at_s=self.notes.now_s())
-            if one.target == "server":
+            disturbance = self.disturbances.begin(event.target, event.action, at_s=self.observations.now_s())
+            if event.target == "server":
                 await self._replace()
             else:
-                await self.stand.disturb(one.target, one.action, for_s=chance.uniform(*_AWAY_S))
-            disturbance.end_s = self.notes.now_s()
-            _tell(f"{disturbance} from {disturbance.begin_s:.1f} to {disturbance.end_s:.1f} s")
+                await self.testbed.disturb(event.target, event.action, for_s=rng.uniform(*_OUTAGE_S))
+            disturbance.end_s = self.observations.now_s()
+            _log(f"{disturbance} from {disturbance.begin_s:.1f} to {disturbance.end_s:.1f} s")
 
     async def _replace(self) -> None:
-        """SIGHUP; over once the processes that were there have ended, or should have by far."""
-        old = set(self.stand.children())
-        self.stand.replace_processes()
+        """Send SIGHUP and wait until the old processes have ended, for twice the drain timeout at most."""
+        old = set(self.testbed.children())
+        self.testbed.replace_processes()
         until = time.monotonic() + 2 * DRAIN_S
-        while old & set(self.stand.children()) and time.monotonic() < until:  # noqa: ASYNC110 - other processes
+        while old & set(self.testbed.children()) and time.monotonic() < until:  # noqa: ASYNC110 - depends on other processes
             await asyncio.sleep(0.5)
 
     async def _sample(self) -> None:
-        notes = self.notes
-        sampler = Sampler(self.stand, lambda: (notes.live, len(notes.streams), notes.events))
-        told_s = 0.0
+        observations = self.observations
+        sampler = Sampler(self.testbed, lambda: (observations.live, len(observations.streams), observations.events))
+        reported_s = 0.0
         while True:
-            self.samples.append(await sampler.sample(notes.now_s()))
-            if notes.now_s() - told_s >= self.plan.tell_every_s:
-                told_s = notes.now_s()
-                _tell(self._progress())
+            self.samples.append(await sampler.sample(observations.now_s()))
+            if observations.now_s() - reported_s >= self.plan.report_every_s:
+                reported_s = observations.now_s()
+                _log(self._progress())
             await asyncio.sleep(_SAMPLE_EVERY_S)
 
     def _progress(self) -> str:
-        sample, notes = self.samples[-1], self.notes
-        missed = sum(one.miss for one in self.noted())
+        sample, observations = self.samples[-1], self.observations
+        missed = sum(anomaly.miss for anomaly in self.anomalies_so_far())
         return (
             f"{sample.at_s / 60:.1f} min: {sample.live} live, {sample.ended:,} ended, {sample.events:,} events; "
-            f"{missed} misses, {len(notes.answers)} answers not 200; "
+            f"{missed} misses, {len(observations.answers)} requests refused or failed; "
             f"children {sample.children_bytes / 2**20:.0f} MiB in {sample.children}, "
             f"parent {sample.parent_bytes / 2**20:.0f} MiB, Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
             f"generator {sample.generator_cpu_s / max(1, sample.at_s):.0%} of a core"
         )
 
-    def noted(self) -> list[Anomaly]:
-        """What callers have noted so far."""
-        streams, disturbances = self.notes.streams, self.disturbances
-        answers = answer_anomalies(self.notes.answers, disturbances)
+    def anomalies_so_far(self) -> list[Anomaly]:
+        """Return the anomalies that the callers have observed so far."""
+        streams, disturbances = self.observations.streams, self.disturbances
+        answers = answer_anomalies(self.observations.answers, disturbances)
         return stream_anomalies(streams, disturbances) + error_anomalies(streams, disturbances) + answers
 
     async def settle(self) -> "Settled":
-        """Read what is left and what is kept once the load is over, then end the server."""
-        stand, notes = self.stand, self.notes
-        stores = stand.stores
+        """Read the stored records and leftover state after the load, then stop the server."""
+        testbed, observations = self.testbed, self.observations
+        stores = testbed.stores
         remains = await read_remains(stores.database_url, stores.redis_url, within_s=_SETTLES_WITHIN_S)
-        history = await read_history(stand.url, notes.turns, headers=lambda user: _headers(stand.tokens[user]))
+        history = await read_history(
+            testbed.url, observations.turns, headers=lambda user: _headers(testbed.tokens[user])
+        )
         rows = await read_rows(stores.database_url)
-        children = len(stand.children())
-        return Settled(remains, history, rows, children, await stand.stop_server())
+        children = len(testbed.children())
+        return Settled(remains, history, rows, children, await testbed.stop_server())
 
     def judge(self, settled: "Settled") -> Judged:
-        """Judge all of it."""
-        stand, notes, disturbances = self.stand, self.notes, self.disturbances
-        judged, at_s = Judged(), round(notes.now_s(), 1)
-        wrong = stream_anomalies(notes.streams, disturbances)
+        """Judge the observations, the samples, the stores and the server's log."""
+        testbed, observations, disturbances = self.testbed, self.observations, self.disturbances
+        judged, at_s = Judged(), round(observations.now_s(), 1)
+        wrong = stream_anomalies(observations.streams, disturbances)
         judged.add(
-            "every stream: one terminal event, no gap, the right digest", f"{len(notes.streams):,} streams", wrong
+            "every stream has one terminal event, no gap, the right digest",
+            f"{len(observations.streams):,} streams",
+            wrong,
         )
-        unexplained = error_anomalies(notes.streams, disturbances)
+        unexplained = error_anomalies(observations.streams, disturbances)
         judged.add(
-            "every `error` has a reason",
-            f"{sum(s.outcome not in {'', 'end'} for s in notes.streams):,}",
+            "every `error` is explained",
+            f"{sum(s.outcome not in {'', 'end'} for s in observations.streams):,}",
             unexplained,
         )
-        failures = answer_anomalies(notes.answers, disturbances)
+        failures = answer_anomalies(observations.answers, disturbances)
         judged.add(
-            "every request: a stream, or refused with reason", f"{len(notes.answers):,} refused or failed", failures
+            "every refused request is explained", f"{len(observations.answers):,} refused or failed", failures
         )
         for where, kept in (("PostgreSQL", settled.rows), ("the history", settled.history)):
-            lost = record_anomalies(notes.turns, kept, disturbances, where=where)
-            judged.add(f"every acknowledged answer kept: {where}", f"{len(notes.turns):,} answers", lost)
+            lost = record_anomalies(observations.turns, kept, disturbances, where=where)
+            judged.add(
+                f"every acknowledged answer is stored: {where}", f"{len(observations.turns):,} answers", lost
+            )
         left = remains_anomalies(settled.remains, at_s=at_s)
-        judged.add("no turn left running, parked or held", f"{len(left)} left", left)
+        judged.add("no turn is left running, queued or locked", f"{len(left)} left", left)
         judged.add("memory", self._memory(), memory_anomalies(self.windows(), settled_s=self.plan.settled_s))
-        count = [Anomaly(what="another number of processes", at_s=at_s)] * (settled.children != stand.processes)
-        judged.add("processes at the end", f"{settled.children} of {stand.processes}", count)
-        ended = [Anomaly(what="the server did not end well", at_s=at_s)] * (settled.code != 0)
+        count = [Anomaly(what="wrong number of processes", at_s=at_s)] * (settled.children != testbed.processes)
+        judged.add("processes at the end", f"{settled.children} of {testbed.processes}", count)
+        ended = [Anomaly(what="the server did not exit with code 0", at_s=at_s)] * (settled.code != 0)
         judged.add("SIGTERM at the end", f"exit code {settled.code}", ended)
-        with stand.log.open("rb") as lines:
+        with testbed.log.open("rb") as lines:
             errors, counts = log_anomalies(lines, disturbances, begun=self.begun)
-        told = ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) or "nothing"
-        judged.add("no error in the server's log", told, errors)
+        events_text = ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) or "none"
+        judged.add("no error in the server's log", events_text, errors)
         return judged
 
     def windows(self) -> list[Window]:
@@ -237,5 +246,5 @@ def _headers(token: str) -> dict[str, str]:
     return {"X-Service-App-Id": APP, "X-Service-Session-Token": token}
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {line}", flush=True)

@@ -1,4 +1,4 @@
-"""What the processes of a soak hold, read every few seconds: memory, descriptors, connections, streams."""
+"""Periodic samples of a soak's processes: memory, descriptors, connections, streams."""
 
 import asyncio
 import csv
@@ -14,8 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from bench.machine import Spent
-from bench.soak.stand import Stand
+from bench.machine import Usage
+from bench.soak.stand import SoakTestbed
 
 _ANSWERS_WITHIN_S = 1.5
 _KIB = 1024
@@ -23,55 +23,55 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One moment. Bytes are proportional set sizes (PSS) unless the name says otherwise; -1: unknown."""
+    """One sample. Bytes are proportional set sizes (PSS) unless the name says otherwise; -1 means unknown."""
 
     at_s: float
     children: int
-    """Processes of the server, also those that drain."""
+    """Number of server processes, including those that drain."""
     children_bytes: int
-    """Of the newest processes, as many as are configured: without those that drain."""
+    """Memory of the newest processes, as many as are configured, without those that drain."""
     children_rss_bytes: int
     draining_bytes: int
     parent_bytes: int
     descriptors: int
-    """Of the same newest processes."""
+    """Open descriptors of the newest processes."""
     threads: int
     server_cpu_s: float
     generator_cpu_s: float
     valkey_bytes: int
-    """What Valkey says it uses."""
+    """`used_memory` as reported by Valkey."""
     postgres_connections: int
     live: int
-    """Streams that callers read."""
+    """Number of streams that callers are reading."""
     ended: int
     events: int
 
 
 @dataclass(slots=True)
 class Sampler:
-    """Reads everything once; a store that does not answer in time is left out."""
+    """Takes samples. The values of a store that does not respond in time are -1."""
 
-    stand: Stand
+    testbed: SoakTestbed
     counts: Callable[[], tuple[int, int, int]]
-    """Streams that live, streams that have ended, events."""
+    """Returns the numbers of live streams, ended streams and events."""
     _spent_before_s: float = field(default_factory=time.process_time)
 
     async def sample(self, at_s: float) -> Sample:
-        newest = self.stand.children()[-self.stand.processes :]
-        older = self.stand.children()[: -self.stand.processes]
+        newest = self.testbed.children()[-self.testbed.processes :]
+        older = self.testbed.children()[: -self.testbed.processes]
         valkey_bytes, connections = await asyncio.gather(self._valkey_bytes(), self._connections())
         live, ended, events = self.counts()
-        held = [memory(pid) for pid in newest]
+        sizes = [memory(pid) for pid in newest]
         return Sample(
             at_s=round(at_s, 1),
             children=len(newest) + len(older),
-            children_bytes=sum(pss for pss, _ in held),
-            children_rss_bytes=sum(rss for _, rss in held),
+            children_bytes=sum(pss for pss, _ in sizes),
+            children_rss_bytes=sum(rss for _, rss in sizes),
             draining_bytes=sum(memory(pid)[0] for pid in older),
-            parent_bytes=memory(self.stand.parent.pid)[0],
+            parent_bytes=memory(self.testbed.parent.pid)[0],
             descriptors=sum(_count(pid, "fd") for pid in newest),
             threads=sum(_count(pid, "task") for pid in newest),
-            server_cpu_s=round(Spent.of([self.stand.parent.pid]).cpu_s, 2),
+            server_cpu_s=round(Usage.of([self.testbed.parent.pid]).cpu_s, 2),
             generator_cpu_s=round(time.process_time() - self._spent_before_s, 2),
             valkey_bytes=valkey_bytes,
             postgres_connections=connections,
@@ -81,7 +81,7 @@ class Sampler:
         )
 
     async def _valkey_bytes(self) -> int:
-        url = self.stand.stores.redis_url
+        url = self.testbed.stores.redis_url
         try:
             async with (
                 asyncio.timeout(_ANSWERS_WITHIN_S),
@@ -94,7 +94,7 @@ class Sampler:
     async def _connections(self) -> int:
         query = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
         try:
-            conn = await asyncpg.connect(self.stand.stores.database_url, timeout=_ANSWERS_WITHIN_S)
+            conn = await asyncpg.connect(self.testbed.stores.database_url, timeout=_ANSWERS_WITHIN_S)
             try:
                 return int(await conn.fetchval(query, timeout=_ANSWERS_WITHIN_S)) - 1
             finally:
@@ -104,32 +104,32 @@ class Sampler:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Proportional and resident set size of a process, in bytes; 0 where it has ended."""
+    """Return the proportional and the resident set size of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return 0, 0
-    told = {line.split(":")[0]: int(line.split()[1]) * _KIB for line in lines if line.endswith(" kB")}
-    return told.get("Pss", 0), told.get("Rss", 0)
+    sizes = {line.split(":")[0]: int(line.split()[1]) * _KIB for line in lines if line.endswith(" kB")}
+    return sizes.get("Pss", 0), sizes.get("Rss", 0)
 
 
-def _count(pid: int, what: str) -> int:
+def _count(pid: int, folder: str) -> int:
     try:
-        return sum(1 for _ in Path(f"/proc/{pid}/{what}").iterdir())
+        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
     except (FileNotFoundError, ProcessLookupError):
         return 0
 
 
 def write_csv(path: Path, samples: list[Sample]) -> None:
     with path.open("w", newline="") as file:
-        rows = csv.DictWriter(file, [one.name for one in fields(Sample)])
+        rows = csv.DictWriter(file, [column.name for column in fields(Sample)])
         rows.writeheader()
         rows.writerows(asdict(sample) for sample in samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Medians of the samples of that time."""
+    """The medians of the samples in a span of time."""
 
     begin_s: float
     end_s: float
@@ -141,20 +141,22 @@ class Window:
 
 
 def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s: float) -> list[Window]:
-    """The last `lasting_s` of every period of `every_s`, up to `total_s`.
+    """Return a window for the last `lasting_s` of every period of `every_s`, up to `total_s`.
 
-    SIGHUP replaces the processes at the end of each period, so that in all windows they are equally old: what
-    differs between two windows is not the warming up of a new process.
+    SIGHUP replaces the processes at the end of each period, so the processes have the same age in all windows, and
+    the warm-up of new processes causes no difference between two windows.
     """
-    found = []
+    result = []
     for number in range(1, int(total_s / every_s + 1e-9) + 1):
         end_s = number * every_s
-        inside = [sample for sample in samples if end_s - lasting_s <= sample.at_s < end_s]
-        if not inside:
+        samples_in_window = [sample for sample in samples if end_s - lasting_s <= sample.at_s < end_s]
+        if not samples_in_window:
             continue
         known = {
-            name: [value for sample in inside if (value := getattr(sample, name)) >= 0]
+            name: [value for sample in samples_in_window if (value := getattr(sample, name)) >= 0]
             for name in ("children_bytes", "parent_bytes", "descriptors", "valkey_bytes", "postgres_connections")
         }
-        found.append(Window(end_s - lasting_s, end_s, **{name: median(of or [-1]) for name, of in known.items()}))
-    return found
+        result.append(
+            Window(end_s - lasting_s, end_s, **{name: median(values or [-1]) for name, values in known.items()})
+        )
+    return result

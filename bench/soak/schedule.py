@@ -1,4 +1,4 @@
-"""When a soak replaces processes and takes stores away, and what was going on at any time of it."""
+"""The schedule of a soak's disturbances, and a record of those that took place."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,22 +7,22 @@ from typing import Literal
 Target = Literal["server", "PostgreSQL", "Valkey"]
 TARGETS: tuple[Target, ...] = ("server", "PostgreSQL", "Valkey")
 Action = Literal["replace", "kill", "pause", "empty"]
-"""Processes are replaced (SIGHUP). A store is killed (SIGKILL) and started again on its data, or without it
-(`empty`), or paused (SIGSTOP, SIGCONT)."""
+"""`replace` replaces the server's processes (SIGHUP). A store is killed with SIGKILL and restarted with its data
+(`kill`) or without it (`empty`), or paused with SIGSTOP and SIGCONT (`pause`)."""
 
 _ACTIONS: dict[Target, tuple[Action, ...]] = {
     "Valkey": ("kill", "pause", "empty", "pause"),
     "PostgreSQL": ("pause", "kill"),
 }
 _FIRST: dict[Target, float] = {"Valkey": 0.25, "PostgreSQL": 0.75}
-"""When the first fault of a store comes, as a share of the time between two of them."""
+"""The time of a store's first fault, as a share of the time between two of its faults."""
 RECOVERY_S = 10
-"""For so long after a store is back, what it did to streams and requests may still show."""
+"""For this long after the end of a disturbance, it can still affect streams and requests."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Planned:
-    """`at_s` counts from the beginning of the load."""
+    """A planned disturbance. `at_s` counts from the beginning of the load."""
 
     at_s: float
     target: Target
@@ -30,10 +30,10 @@ class Planned:
 
 
 def schedule(total_s: float, *, replace_every_s: float, fault_every_s: float) -> list[Planned]:
-    """All that is planned for a load of that length, in the order of time; an interval of 0 means never.
+    """Return all disturbances of a load of length `total_s`, ordered by time. An interval of 0 means never.
 
-    With 5 and 10 minutes between them a store's fault and a replacement are 2.5 minutes apart, so that a drain of
-    the default length has ended before the next fault comes.
+    With the default intervals of 5 and 10 minutes, a store's fault and a replacement are 2.5 minutes apart. A drain
+    of the default length ends before the next fault.
     """
     planned = [Planned(at_s, "server", "replace") for at_s in _times(replace_every_s, replace_every_s, total_s)]
     for store, actions in _ACTIONS.items():
@@ -54,7 +54,7 @@ def _times(first_s: float, every_s: float, total_s: float) -> list[float]:
 
 @dataclass(slots=True)
 class Disturbance:
-    """`end_s` is infinite while it lasts."""
+    """A disturbance that took place. `end_s` is infinite while it lasts."""
 
     target: Target
     action: Action
@@ -67,24 +67,28 @@ class Disturbance:
 
 @dataclass(slots=True)
 class Disturbances:
-    """What was done so far."""
+    """All disturbances so far."""
 
     all: list[Disturbance] = field(default_factory=list)
 
     def begin(self, target: Target, action: Action, *, at_s: float) -> Disturbance:
-        """Note the beginning of one; its `end_s` is set by whoever ends it."""
+        """Record the beginning of a disturbance. The caller sets its `end_s`."""
         self.all.append(Disturbance(target, action, at_s))
         return self.all[-1]
 
     def during(self, begin_s: float, end_s: float) -> list[Disturbance]:
-        """Those that overlap that time, with `RECOVERY_S` after each."""
-        return [one for one in self.all if one.begin_s <= end_s and begin_s <= one.end_s + RECOVERY_S]
+        """Return the disturbances that overlap the given time, extended by `RECOVERY_S` each."""
+        return [
+            disturbance
+            for disturbance in self.all
+            if disturbance.begin_s <= end_s and begin_s <= disturbance.end_s + RECOVERY_S
+        ]
 
     def names(self, begin_s: float, end_s: float) -> list[str]:
-        """As `during`, as text."""
-        return [str(one) for one in self.during(begin_s, end_s)]
+        """Return the names of the disturbances that `during()` returns."""
+        return [str(disturbance) for disturbance in self.during(begin_s, end_s)]
 
     def of(self, targets: Iterable[Target], begin_s: float, end_s: float) -> bool:
-        """Whether one of `targets` was disturbed in that time."""
-        wanted = frozenset(targets)
-        return any(one.target in wanted for one in self.during(begin_s, end_s))
+        """Return whether one of `targets` was disturbed in the given time."""
+        target_set = frozenset(targets)
+        return any(disturbance.target in target_set for disturbance in self.during(begin_s, end_s))

@@ -1,4 +1,4 @@
-"""What a soak runs against: stores that can be killed and paused, a vendor that fails, a server of processes."""
+"""The testbed of a soak: stores that can be killed and paused, a failing vendor, a multi-process server."""
 
 import asyncio
 import os
@@ -27,12 +27,12 @@ _READY_S = 60
 _ENDS_WITHIN_S = 10
 _SERVER_STOPS_S = 150
 DRAIN_S = 90
-"""More than the longest stream takes, so that replacing a process cuts none."""
+"""Longer than the longest stream, so that replacing a process breaks off no stream."""
 
 
 @dataclass
-class Stand:
-    """`parent` is the server's parent process; `log` holds what it and its children print."""
+class SoakTestbed:
+    """The running testbed. `parent` is the server's parent process; `log` is the output of all its processes."""
 
     url: str
     tokens: list[str]
@@ -45,7 +45,7 @@ class Stand:
     _stack: AsyncExitStack
 
     def children(self) -> list[int]:
-        """Ids of the server's processes, the oldest first."""
+        """Return the ids of the server's processes, oldest first."""
         return sorted(family(self.parent.pid)[1:], key=_started_at)
 
     def store_pid(self, name: str) -> int:
@@ -55,7 +55,7 @@ class Stand:
         self.parent.send_signal(signal.SIGHUP)
 
     async def disturb(self, store: str, action: Action, *, for_s: float) -> None:
-        """Kill or pause a store, and have it back after so long. Returns once it answers again."""
+        """Kill or pause a store for `for_s`. Return when it runs again."""
         if action == "pause":
             pids = family(self.store_pid(store))
             try:
@@ -69,7 +69,7 @@ class Stand:
         _signal(pids, signal.SIGKILL)
         await process.wait()
         async with asyncio.timeout(_ENDS_WITHIN_S):
-            while any(map(_lives, pids)):  # noqa: ASYNC110 - no event tells of other processes
+            while any(map(_is_alive, pids)):  # noqa: ASYNC110 - no event for the end of other processes
                 await asyncio.sleep(0.05)
         await asyncio.sleep(for_s)
         if action == "empty":
@@ -77,7 +77,7 @@ class Stand:
         self._running[store] = await self._stack.enter_async_context(self.stores.restarts[store]())
 
     async def stop_server(self) -> int | None:
-        """Have the server end as an operator does; its exit code, or nothing where it did not end in time."""
+        """Stop the server with SIGTERM. Return its exit code, or None if it did not exit in time."""
         if self.parent.returncode is None:
             self.parent.terminate()
         try:
@@ -95,8 +95,8 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
             continue
 
 
-def _lives(pid: int) -> bool:
-    """Whether a process is there and has not ended: one that nobody has waited for has."""
+def _is_alive(pid: int) -> bool:
+    """Return whether a process is running. A zombie has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -111,14 +111,14 @@ def _started_at(pid: int) -> int:
 
 
 @asynccontextmanager
-async def standing(
+async def open_testbed(
     folder: Path, *, users: int, processes: int, lengths: Lengths, failing: float, seed: int
-) -> AsyncIterator[Stand]:
-    """Run all of it as long as the block lasts. Data goes to `folder/data`, the server's log beside it."""
+) -> AsyncIterator[SoakTestbed]:
+    """Run the testbed until the block ends. Data goes to `folder/data`, the server's log to `folder/server.log`."""
     data_dir, log = folder / "data", folder / "server.log"
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(embedded_stores(data_dir))
-        restarted = await stack.enter_async_context(AsyncExitStack())
+        restarted_stores = await stack.enter_async_context(AsyncExitStack())
         command = [
             sys.executable,
             "-m",
@@ -130,7 +130,7 @@ async def standing(
             "--hanging",
         ]
         vendor = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
-        assert vendor.stdout is not None, "it is a pipe"
+        assert vendor.stdout is not None, "not a pipe"
         vendor_url = f"http://127.0.0.1:{int(await vendor.stdout.readline())}"
         await migrate(stores.database_url)
         env = development({"PARLEY_DATA_DIR": str(data_dir), "PORT": str(free_port()), "PATH": os.defpath})
@@ -149,15 +149,24 @@ async def standing(
             raise
         await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
         tokens = await make_tokens(users, env, folder / "users")
-        yield Stand(
-            url, tokens, stores, processes, parent, log, data_dir.resolve(), dict(stores.processes), restarted
+        yield SoakTestbed(
+            url,
+            tokens,
+            stores,
+            processes,
+            parent,
+            log,
+            data_dir.resolve(),
+            dict(stores.processes),
+            restarted_stores,
         )
 
 
 def soak_configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:
-    """The app with its default limits; each strategy twice, by either of two accounts of the vendor.
+    """Return the configs of the app, with default limits and each strategy once per vendor account.
 
-    Where account `one` breaks off, the strategy after it writes the answer anew; account `two` causes an `error`.
+    If an answer from account `one` breaks off, the next strategy restarts it (`on_break` is `restart`). If an
+    answer from account `two` breaks off, the stream ends with `error`.
     """
     configs: dict[str, Any] = {"apps/default": {"title": "Soak"}, "auth/default": {"require_sign": False}}
     waits = {"connect_s": 3, "first_output_s": 4, "between_s": 10}

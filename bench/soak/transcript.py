@@ -1,27 +1,27 @@
-"""What one stream sent, read over as many responses as it took. Pure: bytes in, the outcome and faults out."""
+"""The transcript of one stream, joined from all its responses. This module does no I/O."""
 
 from base64 import b64decode
 from hashlib import sha256
 from typing import Any
 
-from bench.tally import SAID, Event, event_of, outcome_of
+from bench.tally import DIGESTED_FIELDS, Event, event_of, outcome_of
 from streams.wire.codec import loads
 
 _TERMINALS = frozenset({"end", "error"})
 
 
 class Transcript:
-    """Joins the responses of one stream and checks the whole: ids without a gap, one terminal event, the digest.
+    """Joins the responses of one stream, and checks its ids, its terminal event and its digest.
 
-    A response may begin anew with events that came before; those must be the same ones.
+    A response may repeat earlier events, which must then be identical.
     """
 
     __slots__ = (
         "_chars",
+        "_digest",
         "_frames",
         "_partial",
         "_position",
-        "_said",
         "faults",
         "outcome",
         "receipt",
@@ -31,47 +31,47 @@ class Transcript:
 
     def __init__(self) -> None:
         self.outcome = ""
-        """`end`, or `error` and its type, once the terminal event is there."""
+        """`end`, or `error` followed by the error type; empty before the terminal event."""
         self.receipt: dict[str, Any] = {}
         """The content of the terminal event."""
         self.unnumbered = False
-        """Whether the terminal event had no id: what a server sends in place of a stream whose process is gone."""
+        """Whether the terminal event has no id. A server sends such an event if the stream's process has died."""
         self.written: list[str] = []
-        """Texts of the answer since its last restart: what its record must hold."""
+        """The texts of the answer since its last restart, which its record must contain."""
         self.faults: list[str] = []
         self._frames: list[int] = []
-        """Of each event its hash, in the order of ids."""
+        """The hashes of all events, ordered by id."""
         self._position = 0
         self._partial = b""
-        self._said = sha256()
+        self._digest = sha256()
         self._chars = 0
 
     @property
     def last_id(self) -> int:
-        """Of the events that have come; what `Last-Event-ID` names."""
+        """The id of the last received event, which is the value for `Last-Event-ID`."""
         return len(self._frames)
 
     @property
     def over(self) -> bool:
-        """Whether the terminal event is there."""
+        """Whether the terminal event has arrived."""
         return bool(self.outcome)
 
     def begin(self, *, after: int = 0) -> None:
-        """A response begins, for the events after that id. Half an event of the one before is void."""
+        """Begin a response that was requested for the events after id `after`. Discard an incomplete event."""
         self._position = after
         self._partial = b""
 
     def feed(self, content: bytes) -> int:
-        """Take bytes of a response's content; how many events they complete."""
+        """Process the next bytes of a response body, and return the number of events that they complete."""
         *frames, self._partial = (self._partial + content).split(b"\n\n")
         for frame in frames:
             try:
-                self._take(event_of(frame), frame)
+                self._handle(event_of(frame), frame)
             except (ValueError, KeyError, TypeError) as error:
-                self.faults.append(f"an event cannot be read: {error!r}")
+                self.faults.append(f"an event cannot be parsed: {error!r}")
         return len(frames)
 
-    def _take(self, event: Event, frame: bytes) -> None:
+    def _handle(self, event: Event, frame: bytes) -> None:
         if not event.id:
             if event.name in _TERMINALS:
                 self.unnumbered = True
@@ -82,27 +82,27 @@ class Transcript:
         self._position = event.id
         if event.id <= self.last_id:
             if self._frames[event.id - 1] != hash(frame):
-                self.faults.append(f"event {event.id} is another one when it is sent again")
+                self.faults.append(f"event {event.id} differs when it is sent again")
             return
         if self.over and event.name not in _TERMINALS:
             self.faults.append(f"{event.name} follows the terminal event")
         self._frames.append(hash(frame))
         if event.name in _TERMINALS:
             self._end(event)
-        elif event.name in SAID or event.name == "assistant_output_restart":
-            self._say(event.name, loads(event.data)["content"])
+        elif event.name in DIGESTED_FIELDS or event.name == "assistant_output_restart":
+            self._add_output(event.name, loads(event.data)["content"])
 
-    def _say(self, name: str, content: dict[str, Any]) -> None:
+    def _add_output(self, name: str, content: dict[str, Any]) -> None:
         if name == "assistant_output_restart":
             self.written = []
             return
-        said = content[SAID[name]]
-        if SAID[name] == "text":
-            self.written.append(said)
-            self._chars += len(said)
-            self._said.update(said.encode())
+        output = content[DIGESTED_FIELDS[name]]
+        if DIGESTED_FIELDS[name] == "text":
+            self.written.append(output)
+            self._chars += len(output)
+            self._digest.update(output.encode())
         else:
-            self._said.update(b64decode(said, validate=True))
+            self._digest.update(b64decode(output, validate=True))
 
     def _end(self, event: Event) -> None:
         if self.over:
@@ -114,6 +114,6 @@ class Transcript:
             self.receipt = content["error"]
             return
         self.receipt = content
-        received = {"chars": self._chars, "sha256": self._said.hexdigest()}
+        received = {"chars": self._chars, "sha256": self._digest.hexdigest()}
         if content["digest"] != received:
             self.faults.append(f"the digest of `end` is {content['digest']}, of what was received {received}")

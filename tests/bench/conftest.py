@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.commands.users import make_users
-from bench.deployment import APP, Wanted, make_app, strategies
+from bench.deployment import APP, DeploymentSpec, make_app, strategies
 from streams.wire.codec import loads
 from tests.deploy.commands import command
 from tests.servers import ADMIN_TOKEN, Server
@@ -29,7 +29,7 @@ async def ready(server: Server, failing: float) -> AsyncIterator[Server]:
     async with command("bench.upstream", "--failing", str(failing)) as vendor, listening() as sandbox:
         port = int(await vendor.until(""))
         await make_app(server.url, ADMIN_TOKEN)
-        configs = strategies(Wanted(MODELS, scenarios), f"http://127.0.0.1:{port}", sandbox.url)
+        configs = strategies(DeploymentSpec(MODELS, scenarios), f"http://127.0.0.1:{port}", sandbox.url)
         for key, value in configs.items():
             kind, _, name = key.partition("/")
             await server.services.configs.put(APP, kind, name, value, author="tests")

@@ -47,7 +47,7 @@ async def test_readers_that_read_nothing_are_counted(ready: Server, users: Path)
 
     costs = cells(attack, 1)
     assert costs["connections of the attack"].startswith("100 opened")
-    assert "100 of 200" in costs["connections of the attack"]
+    assert "100 with status 200" in costs["connections of the attack"]
     assert costs["memory MiB before/peak/after"] == "-"
 
 
@@ -63,7 +63,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_server_elsewhere_is_refused_unless_it_is_said_to_be_ours(host: str, capsys: pytest.CaptureFixture[str]):
     line = refusal(capsys, "--url", f"http://{host}:8080", "--token-file", "users")
 
-    assert "is not this machine: --i-own-it says that the server is yours to attack" in line
+    assert "is not this machine: confirm with --i-own-it that you own the server" in line
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_only_loopback_is_this_machine(host: str, is_ours: bool):
     [
         ((), "one of --url, --spawn and --list is required"),
         (("--url", "https://127.0.0.1:1"), "--url must be an http:// URL"),
-        (("--url", "http://127.0.0.1:1"), "--url needs --token-file"),
+        (("--url", "http://127.0.0.1:1"), "--url requires --token-file"),
         (("--spawn", "--only", "none"), "--only: there is no attack 'none'"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench.attack.attacks import ATTACKS, BY_NAME
 from bench.attack.connections import Outcomes
-from bench.attack.judging import Held, Seen, Targets, judge
+from bench.attack.judging import Measurement, ServerState, Targets, judge
 from bench.attack.report import BEGIN, END, tables, write_report
 from bench.attack.witness import Window
 from bench.figures import Spread
@@ -32,20 +32,20 @@ def window(*, gap_ms: float = 20, health_ms: float = 2, late_ms: float = 0, fail
 
 
 NONE = Targets()
-SEEN = Seen(
+SEEN = Measurement(
     calm=window(),
     under=window(),
     outcomes=Outcomes(opened=100),
     seconds=8,
-    before=Held(100 * MIB, 50, 1.0, log_bytes=0),
-    peak=Held(100 * MIB, 150, 3.0, log_bytes=4096),
-    after=Held(100 * MIB, 50, 3.0, log_bytes=4096),
+    before=ServerState(100 * MIB, 50, 1.0, log_bytes=0),
+    peak=ServerState(100 * MIB, 150, 3.0, log_bytes=4096),
+    after=ServerState(100 * MIB, 50, 3.0, log_bytes=4096),
     most_open=100,
     requests=4,
 )
 
 
-def missed(seen: Seen, targets: Targets = NONE) -> list[str]:
+def missed(seen: Measurement, targets: Targets = NONE) -> list[str]:
     return list(judge(seen, targets).missed)
 
 
@@ -124,7 +124,7 @@ def test_connections_of_one_address_are_bounded():
 
 @pytest.mark.parametrize(
     ("grown_mib", "own_log_bytes", "expected"),
-    [(25, 0, []), (26, 0, ["266 KiB by connection"]), (125, MIB, []), (126, MIB, ["1,290 KiB by connection"])],
+    [(25, 0, []), (26, 0, ["266 KiB per connection"]), (125, MIB, []), (126, MIB, ["1,290 KiB per connection"])],
 )
 def test_a_reader_may_cost_256_kib_beyond_the_log(grown_mib: int, own_log_bytes: int, expected: list[str]):
     peak = replace(SEEN.peak, rss_bytes=(100 + grown_mib) * MIB)
@@ -136,19 +136,19 @@ def test_a_reader_may_cost_256_kib_beyond_the_log(grown_mib: int, own_log_bytes:
 def test_memory_must_come_back_to_within_a_tenth():
     targets = Targets(memory_returns=True)
 
-    assert missed(replace(SEEN, after=Held(110 * MIB)), targets) == []
-    assert missed(replace(SEEN, after=Held(112 * MIB)), targets) == ["memory 12% over before"]
+    assert missed(replace(SEEN, after=ServerState(110 * MIB)), targets) == []
+    assert missed(replace(SEEN, after=ServerState(112 * MIB)), targets) == ["memory 12% above before the attack"]
 
 
 def test_log_is_counted_by_request():
-    assert missed(SEEN, Targets(log_bytes_by_request=1024)) == []
-    assert missed(replace(SEEN, requests=3), Targets(log_bytes_by_request=1024)) == [
-        "1,365 bytes of log by request"
+    assert missed(SEEN, Targets(log_bytes_per_request=1024)) == []
+    assert missed(replace(SEEN, requests=3), Targets(log_bytes_per_request=1024)) == [
+        "1,365 bytes of log per request"
     ]
 
 
 def test_what_a_server_elsewhere_holds_is_not_judged():
-    targets = Targets(connection_kib=1, memory_returns=True, log_bytes_by_request=1)
+    targets = Targets(connection_kib=1, memory_returns=True, log_bytes_per_request=1)
     seen = replace(SEEN, before=None, peak=None, after=None)
 
     assert missed(seen, targets) == []
@@ -156,7 +156,7 @@ def test_what_a_server_elsewhere_holds_is_not_judged():
 
 
 def test_failed_answers_beside_an_attack_are_missed():
-    assert missed(replace(SEEN, victims_failed=["502", "502"])) == ["2 answers of the vendor failed"]
+    assert missed(replace(SEEN, victims_failed=["502", "502"])) == ["2 requests of other users failed"]
 
 
 def test_outcomes_tell_what_became_of_connections():
@@ -169,7 +169,7 @@ def test_outcomes_tell_what_became_of_connections():
         "1 reset by the attack",
         "2 never closed by the server",
         "2 closed after 0.5 to 10.2 s",
-        "answers: 3 of 400",
+        "responses: 3 with status 400",
     ]
 
 

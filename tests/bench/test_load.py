@@ -87,7 +87,7 @@ async def test_a_server_that_is_not_there_fails_every_stream(users: Path):
         assert await generator.end() == 1
 
     assert any("100 failed: no connection" in line for line in generator.lines)
-    assert "bench: none of 100 streams came to its end" in generator.lines
+    assert "bench: none of 100 streams ended successfully" in generator.lines
 
 
 async def test_a_load_of_which_nothing_came_has_a_report_all_the_same(users: Path, tmp_path: Path):
@@ -114,11 +114,11 @@ async def test_what_cannot_be_known_of_a_server_elsewhere_is_not_told(ready: Ser
         assert await generator.end() == 0
 
     row = cells(generator.lines)
-    for heading in ("streams/s", "events/s", "limit", "µs/event", "µs/stream", "target", "its core"):
+    for heading in ("streams/s", "events/s", "limit", "µs/event", "µs/stream", "target CPU", "target core"):
         assert row[heading] == "-", heading
-    assert row["generator's core"].endswith("%")
-    assert any(line.startswith("`-` cannot be known.") for line in generator.lines)
-    assert "`-` cannot be known." in (tmp_path / "report.md").read_text()
+    assert row["generator core"].endswith("%")
+    assert any(line.startswith("`-`: unknown.") for line in generator.lines)
+    assert "`-`: unknown." in (tmp_path / "report.md").read_text()
 
 
 async def test_what_a_server_on_this_machine_spends_is_told_but_not_who_else_is_on_its_cores(
@@ -130,9 +130,9 @@ async def test_what_a_server_on_this_machine_spends_is_told_but_not_who_else_is_
         assert await generator.end() == 0
 
     row = cells(generator.lines)
-    assert row["target"].endswith("%")
+    assert row["target CPU"].endswith("%")
     assert row["µs/stream"] != "-"
-    assert row["its core"] == "-"
+    assert row["target core"] == "-"
 
 
 async def test_users_log_in_where_no_file_of_tokens_is_given(ready: Server):

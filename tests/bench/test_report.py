@@ -9,10 +9,10 @@ from bench.arrivals import Result
 from bench.client import Sample, Stream
 from bench.figures import GENERATOR_BOUND, Figures, Spread, figures
 from bench.figures import row as line
-from bench.machine import Cores, Reading, Spent
+from bench.machine import Cores, Reading, Usage
 from bench.profiling import Line, Profile
 from bench.targets import QUICK, Row
-from bench.versus import Compared, Measured, Memory, judged, judged_memory
+from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
 from bench.writing import write_report
 
 PACED, _, FIRST, UNPACED, SHORT = QUICK.rows
@@ -47,8 +47,8 @@ def figures_of(target: str = "Parley", **fields: object) -> Figures:
     return replace(found, **fields)
 
 
-def both(row: Row, ours: Figures, **fields: object) -> Compared:
-    return Compared(row, [(ours, figures_of("baseline", **fields))])
+def both(row: Row, ours: Figures, **fields: object) -> Comparison:
+    return Comparison(row, [(ours, figures_of("baseline", **fields))])
 
 
 @pytest.mark.parametrize(
@@ -56,22 +56,22 @@ def both(row: Row, ours: Figures, **fields: object) -> Compared:
     [(PACED, 0.05, "met"), (PACED, 0.051, "missed"), (UNPACED, 0.07, "met"), (SHORT, 0.125, "met")],
 )
 def test_a_row_is_judged_by_its_ratio_to_the_baseline(row: Row, cpu_s: float, verdict: str):
-    assert judged(both(row, figures_of(cpu_s=cpu_s))).verdict == verdict
+    assert judge_row(both(row, figures_of(cpu_s=cpu_s))).verdict == verdict
 
 
 def test_the_median_of_the_rounds_counts():
     rounds = [(figures_of(cpu_s=cpu_s), figures_of("baseline")) for cpu_s in (0.01, 0.2, 0.049)]
 
-    found = judged(Compared(PACED, rounds))
+    found = judge_row(Comparison(PACED, rounds))
 
-    assert (found.verdict, found.found) == ("met", "0.98")
+    assert (found.verdict, found.result) == ("met", "0.98")
 
 
 def test_a_row_without_a_failure_is_missed_by_one():
     row = replace(PACED, no_failure=True)
 
-    assert judged(both(row, figures_of())).verdict == "met"
-    assert judged(both(row, figures_of(faults={"lost": 1}))).verdict == "missed"
+    assert judge_row(both(row, figures_of())).verdict == "met"
+    assert judge_row(both(row, figures_of(faults={"lost": 1}))).verdict == "missed"
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_a_first_chunk_is_judged_by_how_much_later_it_comes(later_s: float, busy
     late = Spread.of(at + later_s for at in (0.001, 0.002, 0.003))
     ours = figures_of(first_output=late, generator_core_busy=busy)
 
-    assert judged(both(FIRST, ours)).verdict.startswith(verdict)
+    assert judge_row(both(FIRST, ours)).verdict.startswith(verdict)
 
 
 def test_memory_is_judged_by_the_stream():
-    assert judged_memory(Memory(0, 40 * 1024 * 10, 10, 0)).verdict == "met"
-    assert judged_memory(Memory(0, 41 * 1024 * 10, 10, 0)).verdict == "missed"
-    assert judged_memory(Memory(0, 0, 10, 1)).verdict == "missed"
+    assert judge_memory(Memory(0, 40 * 1024 * 10, 10, 0)).verdict == "met"
+    assert judge_memory(Memory(0, 41 * 1024 * 10, 10, 0)).verdict == "missed"
+    assert judge_memory(Memory(0, 0, 10, 1)).verdict == "missed"
 
 
 def test_a_throughput_is_told_only_where_the_target_could_do_no_more():
@@ -109,8 +109,8 @@ def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
         Stream(1.0, fault="lost"),
     ]
     idle, busy = [0, 0, 0, 0, 0, 0, 0, 0], [50, 0, 0, 50, 0, 0, 0, 0]
-    before = Reading(0, {0: idle, 1: idle}, Spent(1.0, 0, 1), 0)
-    after = Reading(1, {0: busy, 1: busy}, Spent(1.5, 0, 1), 0)
+    before = Reading(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
+    after = Reading(1, {0: busy, 1: busy}, Usage(1.5, 0, 1), 0)
 
     found = figures(PACED.load, Result(0, 2, streams, Sample()), before, after, CORES, target="Parley", deltas=100)
 
@@ -122,21 +122,21 @@ def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
 
 def test_a_core_that_the_generator_may_use_too_tells_nothing_of_the_target():
     idle, busy = [0] * 8, [95, 0, 0, 5, 0, 0, 0, 0]
-    before = Reading(0, {0: idle, 1: idle}, Spent(1.0, 0, 1), 0)
-    after = Reading(1, {0: busy, 1: busy}, Spent(1.1, 0, 1), 0)
+    before = Reading(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
+    after = Reading(1, {0: busy, 1: busy}, Usage(1.1, 0, 1), 0)
     everywhere = frozenset({0, 1})
 
     def limit(cores: Cores) -> str:
         return figures(PACED.load, Result(0, 2, [], Sample()), before, after, cores, target="Parley").bound
 
-    assert limit(CORES) == "others at work"
+    assert limit(CORES) == "other processes"
     assert limit(Cores(everywhere, everywhere)) == "-"
 
 
-def measured() -> Measured:
+def measured() -> SuiteResult:
     rows = [both(row, figures_of()) for row in QUICK.rows]
     parts = [Line("writing", 0.5, 10, 1)]
-    return Measured("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
+    return SuiteResult("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
 
 
 def test_figures_replace_those_before_and_the_prose_stays(tmp_path: Path):

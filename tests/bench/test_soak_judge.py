@@ -56,7 +56,7 @@ def test_a_good_stream_is_no_anomaly():
         ({"outcome": ""}, "no terminal event"),
         ({"faults": ["a second terminal event: end after end"]}, "a second terminal event: end after end"),
         ({"faults": ["gap: event 3 follows 1"]}, "gap: event 3 follows 1"),
-        ({"first_stream_id": "s0"}, "asked again under its key, another stream answered"),
+        ({"first_stream_id": "s0"}, "a repeated request with the same key began another stream"),
     ],
 )
 def test_a_stream_that_is_wrong_is_found(fields: dict, what: str):
@@ -147,9 +147,9 @@ def test_an_answer_that_is_kept_as_it_was_received_is_no_anomaly():
         (None, "no record"),
         (replace(RECORD, status="incomplete"), "status incomplete, not complete"),
         (replace(RECORD, status="running"), "status running, not complete"),
-        (replace(RECORD, text_sha256=sha256(b"H").hexdigest()), "another answer"),
-        (replace(RECORD, user_text="Hell"), "another user text"),
-        (replace(RECORD, stream_id="s2"), "the record is of another stream"),
+        (replace(RECORD, text_sha256=sha256(b"H").hexdigest()), "different answer"),
+        (replace(RECORD, user_text="Hell"), "different user text"),
+        (replace(RECORD, stream_id="s2"), "the record belongs to another stream"),
     ],
 )
 def test_an_acknowledged_answer_that_is_not_kept_is_found(record: Record | None, wrong: str):
@@ -175,19 +175,19 @@ def test_a_record_is_compared_by_the_text_of_all_its_paragraphs():
     ("remains", "what"),
     [
         (Remains(running=[("c1", 2)]), "a record is left running"),
-        (Remains(queued=3), "turns are left parked"),
+        (Remains(queued=3), "turns are left in the retry queue"),
         (Remains(turns=["parley:{bench:u}:turn:c1"]), "a turn is left in Valkey"),
         (Remains(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
     ],
 )
 def test_what_is_left_of_turns_is_found(remains: Remains, what: str):
     assert missed(remains_anomalies(remains, at_s=1)) == [what]
-    assert not remains.nothing
+    assert not remains.is_empty
 
 
 def test_nothing_left_is_no_anomaly():
     assert remains_anomalies(Remains(), at_s=1) == []
-    assert Remains().nothing
+    assert Remains().is_empty
 
 
 def window(end_s: float, children_mib: float, parent_mib: float = 60) -> Window:
@@ -252,7 +252,7 @@ def test_errors_in_the_servers_log_are_found_with_their_time_and_warnings_counte
 
     found, counts = log_anomalies(lines, disturbed("Valkey", "kill"), begun=begun)
 
-    assert missed(found) == ["server's log: turn.lost", "server's log: a line that is no JSON"]
+    assert missed(found) == ["server's log: turn.lost", "server's log: a line that is not JSON"]
     assert [(one.at_s, one.during) for one in found] == [(104, ["Valkey kill"])] * 2
     assert found[0].stream_id == "s1"
     assert counts["warning attempt.failed"] == 1

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.soak.judge import Anomaly, Judged
-from bench.soak.notes import Answer, Docs, Stream
+from bench.soak.notes import Answer, Observations, Stream
 from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample
@@ -33,15 +33,15 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
 
 
 def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
-    run = Run(None, Plan(120, 10, 60, 60), Docs(lambda: 120), begun=datetime.now(UTC))
+    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=datetime.now(UTC))
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
-    run.notes.streams = [
+    run.observations.streams = [
         Stream("text", 1, 0, outcome="end"),
         Stream("leave", 2, 0, outcome="error database", resumes=2, cuts=1),
         Stream("leave", 2, 0),
     ]
-    run.notes.answers = [
+    run.observations.answers = [
         Answer("begin", 31, 32, 503, "redis_service", "", "soak-1"),
         Answer("resume", 90, 91, 404, "item_not_found", "", "soak-2"),
     ]
@@ -61,7 +61,7 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     assert "| requests | 2 | 1 |" in text
     assert "- 1: resume: 404 item_not_found" in text
     assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
-    assert "Requests refused or failed: 1 (a store was away), 1 (failed)." in text
+    assert "Requests refused or failed: 1 (a store was unavailable), 1 (failed)." in text
     assert "Valkey kill at 0.5 min for 6 s" in text
     assert "| 0.6 to 1.0 | 200.0 | 70.0 | - | 8 | 10 |" in text
     assert "| 1.6 to 2.0 | 200.0 | 70.0 | 3.0 | 8 | 10 |" in text

@@ -55,7 +55,7 @@ def test_every_event_is_read_however_bytes_and_chunks_are_cut(texts, last, cuts,
 
     for piece in pieces(body, cuts):
         names += [event.name for event in found.feed(piece)]
-        spoken += found.spoken
+        spoken += found.texts
     found.end()
 
     assert found.fault == ""
@@ -77,7 +77,7 @@ def test_a_lost_event_is_missed_by_both(texts, lost):
     sent = frames(texts)
     del sent[1 + lost % len(texts)]
 
-    assert "has number" in tally([chunked(sent)]).outcome()[1]
+    assert "has the id" in tally([chunked(sent)]).outcome()[1]
     assert "follows" in reading(chunked(sent)).fault
 
 
@@ -85,21 +85,21 @@ def test_a_stream_without_a_last_event_is_told():
     body = chunked(frames(["a"])[:-1])
 
     assert tally([body]).over
-    assert tally([body]).outcome() == ("", "it has no last event")
-    assert reading(body).fault == "it has no last event"
+    assert tally([body]).outcome() == ("", "no last event")
+    assert reading(body).fault == "no last event"
 
 
 def test_an_event_behind_the_last_is_told():
     body = chunked([*frames(["a"]), frame(4, "end", {"digest": {}})])
 
-    assert "comes behind the last event" in reading(body).fault
+    assert "after the last event" in reading(body).fault
 
 
 @pytest.mark.parametrize("digest", [{"chars": 1, "sha256": "0"}, {}, None])
 def test_a_digest_of_something_else_is_told(digest):
     body = chunked([*frames(["a"])[:-1], frame(3, "end", {"digest": digest})])
 
-    assert reading(body).fault.startswith("the digest is")
+    assert reading(body).fault.startswith("the digest of `end` is")
 
 
 def test_an_end_without_a_digest_is_a_fault_unless_none_is_wanted():
@@ -108,7 +108,7 @@ def test_an_end_without_a_digest_is_a_fault_unless_none_is_wanted():
     bare.feed(body)
     bare.end()
 
-    assert "cannot be read" in reading(body).fault
+    assert "cannot be parsed" in reading(body).fault
     assert bare.fault == ""
 
 

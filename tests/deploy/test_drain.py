@@ -16,7 +16,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from app.commands.users import make_users
 from app.services import Services
 from app.settings import Settings
-from bench.deployment import Wanted, strategies
+from bench.deployment import DeploymentSpec, strategies
 from bench.machine import raise_descriptor_limit
 from streams.tasks import background
 from streams.wire.codec import loads
@@ -111,7 +111,7 @@ async def tell_to_end(
     connector = TCPConnector(limit=0, force_close=True)  # each request may meet any process
     async with command("bench.upstream") as vendor:
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
-        for key, value in strategies(Wanted(frozenset({model})), vendor_url, "").items():
+        for key, value in strategies(DeploymentSpec(frozenset({model})), vendor_url, "").items():
             kind, _, name = key.partition("/")
             await services.configs.put("default", kind, name, value, author="test")
         async with (

@@ -17,7 +17,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from app.commands.users import make_users
 from app.services import Services
 from app.settings import Settings
-from bench.deployment import Wanted, strategies
+from bench.deployment import DeploymentSpec, strategies
 from streams.tasks import background
 from tests.deploy.callers import Caller, until
 from tests.deploy.commands import Command, command
@@ -112,7 +112,7 @@ async def loaded(
     async with AsyncExitStack() as stack:
         vendor = await stack.enter_async_context(command("bench.upstream"))
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
-        for key, value in strategies(Wanted(frozenset({MODEL})), vendor_url, "").items():
+        for key, value in strategies(DeploymentSpec(frozenset({MODEL})), vendor_url, "").items():
             kind, _, name = key.partition("/")
             await services.configs.put("default", kind, name, value, author="test")
         parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(DRAIN_S)))

@@ -143,7 +143,7 @@ async def test_configuration_comes_first_and_once(session: aiohttp.ClientSession
         client = Client(socket)
         await client.say("speech.config", {})
         await client.say("speech.config", {})
-        assert await client.closed() == (1002, "speech.config belongs once on a connection.")
+        assert await client.closed() == (1002, "speech.config was sent before on this connection.")
 
 
 @pytest.mark.parametrize("message", ["no form", b"\x7f\xffPath:x", "Path: ssml\r\nX-RequestId: " + ID + "\r\n\r\n"])

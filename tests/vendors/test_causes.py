@@ -18,7 +18,7 @@ from tests.vendors.asking import failing
 from tests.vendors.raw import WHOLE, gone, played, request
 from vendors.errors import TimedOut, Unreachable, VendorError
 from vendors.fallback import AllStrategiesFailed, Attempt, first_success
-from vendors.sandbox.dns import Names, naming
+from vendors.sandbox.dns import Names, dns_server
 from vendors.transport import ClientName, Outgoing, VendorHttp, open_vendor_http
 
 HOST = "api.vendor.test"
@@ -34,7 +34,7 @@ def client(request: pytest.FixtureRequest) -> ClientName:
 @asynccontextmanager
 async def opened(client: ClientName, tls: ssl.SSLContext | None = None) -> AsyncIterator[VendorHttp]:
     async with (
-        naming(NAMES) as server,
+        dns_server(NAMES) as server,
         open_vendor_http(client=client, dns_servers=[server], tls=tls) as http,
     ):
         yield http

@@ -1,6 +1,6 @@
-"""`python -m vendors.sandbox`: the sandbox in a process of its own, and switches for one that runs.
+"""`python -m vendors.sandbox`: run the sandbox in a process of its own, or control a running one.
 
-Prints one line of JSON when it listens. SIGTERM and SIGINT end it.
+The process prints one line of JSON when it listens. SIGTERM and SIGINT end it.
 """
 
 import argparse
@@ -22,28 +22,37 @@ _PORT = 8099
 def main() -> None:
     options = _options()
     try:
-        uvloop.run(_serve(options) if options.what is None else _ask(options))
+        uvloop.run(_serve(options) if options.command is None else _control(options))
     except aiohttp.ClientConnectionError:
-        sys.exit(f"no sandbox listens on {options.url}: begin one with python -m vendors.sandbox")
+        sys.exit(f"no sandbox listens on {options.url}: start one with `python -m vendors.sandbox`")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m vendors.sandbox", description="The vendors' protocols on this machine, faults included."
+        prog="python -m vendors.sandbox",
+        description="Emulates the protocols of vendors on this machine, including their faults.",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=_PORT, help="0: a free one (default: %(default)s)")
-    kinds = parser.add_subparsers(dest="what", metavar="fault | clear | calls")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help="port to listen on; 0 for a free one (default: %(default)s)"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="fault | clear | calls")
     url = argparse.ArgumentParser(add_help=False)
-    url.add_argument("--url", default=f"http://127.0.0.1:{_PORT}", help="of the sandbox (default: %(default)s)")
-    fault = kinds.add_parser("fault", parents=[url], help="switch a fault of a vendor on")
+    url.add_argument(
+        "--url", default=f"http://127.0.0.1:{_PORT}", help="URL of the running sandbox (default: %(default)s)"
+    )
+    fault = commands.add_parser("fault", parents=[url], help="switch on a fault of a vendor")
     fault.add_argument("vendor")
     fault.add_argument("fault", choices=[str(fault) for fault in Fault], metavar="fault", help=", ".join(Fault))
-    fault.add_argument("--rate", type=float, default=1.0, help="the share of calls that have it (default: all)")
-    fault.add_argument("--position", default="after", help="before or after the first output, or after how many")
-    clear = kinds.add_parser("clear", parents=[url], help="switch the faults of a vendor off, or all")
+    fault.add_argument("--rate", type=float, default=1.0, help="share of calls that have the fault (default: 1)")
+    fault.add_argument(
+        "--position",
+        default="after",
+        help="`before` or `after` the first output, or a number of outputs (default: %(default)s)",
+    )
+    clear = commands.add_parser("clear", parents=[url], help="switch off the fault of a vendor, or all faults")
     clear.add_argument("vendor", nargs="?")
-    kinds.add_parser("calls", parents=[url], help="the bill, a call a line")
+    commands.add_parser("calls", parents=[url], help="print the bill, one call per line")
     return parser.parse_args()
 
 
@@ -58,9 +67,9 @@ async def _serve(options: argparse.Namespace) -> None:
         await stop.wait()
 
 
-async def _ask(options: argparse.Namespace) -> None:
-    async with aiohttp.ClientSession(options.url.rstrip("/") + "/", raise_for_status=_refused) as http:
-        match options.what:
+async def _control(options: argparse.Namespace) -> None:
+    async with aiohttp.ClientSession(options.url.rstrip("/") + "/", raise_for_status=_exit_with_error) as http:
+        match options.command:
             case "fault":
                 position = int(options.position) if options.position.isdecimal() else options.position
                 orders = {"fault": options.fault, "rate": options.rate, "position": position}
@@ -73,9 +82,9 @@ async def _ask(options: argparse.Namespace) -> None:
                     print(dumps(call).decode())
 
 
-async def _refused(response: aiohttp.ClientResponse) -> None:
+async def _exit_with_error(response: aiohttp.ClientResponse) -> None:
     if response.status >= 400:
-        sys.exit(f"the sandbox answered {response.status}: {await response.text()}")
+        sys.exit(f"the sandbox responded with {response.status}: {await response.text()}")
 
 
 if __name__ == "__main__":

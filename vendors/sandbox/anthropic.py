@@ -11,7 +11,7 @@ from streams.wire.codec import dumps, loads
 from vendors.protocols import ChatMessage
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.content import tokens, words
-from vendors.sandbox.continuing import said
+from vendors.sandbox.continuing import continuation
 from vendors.sandbox.faults import Fault, Orders
 from vendors.sandbox.sandbox import Sandbox
 
@@ -21,7 +21,7 @@ _FIELDS = frozenset({
     "context_management", "output_config", "inference_geo", "speed",
 })  # fmt: skip
 _VERSIONS: dict[str, set[str]] = {"2023-06-01": set(), "2026-10-21": {"temperature", "top_p", "top_k"}}
-"""And the fields that each has taken away."""
+"""The API versions, with the fields that each one has removed."""
 _LARGEST_BODY = 32 * 1024 * 1024
 _PREFILLED = re.compile(r"claude-(3-|(opus|sonnet|haiku)-4-([015](-\d{8})?|\d{8})$)")
 _BAD = "invalid_request_error"
@@ -86,29 +86,30 @@ EVENTS = Framing(
 
 
 async def _message(call: Call) -> None:
-    asked = await _asked(call)
-    messages = _checked(asked)
-    call.asks(model=asked["model"], messages=len(messages), prefill=messages[-1].role == "assistant")
+    body = await _read_body(call)
+    messages = _check_body(body)
+    call.record(model=body["model"], messages=len(messages), prefill=messages[-1].role == "assistant")
     call.charge(input_tokens=sum(tokens(message.content) for message in messages))
-    whole = words(said(call, messages))
-    cut = whole[: asked["max_tokens"]]
-    reason = "end_turn" if len(cut) == len(whole) else "max_tokens"
-    if asked.get("stream"):
-        await _stream(call, asked["model"], cut, reason)
+    all_words = words(continuation(call, messages))
+    answer_words = all_words[: body["max_tokens"]]
+    reason = "end_turn" if len(answer_words) == len(all_words) else "max_tokens"
+    if body.get("stream"):
+        await _stream(call, body["model"], answer_words, reason)
         return
-    call.charge(output_tokens=len(cut))
+    call.charge(output_tokens=len(answer_words))
     await call.answer(
-        _whole(call, asked["model"], "".join(cut), reason), empty=_whole(call, asked["model"], "", reason)
+        _complete_message(call, body["model"], "".join(answer_words), reason),
+        empty=_complete_message(call, body["model"], "", reason),
     )
 
 
-async def _stream(call: Call, model: str, spoken: Sequence[str], reason: str) -> None:
+async def _stream(call: Call, model: str, answer_words: Sequence[str], reason: str) -> None:
     async with call.stream(EVENTS) as flow:
         begun = _head(call, model) | {"content": [], "stop_reason": None, "stop_sequence": None}
         await flow.frame(_event("message_start", message={**begun, "usage": _usage(call, output_tokens=1)}))
         await flow.frame(_event("content_block_start", index=0, content_block={"type": "text", "text": ""}))
         await flow.frame(_event("ping"))
-        for word in spoken:
+        for word in answer_words:
             delta = {"type": "text_delta", "text": word}
             await flow.output(_event("content_block_delta", index=0, delta=delta), output_tokens=1)
         await flow.frame(_event("content_block_stop", index=0))
@@ -118,7 +119,7 @@ async def _stream(call: Call, model: str, spoken: Sequence[str], reason: str) ->
         await flow.frame(_event("message_stop"))
 
 
-def _whole(call: Call, model: str, text: str, reason: str) -> dict[str, Any]:
+def _complete_message(call: Call, model: str, text: str, reason: str) -> dict[str, Any]:
     content = [{"type": "text", "text": text}] if text else []
     usage = _usage(call, output_tokens=tokens(text))
     return _head(call, model) | {"content": content, "stop_reason": reason, "stop_sequence": None, "usage": usage}
@@ -138,7 +139,7 @@ def _usage(call: Call, *, output_tokens: int) -> dict[str, Any]:
     }
 
 
-async def _asked(call: Call) -> dict[str, Any]:
+async def _read_body(call: Call) -> dict[str, Any]:
     version = call.request.headers.get("anthropic-version")
     if version not in _VERSIONS:
         raise _invalid("anthropic-version: header is required")
@@ -146,42 +147,42 @@ async def _asked(call: Call) -> dict[str, Any]:
     if len(raw) > _LARGEST_BODY:
         raise _refusal(413, "request_too_large", "Request exceeds the maximum size")
     try:
-        asked = loads(raw)
+        body = loads(raw)
     except ValueError:
-        asked = None
-    if not isinstance(asked, dict):
+        body = None
+    if not isinstance(body, dict):
         raise _invalid("The request body is not valid JSON")
-    for name in asked.keys() - _FIELDS | asked.keys() & _VERSIONS[version]:
+    for name in body.keys() - _FIELDS | body.keys() & _VERSIONS[version]:
         raise _invalid(f"{name}: Extra inputs are not permitted")
-    return asked
+    return body
 
 
-def _checked(asked: Mapping[str, Any]) -> list[ChatMessage]:
-    """The instructions and the messages, once all is as the vendor wants it."""
+def _check_body(body: Mapping[str, Any]) -> list[ChatMessage]:
+    """Validate the body, and return its instructions and messages."""
     for name in ("model", "max_tokens", "messages"):
-        if asked.get(name) is None:
+        if body.get(name) is None:
             raise _invalid(f"{name}: Field required")
-    if not str(asked["model"]).startswith("claude-"):
-        raise _refusal(404, "not_found_error", f"model: {asked['model']}")
-    if not isinstance(asked["max_tokens"], int) or asked["max_tokens"] < 1:
+    if not str(body["model"]).startswith("claude-"):
+        raise _refusal(404, "not_found_error", f"model: {body['model']}")
+    if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
         raise _invalid("max_tokens: Input should be greater than or equal to 1")
-    if not 0 <= asked.get("temperature", 0) <= 1:
+    if not 0 <= body.get("temperature", 0) <= 1:
         raise _invalid("temperature: range: 0..1")
-    if not asked["messages"]:
+    if not body["messages"]:
         raise _invalid("messages: at least one message is required")
-    messages = [_turn(f"messages.{number}", message) for number, message in enumerate(asked["messages"])]
+    messages = [_turn(f"messages.{number}", message) for number, message in enumerate(body["messages"])]
     if messages[0].role != "user":
         raise _invalid('messages: first message must use the "user" role')
     last = messages[-1]
-    if last.role == "assistant" and not _PREFILLED.match(asked["model"]):
+    if last.role == "assistant" and not _PREFILLED.match(body["model"]):
         message = (
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )
         raise _invalid(message)
     if last.role == "assistant" and last.content != last.content.rstrip():
         raise _invalid("messages: final assistant content cannot end with trailing whitespace")
-    system = asked.get("system")
-    return [*([ChatMessage("system", _plain("system", system))] if system else []), *messages]
+    system = body.get("system")
+    return [*([ChatMessage("system", _text_of("system", system))] if system else []), *messages]
 
 
 def _turn(path: str, message: Any) -> ChatMessage:
@@ -190,11 +191,11 @@ def _turn(path: str, message: Any) -> ChatMessage:
         raise _invalid(
             f'messages: Unexpected role "{role}". The Messages API accepts a top-level `system` parameter.'
         )
-    return ChatMessage(role, _plain(path, message.get("content")))
+    return ChatMessage(role, _text_of(path, message.get("content")))
 
 
-def _plain(path: str, content: Any) -> str:
-    """The text of a string or of blocks."""
+def _text_of(path: str, content: Any) -> str:
+    """Return the text of a string or of content blocks."""
     if isinstance(content, list):
         content = "".join(str(block.get("text", "")) for block in content)
     if not isinstance(content, str):

@@ -1,4 +1,4 @@
-"""What all services of sandboxed Azure share: keys, errors, and the messages on their sockets."""
+"""What all Azure services of the sandbox share: keys, errors, and the messages on their sockets."""
 
 import asyncio
 import re
@@ -20,8 +20,8 @@ _ID = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
 _JSON = "application/json; charset=utf-8"
 
 
-class Rejected(Exception):
-    """The client broke the protocol: its socket is closed like this."""
+class ProtocolError(Exception):
+    """The client violated the protocol. Its socket is closed with `close`."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(code, reason)
@@ -29,7 +29,7 @@ class Rejected(Exception):
 
 
 def _key(request: web.Request) -> str:
-    """From a header, or from the query, for browsers cannot set headers on sockets."""
+    """Return the key from a header or from the query, because browsers cannot set headers on sockets."""
     name = "Ocp-Apim-Subscription-Key"
     if key := request.headers.get(name) or request.query.get(name):
         return key.strip()
@@ -39,22 +39,22 @@ def _key(request: web.Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> Refusal:
+def plain_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> Refusal:
     return Refusal(status, text.encode(), {"Content-Type": "text/plain; charset=utf-8", **(headers or {})})
 
 
 def _refuse(fault: Fault, orders: Orders) -> Refusal:
     match fault:
         case Fault.UNAUTHORIZED:
-            return plain(401, "Access denied due to invalid subscription key or wrong API endpoint.")
+            return plain_text(401, "Access denied due to invalid subscription key or wrong API endpoint.")
         case Fault.RATE_LIMITED:
-            return plain(429, "Too Many Requests", {"Retry-After": f"{orders.retry_after_s:g}"})
+            return plain_text(429, "Too Many Requests", {"Retry-After": f"{orders.retry_after_s:g}"})
         case Fault.OUT_OF_QUOTA:
-            return plain(403, "Out of call volume quota.")
+            return plain_text(403, "Out of call volume quota.")
         case Fault.UNAVAILABLE:
-            return plain(503, "Service Unavailable")
+            return plain_text(503, "Service Unavailable")
         case _:
-            return plain(500, "")
+            return plain_text(500, "")
 
 
 AZURE = Dialect("azure", _key, _refuse)
@@ -63,7 +63,7 @@ SOCKET = Framing("a socket", error=Close(1011, "Internal server error."), malfor
 
 
 def text_message(path: str, request_id: str, body: Mapping[str, Any] | None = None) -> str:
-    """A message of the service, which writes no blank behind its colons."""
+    """Return a text message as the service writes it, without a space after the colons of its headers."""
     content = dumps(body or {}).decode()
     return f"X-RequestId:{request_id}\r\nContent-Type:{_JSON}\r\nPath:{path}\r\n\r\n{content}"
 
@@ -78,56 +78,56 @@ def new_tag() -> str:
     return uuid4().hex
 
 
-class Talk:
-    """What a client says on a socket, checked: a configuration first, then turns with ids of their own."""
+class TurnReader:
+    """Reads and validates a client's messages: first a configuration, then turns with ids of their own."""
 
     def __init__(self, socket: Socket) -> None:
         self._socket = socket
         self._configured = False
-        self._over: set[str] = set()
+        self._ended: set[str] = set()
 
     async def next_turn(self) -> Frame | None:
-        """What a turn begins with; none once the client has left behind a whole one."""
+        """Return the first message of the next turn, or None if the client left after a complete turn."""
         try:
             return await self.next()
         except (ClientLeft, asyncio.CancelledError):
-            if not self._over:
+            if not self._ended:
                 raise
             return None
 
     async def next(self) -> Frame:
-        """The next message that belongs to a turn."""
+        """Return the next message that belongs to a turn."""
         while True:
             frame = self._read(await self._socket.receive())
-            if frame.path == "telemetry" or (frame.path == "audio" and frame.request_id in self._over):
-                continue  # late: its turn is over
+            if frame.path == "telemetry" or (frame.path == "audio" and frame.request_id in self._ended):
+                continue  # The message is late: its turn has ended.
             if not self._configured and frame.path != "speech.config":
-                raise Rejected(1002, "The first message must be speech.config.")
+                raise ProtocolError(1002, "The first message must be speech.config.")
             if frame.path == "speech.config":
                 if self._configured:
-                    raise Rejected(1002, "speech.config belongs once on a connection.")
+                    raise ProtocolError(1002, "speech.config was sent before on this connection.")
                 json_of(frame)
                 self._configured = True
                 continue
             if not _ID.fullmatch(frame.request_id):
-                raise Rejected(1002, "X-RequestId must be a UUID without dashes.")
-            if frame.request_id in self._over:
-                raise Rejected(1002, "X-RequestId was used before.")
+                raise ProtocolError(1002, "X-RequestId must be a UUID without dashes.")
+            if frame.request_id in self._ended:
+                raise ProtocolError(1002, "X-RequestId was used before.")
             return frame
 
     def end_turn(self, request_id: str) -> None:
-        self._over.add(request_id)
+        self._ended.add(request_id)
 
     @staticmethod
     def _read(message: str | bytes) -> Frame:
         try:
             frame = read_frame(message)
         except ValueError as error:
-            raise Rejected(1002, f"Malformed message: {error}.") from None
+            raise ProtocolError(1002, f"Malformed message: {error}.") from None
         if "x-timestamp" not in frame.headers:
-            raise Rejected(1002, "X-Timestamp is missing.")
+            raise ProtocolError(1002, "X-Timestamp is missing.")
         if frame.path == "audio" and isinstance(message, str):
-            raise Rejected(1003, "Audio must be binary.")
+            raise ProtocolError(1003, "Audio must be binary.")
         return frame
 
 
@@ -137,5 +137,5 @@ def json_of(frame: Frame) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Rejected(1007, f"{frame.path} must be a JSON object.")
+        raise ProtocolError(1007, f"{frame.path} must be a JSON object.")
     return value

@@ -1,6 +1,6 @@
-"""How sandboxed Azure grades pronunciation: a word's score is its own, lower where the reference has none such.
+"""Pronunciation grades of the sandboxed Azure: the score of a word depends only on the word and the reference text.
 
-Pure; computed by the vendor's rules, not by those of our client.
+This module does no I/O. It follows the vendor's rules and shares no code with Parley's client.
 """
 
 from base64 import b64decode
@@ -14,14 +14,14 @@ from streams.wire.codec import loads
 from vendors.sandbox.content import Timed
 
 TICKS_PER_MS = 10_000
-_LOWEST_SOUND = 60
+_LOWEST_CORRECT = 60
 _GRADINGS = {"FivePoint": 20, "HundredMark": 1}
 _GRANULARITIES = ("Phoneme", "Word", "FullText")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an assessment is asked for; the defaults are the vendor's."""
+class AssessmentOptions:
+    """The parameters of an assessment, with the vendor's defaults."""
 
     reference: str
     divisor: int = 20
@@ -31,87 +31,90 @@ class Wanted:
     prosody: bool = False
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any]) -> "Wanted":
-        """Of the parameters in either spelling; `ValueError` names the one that is wrong."""
-        told = {name[:1].lower() + name[1:]: value for name, value in asked.items()}
-        grading, granularity = told.get("gradingSystem", "FivePoint"), told.get("granularity", "Phoneme")
+    def of(cls, parameters: Mapping[str, Any]) -> "AssessmentOptions":
+        """Parse parameters in camel or Pascal case. Raise `ValueError` with the name of an invalid parameter."""
+        values = {name[:1].lower() + name[1:]: value for name, value in parameters.items()}
+        grading, granularity = values.get("gradingSystem", "FivePoint"), values.get("granularity", "Phoneme")
         if grading not in _GRADINGS:
             raise ValueError("gradingSystem")
         if granularity not in _GRANULARITIES:
             raise ValueError("granularity")
         return cls(
-            reference=str(told.get("referenceText", "")),
+            reference=str(values.get("referenceText", "")),
             divisor=_GRADINGS[grading],
             granularity=granularity,
-            comprehensive=told.get("dimension", "Basic") == "Comprehensive",
-            miscue=str(told.get("enableMiscue", False)).lower() == "true",
-            prosody=str(told.get("enableProsodyAssessment", False)).lower() == "true",
+            comprehensive=values.get("dimension", "Basic") == "Comprehensive",
+            miscue=str(values.get("enableMiscue", False)).lower() == "true",
+            prosody=str(values.get("enableProsodyAssessment", False)).lower() == "true",
         )
 
     @classmethod
-    def of_header(cls, header: str) -> "Wanted":
-        """Of the header `Pronunciation-Assessment`."""
-        asked = loads(b64decode(header, validate=True))
-        if not isinstance(asked, dict):
-            raise ValueError("Pronunciation-Assessment")  # noqa: TRY004 - a header's value, not a type
-        return cls.of(asked)
+    def of_header(cls, header: str) -> "AssessmentOptions":
+        """Parse the header `Pronunciation-Assessment`. Raise `ValueError` if it is invalid."""
+        parameters = loads(b64decode(header, validate=True))
+        if not isinstance(parameters, dict):
+            raise ValueError("Pronunciation-Assessment")  # noqa: TRY004 - the value of a header is invalid
+        return cls.of(parameters)
 
 
-def graded(words: Sequence[Timed], wanted: Wanted, *, alone: bool) -> dict[str, Any]:
-    """Scores and words of a phrase, as sockets tell them. Only where it is `alone` miscues are marked."""
-    marked = _marked(words, wanted, alone=alone and wanted.miscue)
-    counted = [mark for mark in marked if mark.error != "Insertion"]
-    sound = sum(mark.error == "None" for mark in marked)
-    accuracy = sum(mark.score for mark in counted) / max(1, len(counted))
+def grade(words: Sequence[Timed], options: AssessmentOptions, *, interactive: bool) -> dict[str, Any]:
+    """Return the scores and words of a phrase in the format of the sockets.
+
+    Miscues are marked only in interactive mode.
+    """
+    graded_words = _grade_words(words, options, mark_miscues=interactive and options.miscue)
+    counted = [word for word in graded_words if word.error != "Insertion"]
+    correct = sum(word.error == "None" for word in graded_words)
+    accuracy = sum(word.score for word in counted) / max(1, len(counted))
     scores: dict[str, float] = {"AccuracyScore": accuracy}
-    if wanted.comprehensive:
+    if options.comprehensive:
         scores["FluencyScore"] = 95.0
-        scores["CompletenessScore"] = min(100.0, 100 * sound / max(1, len(wanted.reference.split())))
-        if wanted.prosody:
+        scores["CompletenessScore"] = min(100.0, 100 * correct / max(1, len(options.reference.split())))
+        if options.prosody:
             scores["ProsodyScore"] = 85.0
         scores["PronScore"] = _overall(list(scores.values()))
-    told: dict[str, Any] = {
-        "PronunciationAssessment": {name: round(score / wanted.divisor, 1) for name, score in scores.items()}
+    result: dict[str, Any] = {
+        "PronunciationAssessment": {name: round(score / options.divisor, 1) for name, score in scores.items()}
     }
-    if wanted.granularity != "FullText":
-        told["Words"] = [mark.told(wanted) for mark in marked]
-    return told
+    if options.granularity != "FullText":
+        result["Words"] = [word.as_json(options) for word in graded_words]
+    return result
 
 
-def flat(best: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as it is told over HTTP: scores beside what they are scores of."""
-    told: dict[str, Any] = {}
+def flatten(best: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a result to the format of the HTTP endpoint, in which scores have no object of their own."""
+    result: dict[str, Any] = {}
     for name, value in best.items():
         if name == "PronunciationAssessment":
-            told |= value
+            result |= value
         elif isinstance(value, list):
-            told[name] = [flat(item) for item in value]
+            result[name] = [flatten(item) for item in value]
         else:
-            told[name] = value
-    return told
+            result[name] = value
+    return result
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _GradedWord:
     text: str
     score: float
     error: str
     begin_ms: int = 0
     end_ms: int = 0
 
-    def told(self, wanted: Wanted) -> dict[str, Any]:
-        assessed: dict[str, Any] = {"AccuracyScore": round(self.score / wanted.divisor, 1)}
-        if wanted.comprehensive:
-            assessed["ErrorType"] = self.error
-        if wanted.prosody and self.end_ms:
-            assessed["Feedback"] = {"Prosody": {"Break": {"ErrorTypes": ["None"], "BreakLength": 0}}}
+    def as_json(self, options: AssessmentOptions) -> dict[str, Any]:
+        assessment: dict[str, Any] = {"AccuracyScore": round(self.score / options.divisor, 1)}
+        if options.comprehensive:
+            assessment["ErrorType"] = self.error
+        if options.prosody and self.end_ms:
+            assessment["Feedback"] = {"Prosody": {"Break": {"ErrorTypes": ["None"], "BreakLength": 0}}}
         word: dict[str, Any] = {
             "Word": self.text,
             **_time(self.begin_ms, self.end_ms),
-            "PronunciationAssessment": assessed,
+            "PronunciationAssessment": assessment,
         }
-        if wanted.granularity == "Phoneme" and self.end_ms:
-            score = {"AccuracyScore": assessed["AccuracyScore"]}
+        if options.granularity == "Phoneme" and self.end_ms:
+            score = {"AccuracyScore": assessment["AccuracyScore"]}
             step = (self.end_ms - self.begin_ms) / max(1, len(self.text))
             word["Syllables"] = [
                 {
@@ -136,19 +139,19 @@ def _time(begin_ms: int, end_ms: int) -> dict[str, int]:
     return {"Offset": begin_ms * TICKS_PER_MS, "Duration": (end_ms - begin_ms) * TICKS_PER_MS}
 
 
-def _marked(words: Sequence[Timed], wanted: Wanted, *, alone: bool) -> list[_Mark]:
-    heard = [lexical(word.text) for word in words]
-    reference = [lexical(word) for word in wanted.reference.split()]
-    marks: list[_Mark] = []
-    matcher = SequenceMatcher(None, reference, heard, autojunk=False)
-    for tag, begin, end, heard_begin, heard_end in matcher.get_opcodes():
-        for at in range(heard_begin, heard_end):
-            score = float(70 + crc32(heard[at].encode()) % 31) if tag == "equal" or not reference else 40.0
-            error = "None" if score >= _LOWEST_SOUND else "Insertion" if alone else "Mispronunciation"
-            marks.append(_Mark(heard[at], score, error, words[at].begin_ms, words[at].end_ms))
-        if alone and tag in {"delete", "replace"}:
-            marks += [_Mark(word, 0.0, "Omission") for word in reference[begin:end]]
-    return marks
+def _grade_words(words: Sequence[Timed], options: AssessmentOptions, *, mark_miscues: bool) -> list[_GradedWord]:
+    recognized = [lexical(word.text) for word in words]
+    reference = [lexical(word) for word in options.reference.split()]
+    graded_words: list[_GradedWord] = []
+    matcher = SequenceMatcher(None, reference, recognized, autojunk=False)
+    for tag, begin, end, recognized_begin, recognized_end in matcher.get_opcodes():
+        for at in range(recognized_begin, recognized_end):
+            score = float(70 + crc32(recognized[at].encode()) % 31) if tag == "equal" or not reference else 40.0
+            error = "None" if score >= _LOWEST_CORRECT else "Insertion" if mark_miscues else "Mispronunciation"
+            graded_words.append(_GradedWord(recognized[at], score, error, words[at].begin_ms, words[at].end_ms))
+        if mark_miscues and tag in {"delete", "replace"}:
+            graded_words += [_GradedWord(word, 0.0, "Omission") for word in reference[begin:end]]
+    return graded_words
 
 
 def lexical(word: str) -> str:

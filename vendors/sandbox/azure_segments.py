@@ -1,4 +1,4 @@
-"""Where somebody speaks in a stream of PCM, as far as loudness tells. Pure."""
+"""Detect speech in a stream of PCM audio by its loudness. This module does no I/O."""
 
 from array import array
 from dataclasses import dataclass, field
@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 WINDOW_MS = 100
 _SILENT = 200
 _PAUSE_MS = 500
-"""So long a silence ends what was said."""
-_TOLD_EVERY = 5
+"""A silence of this length ends a segment."""
+_REPORT_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechSegment:
-    """Speech from `begin_ms` to `end_ms`: at its start `begun`, then now and then, at last `ended`."""
+    """Speech from `begin_ms` to `end_ms`.
+
+    A segment is reported at its beginning (`begun`), periodically, and at its end (`ended`).
+    """
 
     begin_ms: int
     end_ms: int
@@ -22,31 +25,33 @@ class SpeechSegment:
 
 @dataclass(slots=True)
 class Segments:
-    """Fed with 16-bit mono samples; what it finds does not depend on how they are cut."""
+    """Detects segments in 16-bit mono samples. The result does not depend on how the input is split."""
 
     sample_rate: int
     now_ms: int = 0
-    _held: bytearray = field(default_factory=bytearray)
+    _buffer: bytearray = field(default_factory=bytearray)
     _begin_ms: int | None = None
     _loud_ms: int = 0
     _windows: int = 0
 
     def feed(self, pcm: bytes) -> list[SpeechSegment]:
-        self._held += pcm
+        self._buffer += pcm
         size = self.sample_rate * WINDOW_MS // 1000 * 2
-        found: list[SpeechSegment] = []
-        while len(self._held) >= size:
-            found += self._take(bytes(self._held[:size]))
-            del self._held[:size]
-        return found
+        segments: list[SpeechSegment] = []
+        while len(self._buffer) >= size:
+            segments += self._feed_window(bytes(self._buffer[:size]))
+            del self._buffer[:size]
+        return segments
 
     def end(self) -> list[SpeechSegment]:
-        """The input is over."""
-        found = self._take(bytes(self._held[: len(self._held) // 2 * 2])) if len(self._held) > 1 else []
-        self._held.clear()
-        return found + self._finish()
+        """Process the end of the input."""
+        segments = (
+            self._feed_window(bytes(self._buffer[: len(self._buffer) // 2 * 2])) if len(self._buffer) > 1 else []
+        )
+        self._buffer.clear()
+        return segments + self._finish()
 
-    def _take(self, window: bytes) -> list[SpeechSegment]:
+    def _feed_window(self, window: bytes) -> list[SpeechSegment]:
         samples = array("h", window)
         loud = any(abs(sample) > _SILENT for sample in samples)
         begin_ms = self.now_ms
@@ -59,7 +64,7 @@ class Segments:
             self._windows = 0
             return [SpeechSegment(begin_ms, self.now_ms, begun=True)]
         self._windows += 1
-        return [] if self._windows % _TOLD_EVERY else [SpeechSegment(self._begin_ms, self.now_ms)]
+        return [] if self._windows % _REPORT_EVERY else [SpeechSegment(self._begin_ms, self.now_ms)]
 
     def _finish(self) -> list[SpeechSegment]:
         if self._begin_ms is None:

@@ -1,4 +1,4 @@
-"""Azure's text to speech: over HTTP, and over a socket with mouth shapes and the times of words."""
+"""Azure's text to speech: over HTTP, and over a socket with visemes and word boundaries."""
 
 import re
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from streams.audio import wav_header
 from vendors.sandbox.azure_dialect import (
     SOCKET,
     TICKS_PER_MS,
-    Rejected,
-    Talk,
+    ProtocolError,
+    TurnReader,
     audio_message,
     json_of,
     new_tag,
-    plain,
+    plain_text,
     text_message,
 )
 from vendors.sandbox.calls import Call, Framing
@@ -39,8 +39,8 @@ _SPEAK = "{http://www.w3.org/2001/10/synthesis}"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """What is said, and how it sounds."""
+class Synthesis:
+    """The audio of a text."""
 
     text: str
     audio: bytes
@@ -48,19 +48,19 @@ class Spoken:
     duration_ms: int
 
 
-async def speak(call: Call) -> None:
-    """`POST /cognitiveservices/v1`: markup in, audio out, no times."""
+async def synthesize(call: Call) -> None:
+    """Serve `POST /cognitiveservices/v1`: SSML in, audio out, without visemes."""
     if call.request.content_type != "application/ssml+xml":
-        raise plain(415, "Content-Type must be application/ssml+xml")
+        raise plain_text(415, "Content-Type must be application/ssml+xml")
     if not call.request.headers.get("User-Agent"):
-        raise plain(400, "User-Agent is missing")
+        raise plain_text(400, "User-Agent is missing")
     try:
-        spoken = _spoken(await call.request.read(), call.request.headers.get("X-Microsoft-OutputFormat", ""))
-    except Rejected as fault:
-        raise plain(400, fault.close.reason) from None
-    _charge(call, spoken)
-    async with call.stream(Framing(spoken.mime_type)) as flow:
-        for piece in pieces(spoken.audio, spoken.duration_ms):
+        synthesis = _synthesize(await call.request.read(), call.request.headers.get("X-Microsoft-OutputFormat", ""))
+    except ProtocolError as fault:
+        raise plain_text(400, fault.close.reason) from None
+    _charge(call, synthesis)
+    async with call.stream(Framing(synthesis.mime_type)) as flow:
+        for piece in pieces(synthesis.audio, synthesis.duration_ms):
             await flow.output(piece)
 
 
@@ -68,39 +68,39 @@ async def list_voices(call: Call) -> None:
     await call.answer([_voice(name) for name in VOICES])
 
 
-async def talk(call: Call) -> None:
-    """A socket: turn after turn, until the client leaves."""
+async def synthesize_stream(call: Call) -> None:
+    """Serve a socket, turn after turn, until the client leaves."""
     async with call.socket(SOCKET, protocols=("USP",)) as (socket, flow):
-        said = Talk(socket)
+        turns = TurnReader(socket)
         try:
-            while (context := await said.next_turn()) is not None:
-                await _turn(call, said, flow, context)
-        except Rejected as fault:
+            while (context := await turns.next_turn()) is not None:
+                await _turn(call, turns, flow, context)
+        except ProtocolError as fault:
             await socket.close(fault.close)
 
 
-async def _turn(call: Call, said: Talk, flow: Flow, context: Frame) -> None:
+async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame) -> None:
     if context.path != "synthesis.context":
-        raise Rejected(1002, f"{context.path} was not expected.")
-    markup = await said.next()
+        raise ProtocolError(1002, f"{context.path} was not expected.")
+    markup = await turns.next()
     if markup.path != "ssml" or markup.request_id != context.request_id:
-        raise Rejected(1002, f"{markup.path} was not expected.")
+        raise ProtocolError(1002, f"{markup.path} was not expected.")
     if len(markup.body) > _MOST_BYTES:
-        raise Rejected(1007, "SSML is too large.")
-    audio, wanted = _wishes(context)
-    spoken = _spoken(markup.body, str(audio.get("outputFormat", "")))
-    _charge(call, spoken)
+        raise ProtocolError(1007, "SSML is too large.")
+    audio, options = _options(context)
+    synthesis = _synthesize(markup.body, str(audio.get("outputFormat", "")))
+    _charge(call, synthesis)
     turn, stream = markup.request_id, new_tag()
     tag = {"context": {"serviceTag": new_tag()}}
     await flow.frame(text_message("turn.start", turn, tag))
-    told = {**tag, "audio": {"type": "inline", "streamId": stream}}
-    await flow.frame(text_message("response", turn, told))
-    times = list(_times(spoken, wanted))
-    for number, piece in enumerate(pieces(spoken.audio, spoken.duration_ms)):
-        await flow.output(audio_message(turn, stream, piece, spoken.mime_type))
-        # the service does not keep step: times come behind the audio that they belong to
-        heard = (number + 1) * PIECE_MS * TICKS_PER_MS
-        due = [item for item in times if item["Data"]["Offset"] < heard]
+    response = {**tag, "audio": {"type": "inline", "streamId": stream}}
+    await flow.frame(text_message("response", turn, response))
+    times = list(_times(synthesis, options))
+    for number, piece in enumerate(pieces(synthesis.audio, synthesis.duration_ms)):
+        await flow.output(audio_message(turn, stream, piece, synthesis.mime_type))
+        # As in the real service, metadata arrives after the audio that it belongs to.
+        reached = (number + 1) * PIECE_MS * TICKS_PER_MS
+        due = [item for item in times if item["Data"]["Offset"] < reached]
         times = times[len(due) :]
         if due:
             await flow.frame(text_message("audio.metadata", turn, {"Metadata": due}))
@@ -108,82 +108,82 @@ async def _turn(call: Call, said: Talk, flow: Flow, context: Frame) -> None:
         await flow.frame(text_message("audio.metadata", turn, {"Metadata": times}))
     await flow.frame(audio_message(turn, stream, b"", None))
     await flow.end()
-    said.end_turn(turn)
+    turns.end_turn(turn)
     await flow.frame(text_message("turn.end", turn))
 
 
-def _wishes(context: Frame) -> tuple[dict[str, Any], dict[str, Any]]:
+def _options(context: Frame) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         audio = json_of(context)["synthesis"]["audio"]
         return audio, dict(audio["metadataOptions"])
     except (KeyError, TypeError, ValueError):
-        raise Rejected(1007, "synthesis.context is incomplete.") from None
+        raise ProtocolError(1007, "synthesis.context is incomplete.") from None
 
 
-def _times(spoken: Spoken, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is told of times, by their order."""
-    told: list[dict[str, Any]] = []
-    if wanted.get("visemeEnabled"):
-        told += [
+def _times(synthesis: Synthesis, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the requested metadata, ordered by time."""
+    items: list[dict[str, Any]] = []
+    if options.get("visemeEnabled"):
+        items += [
             _item("Viseme", shape.offset_ms, VisemeId=shape.viseme_id, IsLastAnimation=True)
-            for shape in estimate(spoken.text, spoken.duration_ms)
+            for shape in estimate(synthesis.text, synthesis.duration_ms)
         ]
-    if wanted.get("wordBoundaryEnabled"):
-        told += [
+    if options.get("wordBoundaryEnabled"):
+        items += [
             _item(
                 "WordBoundary",
                 word.begin_ms,
                 Duration=(word.end_ms - word.begin_ms) * TICKS_PER_MS,
                 text={"Text": word.text, "Length": len(word.text), "BoundaryType": "WordBoundary"},
             )
-            for word in timed_words(spoken.text, spoken.duration_ms)
+            for word in timed_words(synthesis.text, synthesis.duration_ms)
         ]
-    yield from sorted(told, key=lambda item: int(item["Data"]["Offset"]))
-    if wanted.get("sessionEndEnabled"):
-        yield _item("SessionEnd", spoken.duration_ms)
+    yield from sorted(items, key=lambda item: int(item["Data"]["Offset"]))
+    if options.get("sessionEndEnabled"):
+        yield _item("SessionEnd", synthesis.duration_ms)
 
 
 def _item(kind: str, offset_ms: int, **fields: Any) -> dict[str, Any]:
     return {"Type": kind, "Data": {"Offset": offset_ms * TICKS_PER_MS, **fields}}
 
 
-def _charge(call: Call, spoken: Spoken) -> None:
-    call.asks(text=spoken.text, format=spoken.mime_type)
-    call.charge(characters=len(spoken.text))
+def _charge(call: Call, synthesis: Synthesis) -> None:
+    call.record(text=synthesis.text, format=synthesis.mime_type)
+    call.charge(characters=len(synthesis.text))
 
 
-def _spoken(markup: bytes, output_format: str) -> Spoken:
-    """The audio of a document; what is wrong with it in the words of a socket's close."""
+def _synthesize(markup: bytes, output_format: str) -> Synthesis:
+    """Synthesise an SSML document. Raise `ProtocolError` if the document or the format is invalid."""
     try:
-        root = ET.fromstring(markup)  # noqa: S314 - of a client on this machine
+        root = ET.fromstring(markup)  # noqa: S314 - the sandbox is for tests on this machine
     except ET.ParseError as error:
-        raise Rejected(1007, f"Ssml should be valid XML: {error}") from None
+        raise ProtocolError(1007, f"Ssml should be valid XML: {error}") from None
     voice = root.find(f"{_SPEAK}voice")
     if root.tag != f"{_SPEAK}speak" or voice is None:
-        raise Rejected(1007, "Ssml should contain a voice.")
+        raise ProtocolError(1007, "Ssml should contain a voice.")
     name = voice.get("name", "")
     if name not in VOICES:
-        raise Rejected(1007, f"Unsupported voice {name}.")
-    known = _FORMATS.fullmatch(output_format)
-    if known is None:
-        raise Rejected(1007, "Unsupported audio format.")
+        raise ProtocolError(1007, f"Unsupported voice {name}.")
+    match = _FORMATS.fullmatch(output_format)
+    if match is None:
+        raise ProtocolError(1007, "Unsupported audio format.")
     text = "".join(voice.itertext())
     speed = _speed(voice)
-    rate = int(known["mp3khz"] or known["khz"]) * 1000
+    rate = int(match["mp3khz"] or match["khz"]) * 1000
     duration_ms = min(_MOST_MS, speech_ms(text, speed=speed)) if text.strip() else 0
     pcm = speech(text, rate, speed=speed)[: duration_ms * rate // 1000 * 2]
-    if known["kind"] == "riff":
-        return Spoken(text, wav_header(rate, data_bytes=len(pcm)) + pcm, "audio/x-wav", duration_ms)
-    if known["kind"] == "raw":
-        return Spoken(text, pcm, "audio/basic", duration_ms)
-    kbps = int(known["kbps"])
+    if match["kind"] == "riff":
+        return Synthesis(text, wav_header(rate, data_bytes=len(pcm)) + pcm, "audio/x-wav", duration_ms)
+    if match["kind"] == "raw":
+        return Synthesis(text, pcm, "audio/basic", duration_ms)
+    kbps = int(match["kbps"])
     if kbps not in _BIT_RATES[rate // 1000]:
-        raise Rejected(1007, "Unsupported audio format.")
-    return Spoken(text, _mp3(pcm, rate, kbps), "audio/mpeg", duration_ms)
+        raise ProtocolError(1007, "Unsupported audio format.")
+    return Synthesis(text, _mp3(pcm, rate, kbps), "audio/mpeg", duration_ms)
 
 
 def _mp3(pcm: bytes, rate: int, kbps: int) -> bytes:
-    import lameenc  # noqa: PLC0415 - an extra
+    import lameenc  # noqa: PLC0415 - an optional dependency
 
     if not pcm:
         return b""
@@ -204,14 +204,14 @@ def _speed(voice: ET.Element) -> float:
     try:
         speed = 1 + float(rate[:-1]) / 100 if rate.endswith("%") else float(rate)
     except ValueError:
-        return 1.0  # words such as `fast` are not taught here
+        return 1.0  # Names such as `fast` are not supported.
     return min(2.0, max(0.5, speed))
 
 
 def _voice(name: str) -> dict[str, Any]:
     locale, _, display = name.removesuffix("Neural").rpartition("-")
     return {
-        "Name": f"Microsoft Server Speech Text to Speech Voice ({locale}, {display}Neural)",
+        "Name": f"Microsoft Server Synthesis Text to Synthesis Voice ({locale}, {display}Neural)",
         "DisplayName": display,
         "LocalName": display,
         "ShortName": name,

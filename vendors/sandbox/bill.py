@@ -1,4 +1,4 @@
-"""The ledger of the sandbox: every call, how it ended, and what its vendor would have billed for it."""
+"""The bill of the sandbox: every call, how it ended, and what the vendor would have charged for it."""
 
 import asyncio
 from collections import Counter, deque
@@ -15,7 +15,7 @@ End = Literal["done", "refused", "fault", "closed_by_client"]
 
 @dataclass(slots=True)
 class Entry:
-    """One call. Times are Unix milliseconds; while it is open, `ended` is none."""
+    """One call. Times are Unix milliseconds. `ended` is None while the call is open."""
 
     id: int
     vendor: str
@@ -26,20 +26,20 @@ class Entry:
     ended: int | None = None
     how: End | None = None
     outputs: int = 0
-    """Frames with output, or pieces of audio, that went out."""
+    """Number of frames with output, or pieces of audio, that were sent."""
     billed: Counter[str] = field(default_factory=Counter)
-    """In the vendor's units: `input_tokens`, `output_tokens`, `characters`, `seconds`; of a cut call so far."""
+    """Usage in the vendor's units: `input_tokens`, `output_tokens`, `characters`, `seconds`."""
     asked: dict[str, Any] = field(default_factory=dict)
-    """What of the request is worth telling."""
+    """Parameters of the request."""
     request_id: str = ""
-    """What the client says of the request that it makes the call for."""
+    """The value of the header `X-Request-Id`."""
 
     @property
     def closed_ms(self) -> int | None:
-        """When the client closed the connection, where it did before the answer's end."""
+        """When the client closed the connection before the end of the answer; None if it did not."""
         return self.ended if self.how == "closed_by_client" else None
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "vendor": self.vendor,
@@ -58,7 +58,7 @@ class Entry:
 
 
 class Bill:
-    """The entries in the order in which their calls began; of very many the newest."""
+    """The newest 100,000 calls, ordered by their beginning."""
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=_MOST)
@@ -69,26 +69,26 @@ class Bill:
         self._last_id += 1
         entry = Entry(self._last_id, vendor, stage, key, fault, now_ms(), request_id=request_id)
         self._entries.append(entry)
-        self.tell()
+        self.notify()
         return entry
 
     def end(self, entry: Entry, how: End) -> None:
-        """A call ends once: what comes of it behind that is no news."""
+        """Mark a call as ended. Has no effect if it has ended already."""
         if entry.ended is None:
             entry.ended = now_ms()
             entry.how = how
-            self.tell()
+            self.notify()
 
     def since(self, last_id: int = 0) -> Iterator[Entry]:
-        """Entries behind that id."""
+        """Return the entries with ids above `last_id`."""
         return (entry for entry in tuple(self._entries) if entry.id > last_id)
 
     def clear(self) -> None:
-        """Forget all calls; open ones end unseen."""
+        """Remove all entries, including those of open calls."""
         self._entries.clear()
 
     async def wait(self, matches: Callable[[Entry], bool] = lambda entry: entry.ended is not None) -> Entry:
-        """The first entry that matches, now or later; without a condition the first that has ended."""
+        """Wait for an entry that matches and return it. By default, an entry matches if its call has ended."""
         while True:
             changed = self._changed
             for entry in self._entries:
@@ -96,7 +96,7 @@ class Bill:
                     return entry
             await changed.wait()
 
-    def tell(self) -> None:
-        """An entry has changed."""
+    def notify(self) -> None:
+        """Wake all waiters after an entry has changed."""
         self._changed.set()
         self._changed = asyncio.Event()

@@ -1,4 +1,4 @@
-"""One call to a sandboxed vendor, from its key to its last byte: what a protocol file is written with."""
+"""One call to a vendor of the sandbox. The modules of the protocols are written with `Call` and `Dialect`."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ from aiohttp import WSCloseCode, web
 from streams.wire.codec import dumps
 from vendors.sandbox.bill import Bill, Entry
 from vendors.sandbox.faults import Fault, Orders
-from vendors.sandbox.flow import Close, Flow, Frame, Over
+from vendors.sandbox.flow import AnswerEnded, Close, Flow, Frame
 from vendors.sandbox.sockets import ClientLeft, Socket
 
 _DRIP_MS = 250
@@ -20,7 +20,7 @@ _HTML = b"<!doctype html><title>Welcome</title><p>Please sign in to this network
 
 
 class Refusal(Exception):
-    """An answer that is none, in the vendor's words; `body` is encoded as JSON unless it is bytes."""
+    """An error response of a vendor. `body` is encoded as JSON unless it is bytes."""
 
     def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status)
@@ -35,23 +35,23 @@ def _no_headers(request: web.Request) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a vendor says what all of them say."""
+    """A vendor's keys, error responses and headers."""
 
     vendor: str
     key: Callable[[web.Request], str]
-    """The key that stands in a request; empty where there is none."""
+    """Returns the key of a request; an empty string if it has none."""
     refuse: Callable[[Fault, Orders], Refusal]
-    """The words for each of `REFUSALS`; the body of `server_error` also is the error inside a whole answer."""
+    """Returns the error response for each of `REFUSALS`. That of `server_error` is also the error inside a 200."""
     headers: Callable[[web.Request], Mapping[str, str]] = _no_headers
-    """What every answer carries."""
+    """Returns the headers of every response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How an answer flows; none where its framing has no such thing.
+    """The framing of a streamed answer. A frame that the protocol does not have is None.
 
-    `error`: an error behind the 200, or how a socket is closed by one. `malformed`: what no parser takes.
-    `idle`: what may come again and again without output.
+    `error` is an error after the 200, or the close of a socket. `malformed` is a frame that no parser accepts.
+    `idle` is a frame without output that may be repeated.
     """
 
     content_type: str
@@ -62,7 +62,7 @@ class Framing:
 
 @dataclass(slots=True)
 class Call:
-    """A request with a good key, and its answer."""
+    """A request with a valid key, and its response."""
 
     request: web.Request
     dialect: Dialect
@@ -75,19 +75,19 @@ class Call:
 
     @property
     def billed(self) -> Counter[str]:
-        """What is billed so far: usage is told from here, so that an answer cut short tells it rightly."""
+        """The usage so far. Answers report it, so the usage of a truncated answer is correct."""
         return self.entry.billed
 
-    def asks(self, **facts: Any) -> None:
-        """Let the bill tell what was asked for."""
+    def record(self, **facts: Any) -> None:
+        """Add parameters of the request to the bill."""
         self.entry.asked |= facts
 
     def charge(self, **units: float) -> None:
-        """Bill what was taken in."""
+        """Add usage to the bill."""
         self.billed.update(units)
 
     async def answer(self, value: Any, *, empty: Any = None, content_type: str = "application/json") -> None:
-        """A whole answer, `value` as JSON unless it is bytes; `empty` is one that holds nothing."""
+        """Send a complete answer, `value` as JSON unless it is bytes. `empty` is the answer for `EMPTY_ANSWER`."""
         if self.fault is Fault.EMPTY_ANSWER:
             value = empty
         body = value if isinstance(value, bytes) else dumps(value)
@@ -98,7 +98,7 @@ class Call:
         self.response = web.StreamResponse(headers={**self.headers, "Content-Type": content_type})
         self.response.content_length = len(body)
         await self.response.prepare(self.request)
-        flow = self._flow(Framing(content_type), within=_OF_A_WHOLE)
+        flow = self._flow(Framing(content_type), within=_FAULTS_WHILE_SENDING)
         half = len(body) // 2
         await flow.output(body[:half])
         await flow.output(body[half:])
@@ -106,11 +106,11 @@ class Call:
 
     @asynccontextmanager
     async def stream(self, framing: Framing, headers: Mapping[str, str] | None = None) -> AsyncIterator[Flow]:
-        """An answer that flows as a body of unknown length."""
+        """Stream an answer as a body of unknown length."""
         if self.fault is Fault.ERROR_INSIDE_200 and framing.error is None and self.orders.position == 0:
             await self.answer(None)
-            raise Over
-        self._check(framing)
+            raise AnswerEnded
+        self._check_framing(framing)
         self.response = web.StreamResponse(
             headers={**self.headers, "Content-Type": framing.content_type, **(headers or {})}
         )
@@ -121,11 +121,12 @@ class Call:
 
     @asynccontextmanager
     async def socket(self, framing: Framing, **options: Any) -> AsyncIterator[tuple[Socket, Flow]]:
-        """An answer over a WebSocket: what comes in, and what goes out. `options` are aiohttp's.
+        """Answer over a WebSocket. `options` are passed to aiohttp.
 
-        Closed with 1000 at the block's end. Once the client has closed it, whatever waits raises `ClientLeft`.
+        The socket is closed with code 1000 at the end of the block. When the client has closed it, all waiting
+        methods raise `ClientLeft`.
         """
-        self._check(framing)
+        self._check_framing(framing)
         response = web.WebSocketResponse(**options, autoclose=False)
         response.headers.update(self.headers)
         self.response = response
@@ -144,23 +145,23 @@ class Call:
                 await socket.close(Close(WSCloseCode.OK))
 
     def end(self) -> None:
-        """All is said; what the connection does behind that is no part of the call."""
-        well = self.fault is None or self.fault is Fault.SLOW_DRIP
-        self.bill.end(self.entry, "done" if well else "fault")
+        """End the call. What happens on the connection afterwards is not recorded."""
+        succeeded = self.fault is None or self.fault is Fault.SLOW_DRIP
+        self.bill.end(self.entry, "done" if succeeded else "fault")
 
-    async def come_instead(self) -> None:
-        """The faults that come instead of an answer."""
+    async def apply_early_fault(self) -> None:
+        """Apply a fault that replaces the answer."""
         match self.fault:
             case Fault.REFUSE:
                 if self.request.transport is not None:
                     self.request.transport.abort()
                 self.response = web.Response()
-                raise Over
+                raise AnswerEnded
             case Fault.HANG_BEFORE_HEADERS:
                 await asyncio.Event().wait()
             case Fault.WRONG_CONTENT_TYPE:
                 self.response = web.Response(body=_HTML, content_type="text/html", headers=self.headers)
-                raise Over
+                raise AnswerEnded
             case (
                 Fault.UNAUTHORIZED
                 | Fault.RATE_LIMITED
@@ -170,14 +171,14 @@ class Call:
             ):
                 raise self.dialect.refuse(self.fault, self.orders)
 
-    def _check(self, framing: Framing) -> None:
+    def _check_framing(self, framing: Framing) -> None:
         for fault, frame in ((Fault.MALFORMED_FRAME, framing.malformed), (Fault.ERROR_INSIDE_200, framing.error)):
             if self.fault is fault and frame is None:
-                self.impossible(f"{fault} cannot come in {framing.content_type}")
+                self.unsupported(f"{fault} is not possible in {framing.content_type}")
 
-    def impossible(self, what: str) -> NoReturn:
-        """An order that this protocol cannot obey: better told than passed over."""
-        raise Refusal(501, {"error": {"message": f"sandbox: {what}", "type": "sandbox"}})
+    def unsupported(self, reason: str) -> NoReturn:
+        """Respond with 501, because the sandbox cannot do what was requested."""
+        raise Refusal(501, {"error": {"message": f"sandbox: {reason}", "type": "sandbox"}})
 
     def _flow(
         self, framing: Framing, socket: Socket | None = None, *, within: frozenset[Fault] | None = None
@@ -198,8 +199,10 @@ class Call:
         )
 
 
-_OF_A_WHOLE = frozenset({Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM, Fault.CUT_MID_STREAM, Fault.SLOW_DRIP})
-"""Faults within a whole answer that come while it is sent; the others are in what it says."""
+_FAULTS_WHILE_SENDING = frozenset(
+    {Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM, Fault.CUT_MID_STREAM, Fault.SLOW_DRIP}
+)
+"""Faults of a complete answer that occur while it is sent. The others change its content."""
 
 
 class Body:
@@ -209,11 +212,11 @@ class Body:
         self._call = call
 
     async def send(self, frame: Frame) -> None:
-        assert self._call.response is not None, "it is sent behind its headers"
+        assert self._call.response is not None, "the headers have not been sent"
         await self._call.response.write(frame if isinstance(frame, bytes) else frame.encode())
 
     async def pause(self, seconds: float | None) -> None:
-        """A client that leaves cancels the handler."""
+        """Sleep. If the client disconnects, aiohttp cancels the handler."""
         if seconds is None:
             await asyncio.Event().wait()
         else:

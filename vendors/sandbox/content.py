@@ -1,6 +1,6 @@
-"""What sandboxed vendors say and hear: the same for the same request, and easy to tell apart.
+"""The content of the sandbox's answers, which depends only on the request.
 
-Speech is a tone, 15 characters a second, whose pitch is its text's.
+Speech is a tone with a length of one second per 15 characters. Its pitch depends on the text.
 """
 
 import math
@@ -18,37 +18,37 @@ from vendors.protocols import ChatMessage
 
 CHARACTERS_A_SECOND = 15
 PIECE_MS = 100
-"""Of speech in one piece of a stream."""
+"""Length of a piece of streamed speech."""
 
 _LEAST_SECONDS = 0.2
 _LOUDNESS = 8_000
 _SILENT = 200
-"""No sample of what counts as silence is louder."""
+"""The highest absolute sample value that counts as silence."""
 _WORD = re.compile(r"\s*\S+\s*")
 
 
 def reply(messages: Sequence[ChatMessage]) -> str:
-    """What a chat model says: as the scripted model of this machine does."""
+    """Return the answer of a chat model, which is that of `vendors.local.scripted`."""
     return scripted.answer(messages)
 
 
 def words(text: str) -> list[str]:
-    """`text` in words with the blanks around them; joined they are `text`, unless it is blank."""
+    """Split `text` into words with the white space around them. Joined, they equal `text` unless it is blank."""
     return _WORD.findall(text)
 
 
 def tokens(text: str) -> int:
-    """A word is a token."""
+    """Return the number of tokens in `text`. Every word is one token."""
     return len(text.split())
 
 
 def speech_ms(text: str, *, speed: float = 1.0) -> int:
-    """How long `text` is spoken."""
+    """Return the length of the speech for `text` in milliseconds."""
     return round(1000 * max(_LEAST_SECONDS, len(text) / CHARACTERS_A_SECOND / speed))
 
 
 def speech(text: str, sample_rate: int, *, speed: float = 1.0) -> bytes:
-    """`text` as 16-bit mono PCM."""
+    """Return the speech for `text` as 16-bit mono PCM."""
     samples = speech_ms(text, speed=speed) * sample_rate // 1000
     period = sample_rate // (120 + crc32(text.encode()) % 200)
     wave = array("h", (round(_LOUDNESS * math.sin(math.tau * at / period)) for at in range(period)))
@@ -61,7 +61,7 @@ def mp3(pcm: bytes, sample_rate: int) -> bytes:
 
 
 def pieces(audio: bytes, whole_ms: int, *, piece_ms: int = PIECE_MS) -> Iterator[bytes]:
-    """`audio`, which plays for `whole_ms`, in pieces that play for about `piece_ms`; PCM is not cut in a sample."""
+    """Split `audio`, which plays for `whole_ms`, into pieces of about `piece_ms`. PCM samples are not split."""
     size = max(2, len(audio) * piece_ms // max(1, whole_ms) // 2 * 2)
     for begin in range(0, len(audio), size):
         yield audio[begin : begin + size]
@@ -69,7 +69,7 @@ def pieces(audio: bytes, whole_ms: int, *, piece_ms: int = PIECE_MS) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A piece of a text and when it is spoken; `at` is where it stands in the text."""
+    """A part of a text at the offset `at`, and the time at which it is spoken."""
 
     text: str
     at: int
@@ -78,7 +78,7 @@ class Timed:
 
 
 def timed_characters(text: str, whole_ms: int) -> list[Timed]:
-    """Each character for as long as any other."""
+    """Return the times of all characters, which are spoken at a constant pace."""
     count = max(1, len(text))
     return [
         Timed(character, at, at * whole_ms // count, (at + 1) * whole_ms // count)
@@ -87,7 +87,7 @@ def timed_characters(text: str, whole_ms: int) -> list[Timed]:
 
 
 def timed_words(text: str, whole_ms: int) -> list[Timed]:
-    """Words without the blanks around them."""
+    """Return the times of all words, without the white space around them."""
     count = max(1, len(text))
     return [
         Timed(word[0], word.start(), word.start() * whole_ms // count, word.end() * whole_ms // count)
@@ -97,20 +97,23 @@ def timed_words(text: str, whole_ms: int) -> list[Timed]:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What somebody sent to be heard."""
+    """The properties of an uploaded recording."""
 
     seconds: float
     silent: bool
 
     def transcript(self, text: str | None) -> str:
-        """What is heard in it: nothing in silence, else `text`, or how long it was."""
+        """Return the transcript: empty for silence, otherwise `text`, or a sentence about the length."""
         if self.silent:
             return ""
         return f"I heard {self.seconds:.1f} seconds of sound." if text is None else text
 
 
 def recording(audio: bytes, *, sample_rate: int | None = None) -> Recording | None:
-    """What `audio` is: raw 16-bit mono PCM where it has a `sample_rate`, else a file; none where it is no sound."""
+    """Return the properties of an audio file, or of raw 16-bit mono PCM if `sample_rate` is given.
+
+    Return None if `audio` is not an audio file.
+    """
     if sample_rate is not None:
         return Recording(pcm_seconds(len(audio), sample_rate), _silent(audio))
     mime_type = sniff(audio)
@@ -126,14 +129,14 @@ def recording(audio: bytes, *, sample_rate: int | None = None) -> Recording | No
 
 def _wav(audio: bytes) -> Recording | None:
     try:
-        told = parse_wav(audio)
+        header = parse_wav(audio)
     except ValueError:
         return None
-    if told is None or told.bits != 16:
+    if header is None or header.bits != 16:
         return None
-    end = None if told.data_bytes is None else told.data_offset + told.data_bytes
-    samples = audio[told.data_offset : end]
-    seconds = pcm_seconds(len(samples), told.sample_rate, channels=told.channels)
+    end = None if header.data_bytes is None else header.data_offset + header.data_bytes
+    samples = audio[header.data_offset : end]
+    seconds = pcm_seconds(len(samples), header.sample_rate, channels=header.channels)
     return Recording(seconds, _silent(samples))
 
 

@@ -1,4 +1,4 @@
-"""What sandboxed chat models say that go on from an unfinished answer."""
+"""The answers of chat models that continue an unfinished answer."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from vendors.sandbox.calls import Call
 from vendors.sandbox.content import reply
 
 
-def said(call: Call, messages: Sequence[ChatMessage]) -> str:
-    """The answer to `messages`; where they end with the beginning of one, what is still missing of it."""
-    begun = messages[-1].content if messages[-1].role == "assistant" else ""
-    whole = call.orders.text
-    if whole is None:
-        whole = reply(messages[:-1] if begun else messages)
-    return whole.removeprefix(begun) if whole.startswith(begun) else f" {whole}"
+def continuation(call: Call, messages: Sequence[ChatMessage]) -> str:
+    """Return the answer to `messages`. If they end with the beginning of an answer, return the rest of it."""
+    beginning = messages[-1].content if messages[-1].role == "assistant" else ""
+    answer = call.orders.text
+    if answer is None:
+        answer = reply(messages[:-1] if beginning else messages)
+    return answer.removeprefix(beginning) if answer.startswith(beginning) else f" {answer}"

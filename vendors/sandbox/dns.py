@@ -1,4 +1,4 @@
-"""A DNS server on this machine: knows the names that it is told, is silent about some, and denies all others."""
+"""A DNS server for tests: resolves given names, ignores queries for some, and denies that others exist."""
 
 import asyncio
 import struct
@@ -11,20 +11,23 @@ from typing import cast
 _HEADER = struct.Struct("!6H")
 _ANSWER, _NO_SUCH_NAME, _SERVER_FAILURE = 0x8180, 3, 2
 _TYPES = {1: 4, 28: 6}
-"""Types of records, and the version of the addresses that they hold."""
+"""The IP version of each type of address record."""
 _ALIAS = 5
 _TTL_S = 1
 
 
 @dataclass
 class Names:
-    """What the server knows; a name in none of them does not exist. `asked`: names in the order of their coming."""
+    """The names of the server. Names that are not listed do not exist."""
 
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By name its addresses; an alias first, if any, is a name."""
+    """The addresses of each name. The first value may be an alias, a name itself."""
     silent: frozenset[str] = frozenset()
+    """Names whose queries get no response."""
     failing: frozenset[str] = frozenset()
+    """Names whose queries get a server failure."""
     asked: list[str] = field(default_factory=list)
+    """The names of all queries, in order."""
 
     def answer(self, message: bytes) -> bytes | None:
         number, *_ = _HEADER.unpack_from(message)
@@ -43,7 +46,7 @@ class Names:
         return _HEADER.pack(number, flags, 1, len(records), 0, 0) + question + b"".join(records)
 
 
-class _Listening(asyncio.DatagramProtocol):
+class _Protocol(asyncio.DatagramProtocol):
     def __init__(self, names: Names) -> None:
         self._names = names
 
@@ -57,10 +60,10 @@ class _Listening(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def naming(names: Names) -> AsyncIterator[tuple[str, int]]:
-    """Serve `names` while the block lasts; where that is."""
+async def dns_server(names: Names) -> AsyncIterator[tuple[str, int]]:
+    """Serve `names` until the block ends. Yield the host and port of the server."""
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(lambda: _Listening(names), local_addr=("127.0.0.1", 0))
+    transport, _ = await loop.create_datagram_endpoint(lambda: _Protocol(names), local_addr=("127.0.0.1", 0))
     try:
         host, port = transport.get_extra_info("sockname")
         yield host, port
@@ -69,7 +72,7 @@ async def naming(names: Names) -> AsyncIterator[tuple[str, int]]:
 
 
 def _name(message: bytes) -> tuple[str, int]:
-    """The name that is asked for, and where it ends."""
+    """Return the name in the query and the offset of its end."""
     labels: list[bytes] = []
     at = _HEADER.size
     while (size := message[at]) != 0:
@@ -79,14 +82,14 @@ def _name(message: bytes) -> tuple[str, int]:
 
 
 def _record(value: str, kind: int) -> bytes:
-    """`value` as a record of the name that was asked for; none where it is of the other family."""
+    """Return `value` as a record of the queried name, or no bytes if it is an address of the other family."""
     try:
         address = ip_address(value)
     except ValueError:
         alias = b"".join(bytes([len(label)]) + label.encode() for label in value.split(".")) + b"\0"
-        return _written(_ALIAS, alias)
-    return _written(kind, address.packed) if _TYPES.get(kind) == address.version else b""
+        return _encode_record(_ALIAS, alias)
+    return _encode_record(kind, address.packed) if _TYPES.get(kind) == address.version else b""
 
 
-def _written(kind: int, value: bytes) -> bytes:
+def _encode_record(kind: int, value: bytes) -> bytes:
     return struct.pack("!HHHIH", 0xC000 | _HEADER.size, kind, 1, _TTL_S, len(value)) + value

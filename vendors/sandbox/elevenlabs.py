@@ -1,4 +1,4 @@
-"""ElevenLabs' speech over HTTP: bare audio or lines of JSON with times; and its lists of voices and models."""
+"""ElevenLabs' text to speech over HTTP, as audio or as lines of JSON with times, and its voices and models."""
 
 import math
 from base64 import b64encode
@@ -23,7 +23,7 @@ _MODELS = {
     "eleven_turbo_v2_5": 40_000,
     "eleven_v3": 5_000,
 }
-"""And the most characters that each takes at once."""
+"""The models, with the highest number of characters per request."""
 _CHEAP = ("eleven_flash", "eleven_turbo")
 _MP3 = ("22050_32", "24000_48", "44100_32", "44100_64", "44100_96", "44100_128", "44100_192")
 _PCM = ("8000", "16000", "22050", "24000", "32000", "44100", "48000")
@@ -35,9 +35,9 @@ _SPEAK = "/elevenlabs/v1/text-to-speech/{voice_id}"
 
 def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     return [
-        sandbox.post(_SPEAK, ELEVENLABS, "tts", _whole),
+        sandbox.post(_SPEAK, ELEVENLABS, "tts", _complete),
         sandbox.post(f"{_SPEAK}/stream", ELEVENLABS, "tts", _stream),
-        sandbox.post(f"{_SPEAK}/with-timestamps", ELEVENLABS, "tts", _whole_timed),
+        sandbox.post(f"{_SPEAK}/with-timestamps", ELEVENLABS, "tts", _complete_timed),
         sandbox.post(f"{_SPEAK}/stream/with-timestamps", ELEVENLABS, "tts", _stream_timed),
         sandbox.get("/elevenlabs/v1/voices", ELEVENLABS, "voices", _voices),
         sandbox.get("/elevenlabs/v1/models", ELEVENLABS, "models", _models),
@@ -91,7 +91,7 @@ LINES = Framing("application/json", error=dumps(_BUSY) + b"\n", malformed=b'{"au
 
 @dataclass(frozen=True, slots=True)
 class _Speech:
-    """What is spoken, and how."""
+    """The audio of a text."""
 
     text: str
     audio: bytes
@@ -99,12 +99,12 @@ class _Speech:
     content_type: str
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Pieces of audio with the characters that begin in them."""
+        """Yield pieces of audio with the characters that begin in them."""
         audio = list(pieces(self.audio, self.whole_ms))
         each_ms = self.whole_ms / len(audio)
         characters = timed_characters(self.text, self.whole_ms)
         for number, piece in enumerate(audio, 1):
-            begun = [one for one in characters if number - 1 <= one.begin_ms / each_ms < number]
+            begun = [character for character in characters if number - 1 <= character.begin_ms / each_ms < number]
             times = _alignment(begun)
             yield {"audio_base64": b64encode(piece).decode(), "alignment": times, "normalized_alignment": times}
 
@@ -113,36 +113,36 @@ def _alignment(characters: Sequence[Timed]) -> dict[str, Any] | None:
     if not characters:
         return None
     return {
-        "characters": [one.text for one in characters],
-        "character_start_times_seconds": [one.begin_ms / 1000 for one in characters],
-        "character_end_times_seconds": [one.end_ms / 1000 for one in characters],
+        "characters": [character.text for character in characters],
+        "character_start_times_seconds": [character.begin_ms / 1000 for character in characters],
+        "character_end_times_seconds": [character.end_ms / 1000 for character in characters],
     }
 
 
-async def _whole(call: Call) -> None:
-    spoken = await _spoken(call)
-    await call.answer(spoken.audio, empty=b"", content_type=spoken.content_type)
+async def _complete(call: Call) -> None:
+    result = await _synthesize(call)
+    await call.answer(result.audio, empty=b"", content_type=result.content_type)
 
 
 async def _stream(call: Call) -> None:
-    spoken = await _spoken(call)
-    async with call.stream(Framing(spoken.content_type)) as flow:
-        for piece in pieces(spoken.audio, spoken.whole_ms):
+    result = await _synthesize(call)
+    async with call.stream(Framing(result.content_type)) as flow:
+        for piece in pieces(result.audio, result.whole_ms):
             await flow.output(piece)
 
 
-async def _whole_timed(call: Call) -> None:
-    spoken = await _spoken(call)
-    times = _alignment(timed_characters(spoken.text, spoken.whole_ms))
-    audio = b64encode(spoken.audio).decode()
+async def _complete_timed(call: Call) -> None:
+    result = await _synthesize(call)
+    times = _alignment(timed_characters(result.text, result.whole_ms))
+    audio = b64encode(result.audio).decode()
     value = {"audio_base64": audio, "alignment": times, "normalized_alignment": times}
     await call.answer(value, empty={"audio_base64": "", "alignment": None, "normalized_alignment": None})
 
 
 async def _stream_timed(call: Call) -> None:
-    spoken = await _spoken(call)
+    result = await _synthesize(call)
     async with call.stream(LINES) as flow:
-        for line in spoken.lines():
+        for line in result.lines():
             await flow.output(dumps(line) + b"\n")
 
 
@@ -159,16 +159,16 @@ async def _models(call: Call) -> None:
     await call.answer(models, empty=[])
 
 
-async def _spoken(call: Call) -> _Speech:
-    asked = await _asked(call)
+async def _synthesize(call: Call) -> _Speech:
+    body = await _read_body(call)
     output_format = call.request.query.get("output_format", "mp3_44100_128")
     if output_format not in _FORMATS:
         raise _unprocessable("query", "output_format", "value is not a valid enumeration member", "type_error.enum")
-    model = _checked(asked, call.request.match_info["voice_id"])
-    text = asked["text"]
+    model = _check_body(body, call.request.match_info["voice_id"])
+    text = body["text"]
     codec, rate = output_format.split("_")[0], int(output_format.split("_")[1])
-    speed = (asked.get("voice_settings") or {}).get("speed") or 1.0
-    call.asks(model=model, voice=call.request.match_info["voice_id"], output_format=output_format)
+    speed = (body.get("voice_settings") or {}).get("speed") or 1.0
+    call.record(model=model, voice=call.request.match_info["voice_id"], output_format=output_format)
     call.charge(characters=len(text))
     call.headers["x-character-count"] = str(len(text))
     call.headers["character-cost"] = str(math.ceil(len(text) / 2) if model.startswith(_CHEAP) else len(text))
@@ -178,33 +178,33 @@ async def _spoken(call: Call) -> _Speech:
     return _Speech(text, audio, speech_ms(text, speed=speed), content_type)
 
 
-async def _asked(call: Call) -> dict[str, Any]:
+async def _read_body(call: Call) -> dict[str, Any]:
     try:
-        asked = loads(await call.request.read())
+        body = loads(await call.request.read())
     except ValueError:
         raise _unprocessable("body", "0", "Expecting value", "value_error.jsondecode") from None
-    if not isinstance(asked, dict) or not isinstance(asked.get("text"), str):
+    if not isinstance(body, dict) or not isinstance(body.get("text"), str):
         raise _unprocessable("body", "text", "field required", "value_error.missing")
-    return asked
+    return body
 
 
-def _checked(asked: Mapping[str, Any], voice_id: str) -> str:
-    """The model, once all is as the vendor wants it."""
-    model = asked.get("model_id") or "eleven_multilingual_v2"
+def _check_body(body: Mapping[str, Any], voice_id: str) -> str:
+    """Validate the body, and return the model."""
+    model = body.get("model_id") or "eleven_multilingual_v2"
     if voice_id == _UNKNOWN_VOICE or not voice_id.isalnum():
         raise _refusal(400, "voice_not_found", f"A voice with the voice_id {voice_id} was not found.")
     if model not in _MODELS:
         raise _refusal(400, "model_not_found", f"A model with model ID {model} does not exist.")
-    if not asked["text"].strip():
+    if not body["text"].strip():
         raise _refusal(400, "input_text_empty", "Input text is empty.")
-    if len(asked["text"]) > _MODELS[model]:
+    if len(body["text"]) > _MODELS[model]:
         message = f"A maximum of {_MODELS[model]} characters is allowed for this model."
         raise _refusal(400, "max_character_limit_exceeded", message)
-    if asked.get("language_code") and model == "eleven_multilingual_v2":
+    if body.get("language_code") and model == "eleven_multilingual_v2":
         raise _refusal(
             400, "unsupported_language", f"Model '{model}' does not support the language_code parameter."
         )
-    settings = asked.get("voice_settings") or {}
+    settings = body.get("voice_settings") or {}
     for name, (least, most) in _SETTINGS.items():
         value = settings.get(name)
         if value is not None and not least <= value <= most:

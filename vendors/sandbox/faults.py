@@ -1,8 +1,8 @@
-"""What a sandboxed vendor does wrong, and how the key of a call orders it.
+"""The faults of the sandbox, and how the API key of a call selects them.
 
-A key is `sandbox`, then `name=value` behind commas, values percent-encoded:
-`sandbox,fault=cut_mid_stream,position=before,rate=0.05,seed=7`. Any other key is a plain good one; an empty
-one and `wrong` are refused.
+A key is `sandbox` followed by comma-separated orders `name=value`, with percent-encoded values:
+`sandbox,fault=cut_mid_stream,position=before,rate=0.05,seed=7`. Any other key is valid and selects no fault, except
+for an empty key and `wrong`, which are refused.
 """
 
 import random
@@ -19,10 +19,10 @@ _PREFIX = "sandbox"
 
 
 class Fault(StrEnum):
-    """Those up to `WRONG_CONTENT_TYPE` come instead of an answer, the others within one."""
+    """The faults up to `WRONG_CONTENT_TYPE` replace the answer; the others occur within it."""
 
     REFUSE = "refuse"
-    """The connection is reset before a byte of an answer: a listener cannot refuse one caller alone."""
+    """The connection is reset before the response, because a listener cannot refuse a single client."""
     UNAUTHORIZED = "unauthorized"
     RATE_LIMITED = "rate_limited"
     OUT_OF_QUOTA = "out_of_quota"
@@ -37,13 +37,13 @@ class Fault(StrEnum):
     ERROR_INSIDE_200 = "error_inside_200"
     EMPTY_ANSWER = "empty_answer"
     SLOW_DRIP = "slow_drip"
-    """Outputs that come slowly; at position 0, of a chat model, frames without output that never end."""
+    """Outputs are sent slowly. At position 0, chat models send endless frames without output instead."""
 
 
 REFUSALS = frozenset(
     {Fault.UNAUTHORIZED, Fault.RATE_LIMITED, Fault.OUT_OF_QUOTA, Fault.SERVER_ERROR, Fault.UNAVAILABLE}
 )
-"""Each vendor has its own words for them."""
+"""Faults with an error response, which differs between vendors."""
 
 
 def _outputs(position: object) -> object:
@@ -51,49 +51,50 @@ def _outputs(position: object) -> object:
 
 
 class Orders(Model, extra="forbid"):
-    """How a call goes."""
+    """The orders in a key, which determine how a call is answered."""
 
     name: str = _PREFIX
-    """Under which the bill lists it."""
+    """The name of the call in the bill."""
     fault: Fault | None = Field(default=None, strict=False)
     position: Annotated[int, BeforeValidator(_outputs), Field(ge=0)] = 1
-    """After how many outputs the fault comes: `before` is 0, `after` 1. At the answer's end at the latest."""
+    """The number of outputs before the fault; `before` is 0, `after` is 1. It occurs at the end of the answer at
+    the latest."""
     rate: float = Field(default=1, ge=0, le=1)
     """The share of calls that have the fault."""
     seed: int = 0
-    """Of the dice: a key sees the same row of faults in every sandbox."""
+    """The random seed. A key has the same sequence of faults in every sandbox."""
     times: int | None = Field(default=None, ge=0)
-    """So many calls with this key have the fault; those behind them have none."""
+    """The number of calls with the key that have the fault; later calls have none. None: no limit."""
     delay_ms: int = Field(default=0, ge=0)
-    """Before the first output."""
+    """Time before the first output."""
     pace_ms: int = Field(default=0, ge=0)
-    """Between two outputs."""
+    """Time between two outputs."""
     retry_after_s: float = Field(default=1, ge=0)
-    """What a refusal that has to do with load tells."""
+    """The retry time in responses to rate limits and overload."""
     text: str | None = None
-    """What a recogniser hears, or a model says; absent: what the content of the sandbox makes of the request."""
+    """The transcript of a recogniser or the answer of a model. If absent, `content` derives it from the request."""
 
     @classmethod
     def of_key(cls, key: str) -> Self:
-        """The orders in `key`; `InvalidParameter` where one is misspelt."""
-        head, *given = key.split(",")
+        """Parse the orders in `key`. Raise `InvalidParameter` if one is invalid."""
+        head, *orders = key.split(",")
         if head != _PREFIX:
             return cls(name=f"{key[:4]}…")
-        values = {name: unquote(value) for name, _, value in (order.partition("=") for order in given)}
+        values = {name: unquote(value) for name, _, value in (order.partition("=") for order in orders)}
         try:
             return cls.model_validate_strings(values, strict=False)
         except ValidationError as error:
-            path, what = next(faults(error))
-            raise InvalidParameter(f"sandbox key: {path} {what}") from None
+            path, reason = next(faults(error))
+            raise InvalidParameter(f"sandbox key: {path} {reason}") from None
 
     def has_fault(self, nth_call: int) -> bool:
-        """Whether the call with this number, from 0, of its key has the fault."""
+        """Return whether call number `nth_call` of a key, counted from 0, has the fault."""
         if self.fault is None or (self.times is not None and nth_call >= self.times):
             return False
-        dice = random.Random(f"{self.seed} {nth_call}")  # noqa: S311 - to be the same every time
-        return self.rate >= 1 or dice.random() < self.rate
+        rng = random.Random(f"{self.seed} {nth_call}")  # noqa: S311 - a repeatable choice, not used for security
+        return self.rate >= 1 or rng.random() < self.rate
 
 
 def key_of(**orders: object) -> str:
-    """The key that gives these orders: `key_of(fault="cut_mid_stream", text="Hello, you")`."""
+    """Return the key with these orders, for example `key_of(fault="cut_mid_stream", text="Hello, you")`."""
     return ",".join([_PREFIX, *(f"{name}={quote(str(value), safe='')}" for name, value in orders.items())])

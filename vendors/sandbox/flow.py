@@ -1,4 +1,4 @@
-"""Frames on their way to a client, and the faults that come between them."""
+"""Sending the frames of an answer, and the faults that occur between them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +11,7 @@ Frame = bytes | str
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """How a socket is closed in place of an error frame."""
+    """The close of a socket, for protocols without error frames."""
 
     code: int
     reason: str = ""
@@ -21,21 +21,21 @@ class Wire(Protocol):
     async def send(self, frame: Frame) -> None: ...
 
     async def pause(self, seconds: float | None) -> None:
-        """Let time pass, for ever without `seconds`; raises once the client has left."""
+        """Sleep, forever if `seconds` is None. Raise an exception when the client disconnects."""
 
-    async def close(self, how: Close) -> None: ...
+    async def close(self, close: Close) -> None: ...
 
     def cut(self) -> None:
-        """End the connection behind what was sent, in the middle of the answer."""
+        """Close the connection in the middle of the answer, after sending what is buffered."""
 
 
-class Over(Exception):
-    """A fault has ended the answer: nothing more is to be sent."""
+class AnswerEnded(Exception):
+    """A fault has ended the answer. Nothing more may be sent."""
 
 
 @dataclass(slots=True)
 class Flow:
-    """What goes out. `output` is for frames that hold some of what was asked for, `frame` for all others."""
+    """Sends the frames of an answer. Use `output()` for frames with text or audio and `frame()` for all others."""
 
     wire: Wire
     entry: Entry
@@ -49,19 +49,19 @@ class Flow:
     pace_ms: int
 
     async def frame(self, frame: Frame) -> None:
-        """A frame without output: a head, an end mark, usage."""
+        """Send a frame without output, such as a head, an end mark or usage."""
         if self.entry.outputs:
             await self._fail_if_due()
         await self.wire.send(frame)
 
     async def output(self, frame: Frame, **units: float) -> None:
-        """A frame with output, and the units that it costs."""
+        """Send a frame with output, and add `units` to the bill."""
         if self.fault is Fault.EMPTY_ANSWER:
             return
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
             await self.wire.pause(None)
         if self.fault is Fault.SLOW_DRIP and self.position == 0 and self.idle is not None:
-            await self._idle_on(self.idle)
+            await self._repeat_idle(self.idle)
         pause_ms = self.pace_ms if self.entry.outputs else self.delay_ms
         if pause_ms:
             await self.wire.pause(pause_ms / 1000)
@@ -69,16 +69,16 @@ class Flow:
         await self.wire.send(frame)
         self.entry.outputs += 1
         self.entry.billed.update(units)
-        self.bill.tell()
+        self.bill.notify()
 
     async def end(self) -> None:
-        """Nothing more will come: a fault that still waits for its position comes now."""
+        """End the answer. A fault that has not reached its position occurs now."""
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
             await self.wire.pause(None)
         await self._fail_if_due(at_end=True)
 
-    async def _idle_on(self, frame: Frame) -> None:
-        """Until the client leaves."""
+    async def _repeat_idle(self, frame: Frame) -> None:
+        """Send `frame` repeatedly until the client disconnects."""
         while True:
             await self.wire.send(frame)
             await self.wire.pause(self.pace_ms / 1000)
@@ -90,9 +90,9 @@ class Flow:
             case Fault.STALL_MID_STREAM:
                 await self.wire.pause(None)
             case Fault.CUT_MID_STREAM:
-                self.bill.end(self.entry, "fault")  # what follows looks like a client that leaves
+                self.bill.end(self.entry, "fault")  # The cut would otherwise be recorded as closed by the client.
                 self.wire.cut()
-                raise Over
+                raise AnswerEnded
             case Fault.MALFORMED_FRAME if self.malformed is not None:
                 self.fault = None
                 await self.wire.send(self.malformed)
@@ -102,4 +102,4 @@ class Flow:
                     await self.wire.close(self.error)
                 else:
                     await self.wire.send(self.error)
-                raise Over
+                raise AnswerEnded

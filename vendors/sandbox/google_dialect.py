@@ -1,4 +1,4 @@
-"""What all of sandboxed Google shares: keys and tokens, errors, and the check of a body."""
+"""What all Google services of the sandbox share: keys and tokens, errors, and the validation of bodies."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -29,9 +29,12 @@ def _reason(reason: str) -> Mapping[str, Any]:
 
 
 def _key(request: web.Request) -> str:
-    """Of a header or the query; or the token of a service account, whose refusal is one of its own."""
+    """Return the key from a header or the query, or the token of a service account.
+
+    Raise `Refusal` for the token `wrong`, because the vendor's error for tokens differs from that for keys.
+    """
     token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if token == "wrong":  # noqa: S105 - of the sandbox
+    if token == "wrong":  # noqa: S105 - a fake token
         message = "Request had invalid authentication credentials. Expected OAuth 2 access token."
         raise refusal(401, "UNAUTHENTICATED", message, _reason("ACCESS_TOKEN_EXPIRED"))
     return token or request.headers.get("X-Goog-Api-Key") or request.query.get("key", "")
@@ -63,35 +66,35 @@ def dialect(vendor: str) -> Dialect:
 
 
 async def read_json(call: Call, fields: Iterable[str]) -> dict[str, Any]:
-    """The JSON object of a request, all names in camel case; a name that the method does not know is refused."""
+    """Read the JSON object of a request, with all names in camel case. Raise `Refusal` for an unknown field."""
     try:
-        asked = loads(await call.request.read())
+        body = loads(await call.request.read())
     except ValueError:
-        asked = None
-    if not isinstance(asked, dict):
+        body = None
+    if not isinstance(body, dict):
         raise invalid("Invalid JSON payload received. Unexpected token.")
-    asked = _camel(asked)
-    for name in asked.keys() - set(fields):
+    body = _camel(body)
+    for name in body.keys() - set(fields):
         raise invalid(f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
-    return dict(asked)
+    return dict(body)
 
 
 def _camel(value: Any) -> Any:
-    """Both `max_output_tokens` and `maxOutputTokens` are read."""
+    """Convert names such as `max_output_tokens` to camel case. The vendor accepts both spellings."""
     if isinstance(value, dict):
-        return {_CAMEL.sub(lambda found: found[1].upper(), name): _camel(part) for name, part in value.items()}
+        return {_CAMEL.sub(lambda match: match[1].upper(), name): _camel(part) for name, part in value.items()}
     return [_camel(part) for part in value] if isinstance(value, list) else value
 
 
-def part(asked: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object under `name`; an empty one where there is none."""
-    value = asked.get(name) or {}
+def part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the object under `name`, or an empty one if it is absent."""
+    value = body.get(name) or {}
     if not isinstance(value, dict):
         raise invalid(f"Invalid value at '{name}'.")
     return value
 
 
 def pretty(value: Any) -> bytes:
-    """As Google prints JSON: over several lines."""
+    """Encode JSON over several lines, as Google does."""
     lines = re.sub(rb"([{\[,])(?=\")", rb"\1\r\n  ", dumps(value))
     return lines.replace(b"}}", b"}\r\n}") + b"\r\n"

@@ -8,7 +8,7 @@ from aiohttp import web
 from vendors.sandbox import openai_audio
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import reply, tokens, words
-from vendors.sandbox.openai_asked import Asked, read_asked
+from vendors.sandbox.openai_asked import ChatRequest, read_chat_request
 from vendors.sandbox.openai_chunks import Completion
 from vendors.sandbox.openai_dialect import DONE, EVENTS, MODELS, OPENAI
 from vendors.sandbox.sandbox import Sandbox
@@ -27,34 +27,34 @@ async def _models(call: Call) -> None:
 
 
 async def _complete(call: Call) -> None:
-    asked = await read_asked(call)
-    call.charge(input_tokens=sum(tokens(message.content) for message in asked.messages))
-    if asked.audio_format:
-        await openai_audio.speak(call, asked)
+    request = await read_chat_request(call)
+    call.charge(input_tokens=sum(tokens(message.content) for message in request.messages))
+    if request.audio_format:
+        await openai_audio.speak(call, request)
         return
     text = call.orders.text
-    whole = words(reply(asked.messages) if text is None else text)
-    said = whole[: asked.most_tokens]
-    finish_reason = "stop" if len(said) == len(whole) else "length"
-    if asked.stream:
-        await _stream(call, asked, said, finish_reason)
+    all_words = words(reply(request.messages) if text is None else text)
+    answer_words = all_words[: request.most_tokens]
+    finish_reason = "stop" if len(answer_words) == len(all_words) else "length"
+    if request.stream:
+        await _stream(call, request, answer_words, finish_reason)
         return
-    completion = Completion(asked.model)
-    call.charge(output_tokens=len(said))
+    completion = Completion(request.model)
+    call.charge(output_tokens=len(answer_words))
     await call.answer(
-        completion.whole({"content": "".join(said)}, call.billed, finish_reason=finish_reason),
-        empty=completion.whole({"content": ""}, call.billed, finish_reason="stop"),
+        completion.complete({"content": "".join(answer_words)}, call.billed, finish_reason=finish_reason),
+        empty=completion.complete({"content": ""}, call.billed, finish_reason="stop"),
     )
 
 
-async def _stream(call: Call, asked: Asked, said: list[str], finish_reason: str) -> None:
-    completion = Completion(asked.model, include_usage=asked.include_usage)
+async def _stream(call: Call, request: ChatRequest, answer_words: list[str], finish_reason: str) -> None:
+    completion = Completion(request.model, include_usage=request.include_usage)
     async with call.stream(replace(EVENTS, idle=completion.chunk({"content": ""}))) as flow:
         await flow.frame(completion.chunk({"role": "assistant", "content": "", "refusal": None}))
-        for word in said:
-            padding = {"obfuscation": token_urlsafe(8)} if asked.include_obfuscation else {}
+        for word in answer_words:
+            padding = {"obfuscation": token_urlsafe(8)} if request.include_obfuscation else {}
             await flow.output(completion.chunk({"content": word}, **padding), output_tokens=1)
         await flow.frame(completion.chunk({}, finish_reason=finish_reason))
-        if asked.include_usage:
+        if request.include_usage:
             await flow.frame(completion.usage_chunk(call.billed))
         await flow.frame(DONE)

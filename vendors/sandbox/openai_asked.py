@@ -1,4 +1,4 @@
-"""A request for one of OpenAI's chat completions: read, and refused in its words where something is wrong."""
+"""Parse and validate a request for one of OpenAI's chat completions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ _ROLES: dict[Any, Role] = {
 _AUDIO_FORMATS = ("wav", "aac", "mp3", "flac", "opus", "pcm16")
 _CONTEXT_TOKENS = 128_000
 _UNCHANGEABLE = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""Of reasoning models."""
+"""Parameters that reasoning models accept with their default value only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A good request. With an `audio_format` the answer is spoken."""
+class ChatRequest:
+    """A valid request. With an `audio_format`, the answer is speech."""
 
     model: str
     messages: Sequence[ChatMessage]
@@ -53,49 +53,51 @@ class Asked:
     audio_format: str | None
 
 
-async def read_asked(call: Call) -> Asked:
-    """What is asked for, or its `Refusal`."""
-    asked = await read_json(call, _FIELDS)
-    model = check_model(asked.get("model"), CHAT_MODELS)
-    messages = [_message(index, message) for index, message in enumerate(_listed(required(asked, "messages")))]
-    _check_numbers(asked)
+async def read_chat_request(call: Call) -> ChatRequest:
+    """Read a request. Raise `Refusal` if it is invalid."""
+    body = await read_json(call, _FIELDS)
+    model = check_model(body.get("model"), CHAT_MODELS)
+    messages = [
+        _message(index, message) for index, message in enumerate(_check_messages(required(body, "messages")))
+    ]
+    _check_numbers(body)
     if model in REASONING_MODELS:
-        _check_reasoning(asked)
+        _check_reasoning(body)
     _check_length(messages)
-    options = _stream_options(asked)
-    call.asks(**{name: value for name, value in asked.items() if name != "messages"})
-    return Asked(
-        model=asked["model"],
+    options = _stream_options(body)
+    call.record(**{name: value for name, value in body.items() if name != "messages"})
+    return ChatRequest(
+        model=body["model"],
         messages=messages,
-        most_tokens=asked.get("max_completion_tokens") or asked.get("max_tokens"),
-        stream=asked.get("stream") is True,
+        most_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        stream=body.get("stream") is True,
         include_usage=options.get("include_usage") is True,
         include_obfuscation=options.get("include_obfuscation") is not False,
-        audio_format=_audio_format(asked, model),
+        audio_format=_audio_format(body, model),
     )
 
 
-def _check_numbers(asked: Mapping[str, Any]) -> None:
-    number(asked, "temperature", least=0, most=2)
-    number(asked, "top_p", least=0, most=1)
-    number(asked, "frequency_penalty", least=-2, most=2)
-    number(asked, "presence_penalty", least=-2, most=2)
-    number(asked, "max_completion_tokens", least=1)
-    number(asked, "max_tokens", least=1)
+def _check_numbers(body: Mapping[str, Any]) -> None:
+    number(body, "temperature", least=0, most=2)
+    number(body, "top_p", least=0, most=1)
+    number(body, "frequency_penalty", least=-2, most=2)
+    number(body, "presence_penalty", least=-2, most=2)
+    number(body, "max_completion_tokens", least=1)
+    number(body, "max_tokens", least=1)
 
 
-def _check_reasoning(asked: Mapping[str, Any]) -> None:
-    if asked.get("max_tokens") is not None:
+def _check_reasoning(body: Mapping[str, Any]) -> None:
+    if body.get("max_tokens") is not None:
         message = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead."
         )
         raise invalid(message, param="max_tokens", code="unsupported_parameter")
-    for name, usual in _UNCHANGEABLE.items():
-        if asked.get(name, usual) not in {usual, None}:
+    for name, default in _UNCHANGEABLE.items():
+        if body.get(name, default) not in {default, None}:
             message = (
-                f"Unsupported value: '{name}' does not support {asked[name]:g} with this model. "
-                f"Only the default ({usual}) value is supported."
+                f"Unsupported value: '{name}' does not support {body[name]:g} with this model. "
+                f"Only the default ({default}) value is supported."
             )
             raise invalid(message, param=name, code="unsupported_value")
 
@@ -110,11 +112,11 @@ def _check_length(messages: Sequence[ChatMessage]) -> None:
         raise invalid(message, param="messages", code="context_length_exceeded")
 
 
-def _stream_options(asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    options = asked.get("stream_options")
+def _stream_options(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    options = body.get("stream_options")
     if options is None:
         return {}
-    if asked.get("stream") is not True:
+    if body.get("stream") is not True:
         message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise invalid(message, param="stream_options")
     if not isinstance(options, dict):
@@ -122,24 +124,24 @@ def _stream_options(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-def _audio_format(asked: Mapping[str, Any], model: str) -> str | None:
-    """Of an answer that is to be spoken."""
-    spoken = "audio" in (asked.get("modalities") or ())
-    if model in AUDIO_MODELS and not spoken and not _has_audio(asked["messages"]):
+def _audio_format(body: Mapping[str, Any], model: str) -> str | None:
+    """Return the audio format, or None for an answer in text."""
+    wants_audio = "audio" in (body.get("modalities") or ())
+    if model in AUDIO_MODELS and not wants_audio and not _has_audio(body["messages"]):
         message = "This model requires that either input content or output modality contain audio."
         raise invalid(message, param="model", code="invalid_value")
-    if not spoken:
+    if not wants_audio:
         return None
     if model not in AUDIO_MODELS:
-        message = f"Invalid value: 'audio'. The model `{asked['model']}` does not support audio output."
+        message = f"Invalid value: 'audio'. The model `{body['model']}` does not support audio output."
         raise invalid(message, param="modalities", code="invalid_value")
-    audio = required(asked, "audio")
+    audio = required(body, "audio")
     if not isinstance(audio, dict):
         raise invalid("Invalid type for 'audio': expected an object.", param="audio", code="invalid_type")
     required(audio, "voice")
-    one_of(audio, "voice", VOICES, usual="alloy")
-    audio_format = one_of(audio, "format", _AUDIO_FORMATS, usual=str(required(audio, "format")))
-    if asked.get("stream") is True and audio_format != "pcm16":
+    one_of(audio, "voice", VOICES, default="alloy")
+    audio_format = one_of(audio, "format", _AUDIO_FORMATS, default=str(required(audio, "format")))
+    if body.get("stream") is True and audio_format != "pcm16":
         message = (
             f"Unsupported value: 'audio.format' does not support '{audio_format}' when stream=true. "
             "Supported values are: 'pcm16'."
@@ -154,7 +156,7 @@ def _has_audio(messages: Any) -> bool:
     return any(isinstance(part, dict) and part.get("type") == "input_audio" for part in parts)
 
 
-def _listed(messages: Any) -> list[Any]:
+def _check_messages(messages: Any) -> list[Any]:
     if not isinstance(messages, list):
         message = "Invalid type for 'messages': expected an array of objects."
         raise invalid(message, param="messages", code="invalid_type")
@@ -165,14 +167,14 @@ def _listed(messages: Any) -> list[Any]:
 
 
 def _message(index: int, message: Any) -> ChatMessage:
-    where = f"messages[{index}]"
+    path = f"messages[{index}]"
     if not isinstance(message, dict):
-        raise invalid(f"Invalid type for '{where}': expected an object.", param=where, code="invalid_type")
+        raise invalid(f"Invalid type for '{path}': expected an object.", param=path, code="invalid_type")
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         listed = ", ".join(f"'{name}'" for name in _ROLES)
-        told = f"Invalid value: '{role}'. Supported values are: {listed}."
-        raise invalid(told, param=f"{where}.role", code="invalid_value")
+        error = f"Invalid value: '{role}'. Supported values are: {listed}."
+        raise invalid(error, param=f"{path}.role", code="invalid_value")
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text", "") for part in content if isinstance(part, dict) and part.get("type") == "text"]
@@ -181,6 +183,6 @@ def _message(index: int, message: Any) -> ChatMessage:
         content = ""
     if not isinstance(content, str):
         got = "null" if content is None else "another type"
-        told = f"Invalid value for 'content': expected a string, got {got}."
-        raise invalid(told, param=f"messages.[{index}].content")
+        error = f"Invalid value for 'content': expected a string, got {got}."
+        raise invalid(error, param=f"messages.[{index}].content")
     return ChatMessage(_ROLES[role], content)

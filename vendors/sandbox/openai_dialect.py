@@ -1,4 +1,4 @@
-"""What all endpoints of sandboxed OpenAI share: keys, headers, errors, the models and the check of a body."""
+"""What all OpenAI endpoints of the sandbox share: keys, headers, errors, models and the validation of bodies."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,10 +18,10 @@ REASONING_MODELS = ("gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.2", "
 AUDIO_MODELS = ("gpt-audio", "gpt-audio-mini", "gpt-audio-1.5", "gpt-4o-audio-preview", "gpt-4o-mini-audio-preview")
 CHAT_MODELS = _TEXT_MODELS + REASONING_MODELS + AUDIO_MODELS
 SPEECH_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
-HEARING_MODELS = (
+TRANSCRIPTION_MODELS = (
     "whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize", "gpt-transcribe",
 )  # fmt: skip
-MODELS = CHAT_MODELS + SPEECH_MODELS + HEARING_MODELS
+MODELS = CHAT_MODELS + SPEECH_MODELS + TRANSCRIPTION_MODELS
 
 VOICES = (
     "alloy", "ash", "ballad", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer", "verse", "marin",
@@ -30,7 +30,7 @@ VOICES = (
 
 SAMPLE_RATE = 24_000
 AUDIO_TOKEN_MS = 50
-"""Of audio that a model speaks; one that hears takes twice as much for a token."""
+"""Length of one token of generated audio. A token of input audio has twice that length."""
 
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
 _REQUESTS = 10_000
@@ -102,12 +102,12 @@ EVENTS = Framing(
 
 
 def family(model: str) -> str:
-    """`gpt-4o` of the snapshot `gpt-4o-2024-11-20`."""
+    """Return the family of a model, such as `gpt-4o` for the snapshot `gpt-4o-2024-11-20`."""
     return _SNAPSHOT.sub("", model)
 
 
 def check_model(model: Any, known: Iterable[str]) -> str:
-    """The family of a model that may be asked for here."""
+    """Return the family of a model. Raise `Refusal` unless it is one of `known`."""
     if not isinstance(model, str) or not model:
         raise invalid("you must provide a model parameter")
     if family(model) not in MODELS:
@@ -119,29 +119,29 @@ def check_model(model: Any, known: Iterable[str]) -> str:
 
 
 async def read_json(call: Call, fields: Iterable[str]) -> dict[str, Any]:
-    """The JSON object of a request; a field that the endpoint does not know is refused."""
+    """Read the JSON object of a request. Raise `Refusal` for a field that is not one of `fields`."""
     try:
-        asked = loads(await call.request.read())
+        body = loads(await call.request.read())
     except ValueError:
-        asked = None
-    if not isinstance(asked, dict):
+        body = None
+    if not isinstance(body, dict):
         message = "We could not parse the JSON body of your request. The OpenAI API expects a JSON payload."
         raise invalid(message)
-    for name in asked:
+    for name in body:
         if name not in fields:
             raise invalid(f"Unknown parameter: '{name}'.", param=name, code="unknown_parameter")
-    return asked
+    return body
 
 
-def required(asked: Mapping[str, Any], name: str) -> Any:
-    if asked.get(name) is None:
+def required(body: Mapping[str, Any], name: str) -> Any:
+    if body.get(name) is None:
         raise invalid(f"Missing required parameter: '{name}'.", param=name, code="missing_required_parameter")
-    return asked[name]
+    return body[name]
 
 
-def text(asked: Mapping[str, Any], name: str, *, most: int | None = None, least: int = 0) -> str | None:
-    """A string of at most that many characters."""
-    value = asked.get(name)
+def text(body: Mapping[str, Any], name: str, *, most: int | None = None, least: int = 0) -> str | None:
+    """Return a string field with `least` to `most` characters, or None if it is absent."""
+    value = body.get(name)
     if value is None:
         return None
     if not isinstance(value, str):
@@ -158,9 +158,9 @@ def text(asked: Mapping[str, Any], name: str, *, most: int | None = None, least:
     return value
 
 
-def number(asked: Mapping[str, Any], name: str, *, least: float, most: float | None = None) -> float | None:
-    """A number within bounds; of whole bounds and value it is an integer."""
-    value = asked.get(name)
+def number(body: Mapping[str, Any], name: str, *, least: float, most: float | None = None) -> float | None:
+    """Return a number field between `least` and `most`, or None if it is absent."""
+    value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -175,12 +175,12 @@ def number(asked: Mapping[str, Any], name: str, *, least: float, most: float | N
     return value
 
 
-def one_of(asked: Mapping[str, Any], name: str, values: Iterable[str], *, usual: str) -> str:
-    value = asked.get(name)
+def one_of(body: Mapping[str, Any], name: str, values: Iterable[str], *, default: str) -> str:
+    value = body.get(name)
     if value is None:
-        return usual
+        return default
     if value not in values:
-        names = [f"'{one}'" for one in values]
+        names = [f"'{option}'" for option in values]
         listed = f"{', '.join(names[:-1])}, and {names[-1]}" if len(names) > 1 else names[0]
         raise invalid(
             f"Invalid value: '{value}'. Supported values are: {listed}.", param=name, code="invalid_value"
@@ -188,7 +188,9 @@ def one_of(asked: Mapping[str, Any], name: str, values: Iterable[str], *, usual:
     return str(value)
 
 
-def _wrong_type(name: str, wanted: str, value: Any) -> Refusal:
+def _wrong_type(name: str, expected: str, value: Any) -> Refusal:
     got = {str: "a string", bool: "a boolean", int: "an integer", float: "a decimal", list: "an array"}
-    message = f"Invalid type for '{name}': expected {wanted}, but got {got.get(type(value), 'an object')} instead."
+    message = (
+        f"Invalid type for '{name}': expected {expected}, but got {got.get(type(value), 'an object')} instead."
+    )
     return invalid(message, param=name, code="invalid_type")

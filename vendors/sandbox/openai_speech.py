@@ -1,4 +1,4 @@
-"""OpenAI's `POST /audio/speech`: bare audio, or events with their usage."""
+"""OpenAI's `POST /audio/speech`: audio, or events with audio and usage."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from vendors.sandbox.openai_dialect import (
 from vendors.sandbox.sandbox import Sandbox
 
 _FIELDS = frozenset({"model", "input", "voice", "instructions", "response_format", "speed", "stream_format"})
-_LONGEST = 4_096
+_MOST_CHARACTERS = 4_096
 _OLD_VOICES = ("alloy", "ash", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer")
 _MEDIA_TYPES = {
     "mp3": "audio/mpeg",
@@ -46,9 +46,9 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    old: bool
-    """Of the models that are billed by characters."""
+class _SpeechRequest:
+    is_old: bool
+    """Whether the model is one of those that are billed by characters."""
     input: str
     speed: float
     response_format: str
@@ -56,47 +56,47 @@ class _Asked:
 
 
 async def _speak(call: Call) -> None:
-    asked = _read(call, await read_json(call, _FIELDS))
-    audio = _audio(call, asked)
-    spoken_ms = speech_ms(asked.input, speed=asked.speed)
-    unit = {} if asked.old else {"output_tokens": PIECE_MS // AUDIO_TOKEN_MS}
-    if asked.old:
-        call.charge(characters=len(asked.input))
+    request = _parse(call, await read_json(call, _FIELDS))
+    audio = _audio(call, request)
+    spoken_ms = speech_ms(request.input, speed=request.speed)
+    unit = {} if request.is_old else {"output_tokens": PIECE_MS // AUDIO_TOKEN_MS}
+    if request.is_old:
+        call.charge(characters=len(request.input))
     else:
-        call.charge(input_tokens=tokens(asked.input))
-    framing = EVENTS if asked.events else Framing(_MEDIA_TYPES[asked.response_format])
+        call.charge(input_tokens=tokens(request.input))
+    framing = EVENTS if request.events else Framing(_MEDIA_TYPES[request.response_format])
     async with call.stream(framing) as flow:
         for piece in pieces(audio, spoken_ms):
-            await flow.output(_delta(piece) if asked.events else piece, **unit)
-        if asked.events:
+            await flow.output(_delta(piece) if request.events else piece, **unit)
+        if request.events:
             await flow.frame(event({"type": "speech.audio.done", "usage": _usage(call.billed)}))
 
 
-def _read(call: Call, asked: Mapping[str, Any]) -> _Asked:
-    model = check_model(asked.get("model"), SPEECH_MODELS)
-    old = model.startswith("tts-1")
-    required(asked, "input")
-    words = text(asked, "input", least=1, most=_LONGEST) or ""
-    text(asked, "instructions", most=_LONGEST)
-    if not isinstance(required(asked, "voice"), dict):
-        one_of(asked, "voice", _OLD_VOICES if old else VOICES, usual="")
-    response_format = one_of(asked, "response_format", _MEDIA_TYPES, usual="mp3")
-    events = one_of(asked, "stream_format", ("sse", "audio"), usual="audio") == "sse"
-    if events and old:
-        message = f"Unsupported value: 'stream_format' does not support 'sse' with model '{asked['model']}'."
+def _parse(call: Call, body: Mapping[str, Any]) -> _SpeechRequest:
+    model = check_model(body.get("model"), SPEECH_MODELS)
+    is_old = model.startswith("tts-1")
+    required(body, "input")
+    words = text(body, "input", least=1, most=_MOST_CHARACTERS) or ""
+    text(body, "instructions", most=_MOST_CHARACTERS)
+    if not isinstance(required(body, "voice"), dict):
+        one_of(body, "voice", _OLD_VOICES if is_old else VOICES, default="")
+    response_format = one_of(body, "response_format", _MEDIA_TYPES, default="mp3")
+    events = one_of(body, "stream_format", ("sse", "audio"), default="audio") == "sse"
+    if events and is_old:
+        message = f"Unsupported value: 'stream_format' does not support 'sse' with model '{body['model']}'."
         raise invalid(message, param="stream_format", code="unsupported_value")
-    speed = number(asked, "speed", least=0.25, most=4) or 1.0
-    call.asks(**{name: value for name, value in asked.items() if name != "input"})
-    return _Asked(old, words, speed if old else 1.0, response_format, events)
+    speed = number(body, "speed", least=0.25, most=4) or 1.0
+    call.record(**{name: value for name, value in body.items() if name != "input"})
+    return _SpeechRequest(is_old, words, speed if is_old else 1.0, response_format, events)
 
 
-def _audio(call: Call, asked: _Asked) -> bytes:
-    pcm = speech(asked.input, SAMPLE_RATE, speed=asked.speed)
-    if asked.response_format not in {"mp3", "wav", "pcm"}:
-        call.impossible(f"{asked.response_format} is not encoded here")
-    if asked.response_format == "mp3":
+def _audio(call: Call, request: _SpeechRequest) -> bytes:
+    pcm = speech(request.input, SAMPLE_RATE, speed=request.speed)
+    if request.response_format not in {"mp3", "wav", "pcm"}:
+        call.unsupported(f"the audio format {request.response_format} is not supported")
+    if request.response_format == "mp3":
         return mp3(pcm, SAMPLE_RATE)
-    return pcm if asked.response_format == "pcm" else wav_header(SAMPLE_RATE) + pcm
+    return pcm if request.response_format == "pcm" else wav_header(SAMPLE_RATE) + pcm
 
 
 def _delta(piece: bytes) -> bytes:
@@ -104,5 +104,9 @@ def _delta(piece: bytes) -> bytes:
 
 
 def _usage(billed: Mapping[str, float]) -> dict[str, float]:
-    taken, spoken = billed.get("input_tokens", 0), billed.get("output_tokens", 0)
-    return {"input_tokens": taken, "output_tokens": spoken, "total_tokens": taken + spoken}
+    input_tokens, output_tokens = billed.get("input_tokens", 0), billed.get("output_tokens", 0)
+    return {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }

@@ -1,4 +1,4 @@
-"""OpenAI's `POST /audio/transcriptions`: whole, and for the newer models streamed."""
+"""OpenAI's `POST /audio/transcriptions`: complete, or streamed by the newer models."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from multidict import MultiMapping
 
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, recording, timed_words, tokens
-from vendors.sandbox.openai_dialect import EVENTS, HEARING_MODELS, OPENAI, check_model, event, invalid
+from vendors.sandbox.openai_dialect import EVENTS, OPENAI, TRANSCRIPTION_MODELS, check_model, event, invalid
 from vendors.sandbox.sandbox import Sandbox
 
 _EXTENSIONS = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm")
@@ -18,7 +18,7 @@ _FIELDS = frozenset({
     "model", "language", "languages[]", "prompt", "response_format", "temperature", "stream", "include[]",
     "timestamp_granularities[]", "chunking_strategy", "known_speaker_names[]", "known_speaker_references[]",
 })  # fmt: skip
-_LARGEST = 25 * 1024 * 1024
+_MOST_BYTES = 25 * 1024 * 1024
 _SHORTEST_S = 0.1
 _LONGEST_S = 1_500
 _UNCHUNKED_S = 30
@@ -34,16 +34,16 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 async def _transcribe(call: Call) -> None:
     form = await _form(call)
-    model = check_model(form.get("model"), HEARING_MODELS)
+    model = check_model(form.get("model"), TRANSCRIPTION_MODELS)
     _check(form, model)
-    heard = _recording(form, model)
-    text = heard.transcript(call.orders.text)
-    call.asks(**{name: value for name, value in form.items() if isinstance(value, str)}, seconds=heard.seconds)
+    recorded = _recording(form, model)
+    text = recorded.transcript(call.orders.text)
+    call.record(**{name: value for name, value in form.items() if isinstance(value, str)}, seconds=recorded.seconds)
     if model == _WHISPER:
-        call.charge(seconds=math.ceil(heard.seconds))
+        call.charge(seconds=math.ceil(recorded.seconds))
     else:
         call.charge(
-            audio_tokens=math.ceil(heard.seconds / _TOKEN_S), text_tokens=tokens(str(form.get("prompt", "")))
+            audio_tokens=math.ceil(recorded.seconds / _TOKEN_S), text_tokens=tokens(str(form.get("prompt", "")))
         )
     response_format = form.get("response_format", "json")
     if model != _WHISPER and form.get("stream") == "true":
@@ -52,19 +52,19 @@ async def _transcribe(call: Call) -> None:
         await call.answer(f"{text}\n".encode(), empty=b"\n", content_type="text/plain")
     else:
         call.charge(**({} if model == _WHISPER else {"output_tokens": tokens(text)}))
-        detail = _verbose(form, heard, text) if response_format == "verbose_json" else {}
+        detail = _verbose(form, recorded, text) if response_format == "verbose_json" else {}
         usage = _usage(call.billed)
         await call.answer({"text": text, **detail, "usage": usage}, empty={"text": "", "usage": usage})
 
 
 async def _stream(call: Call, text: str) -> None:
-    said = ""
+    sent_text = ""
     async with call.stream(EVENTS) as flow:
         for word in re.findall(r"\s*\S+", text):
-            sent = flow.entry.outputs
+            outputs_before = flow.entry.outputs
             await flow.output(event({"type": "transcript.text.delta", "delta": word}), output_tokens=1)
-            said += word if flow.entry.outputs > sent else ""
-        done = {"type": "transcript.text.done", "text": said, "usage": _usage(call.billed)}
+            sent_text += word if flow.entry.outputs > outputs_before else ""
+        done = {"type": "transcript.text.done", "text": sent_text, "usage": _usage(call.billed)}
         await flow.frame(event(done))
 
 
@@ -119,15 +119,15 @@ def _recording(form: MultiMapping[Any], model: str) -> Recording:
     if file.filename.rpartition(".")[2].lower() not in _EXTENSIONS:
         raise invalid(f"Invalid file format. Supported formats: {list(_EXTENSIONS)}", param="file")
     content = file.file.read()
-    if len(content) > _LARGEST:
-        message = f"Maximum content size limit ({_LARGEST}) exceeded ({len(content)} bytes read)"
+    if len(content) > _MOST_BYTES:
+        message = f"Maximum content size limit ({_MOST_BYTES}) exceeded ({len(content)} bytes read)"
         raise invalid(message, status=413)
-    heard = recording(content)
-    if heard is None:
+    recorded = recording(content)
+    if recorded is None:
         message = "Audio file might be corrupted or unsupported"
         raise invalid(message, param="file", code="invalid_value")
-    _check_length(form, model, heard.seconds)
-    return heard
+    _check_length(form, model, recorded.seconds)
+    return recorded
 
 
 def _check_length(form: MultiMapping[Any], model: str, seconds: float) -> None:
@@ -142,13 +142,13 @@ def _check_length(form: MultiMapping[Any], model: str, seconds: float) -> None:
         raise invalid(message, param="chunking_strategy", code="missing_required_parameter")
 
 
-def _verbose(form: MultiMapping[Any], heard: Recording, text: str) -> dict[str, Any]:
-    whole_ms = round(heard.seconds * 1000)
+def _verbose(form: MultiMapping[Any], recorded: Recording, text: str) -> dict[str, Any]:
+    whole_ms = round(recorded.seconds * 1000)
     segment = {
         "id": 0,
         "seek": 0,
         "start": 0.0,
-        "end": heard.seconds,
+        "end": recorded.seconds,
         "text": text,
         "tokens": [],
         "temperature": 0.0,
@@ -156,11 +156,11 @@ def _verbose(form: MultiMapping[Any], heard: Recording, text: str) -> dict[str, 
         "compression_ratio": 1.0,
         "no_speech_prob": 0.01,
     }
-    detail = {"task": "transcribe", "language": "english", "duration": heard.seconds}
-    wanted = form.getall("timestamp_granularities[]", ["segment"])
-    if "segment" in wanted:
+    detail = {"task": "transcribe", "language": "english", "duration": recorded.seconds}
+    granularities = form.getall("timestamp_granularities[]", ["segment"])
+    if "segment" in granularities:
         detail["segments"] = [segment] if text else []
-    if "word" in wanted:
+    if "word" in granularities:
         detail["words"] = [
             {"word": word.text, "start": word.begin_ms / 1000, "end": word.end_ms / 1000}
             for word in timed_words(text, whole_ms)
@@ -171,11 +171,11 @@ def _verbose(form: MultiMapping[Any], heard: Recording, text: str) -> dict[str, 
 def _usage(billed: Mapping[str, float]) -> dict[str, Any]:
     if "seconds" in billed:
         return {"type": "duration", "seconds": billed["seconds"]}
-    text, audio, said = (billed.get(unit, 0) for unit in ("text_tokens", "audio_tokens", "output_tokens"))
+    text, audio, output = (billed.get(unit, 0) for unit in ("text_tokens", "audio_tokens", "output_tokens"))
     return {
         "type": "tokens",
         "input_tokens": text + audio,
         "input_token_details": {"text_tokens": text, "audio_tokens": audio},
-        "output_tokens": said,
-        "total_tokens": text + audio + said,
+        "output_tokens": output,
+        "total_tokens": text + audio + output,
     }

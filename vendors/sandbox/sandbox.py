@@ -1,4 +1,4 @@
-"""What the protocols share: the bill, the faults that are switched on, and how a request becomes a `Call`."""
+"""The state that all protocols share: the bill and the switched-on faults. Turns requests into calls."""
 
 import asyncio
 from collections import Counter
@@ -11,27 +11,27 @@ from streams.wire.errors import InvalidParameter
 from vendors.sandbox.bill import Bill, End
 from vendors.sandbox.calls import Call, Dialect, Handler, Refusal
 from vendors.sandbox.faults import Fault, Orders
-from vendors.sandbox.flow import Over
+from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
 
 
 class Sandbox:
-    """One for all protocols; `get` and `post` make their routes."""
+    """The shared state. Protocols create their routes with `get()` and `post()`."""
 
     def __init__(self) -> None:
         self.bill = Bill()
         self.switches: dict[str, Orders] = {}
         self.vendors: set[str] = set()
-        """Whose protocols are spoken."""
+        """The names of all vendors."""
         self._calls: Counter[str] = Counter()
 
     def get(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
-        return web.get(path, self._served(dialect, stage, handler), allow_head=False)
+        return web.get(path, self._handler(dialect, stage, handler), allow_head=False)
 
     def post(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
-        return web.post(path, self._served(dialect, stage, handler))
+        return web.post(path, self._handler(dialect, stage, handler))
 
-    def _served(
+    def _handler(
         self, dialect: Dialect, stage: str, handler: Handler
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         self.vendors.add(dialect.vendor)
@@ -40,12 +40,12 @@ class Sandbox:
             headers = dict(dialect.headers(request))
             with ExitStack() as files:
                 try:
-                    await _take_in(request, files)  # a vendor does before it refuses it
+                    await _read_body(request, files)  # Vendors read the body before they refuse a request.
                     call = self._call(request, dialect, stage)
                 except Refusal as refusal:
-                    return _refused(refusal, headers)
+                    return _error_response(refusal, headers)
                 call.headers |= headers
-                return await self._answered(call, handler)
+                return await self._answer(call, handler)
 
         return serve
 
@@ -58,41 +58,41 @@ class Sandbox:
         if key in {"", "wrong"}:
             raise dialect.refuse(Fault.UNAUTHORIZED, orders)
         if orders.fault is None and (switched := self.switches.get(dialect.vendor)):
-            told = {**switched.model_dump(exclude_unset=True), **orders.model_dump(exclude_unset=True)}
-            orders = Orders.of(told)
-        counted = f"{dialect.vendor} {key}"
-        fault = orders.fault if orders.has_fault(self._calls[counted]) else None
-        self._calls[counted] += 1
+            merged = {**switched.model_dump(exclude_unset=True), **orders.model_dump(exclude_unset=True)}
+            orders = Orders.of(merged)
+        counter_key = f"{dialect.vendor} {key}"
+        fault = orders.fault if orders.has_fault(self._calls[counter_key]) else None
+        self._calls[counter_key] += 1
         request_id = request.headers.get("X-Request-Id", "")
         entry = self.bill.begin(dialect.vendor, stage, key=orders.name, fault=fault, request_id=request_id)
         return Call(request, dialect, orders, entry, self.bill, fault)
 
-    async def _answered(self, call: Call, handler: Handler) -> web.StreamResponse:
+    async def _answer(self, call: Call, handler: Handler) -> web.StreamResponse:
         how: End = "fault"
         try:
-            await call.come_instead()
+            await call.apply_early_fault()
             await handler(call)
             call.end()
-        except Over:
+        except AnswerEnded:
             pass
         except Refusal as refusal:
             how = "fault" if call.fault else "refused"
-            return _refused(refusal, call.headers)
+            return _error_response(refusal, call.headers)
         except (asyncio.CancelledError, ConnectionError, ClientLeft) as error:
             how = "closed_by_client"
             if isinstance(error, asyncio.CancelledError):
                 raise
         finally:
             self.bill.end(call.entry, how)
-        assert call.response is not None, "a handler answers"
+        assert call.response is not None, "the handler sent no response"
         return call.response
 
 
-def _refused(refusal: Refusal, headers: dict[str, str]) -> web.Response:
+def _error_response(refusal: Refusal, headers: dict[str, str]) -> web.Response:
     return web.Response(status=refusal.status, body=refusal.body, headers={**headers, **refusal.headers})
 
 
-async def _take_in(request: web.Request, files: ExitStack) -> None:
+async def _read_body(request: web.Request, files: ExitStack) -> None:
     if request.content_type != "multipart/form-data":
         await request.read()
         return

@@ -1,4 +1,4 @@
-"""All vendors on one port, each under a prefix of its own, and beside them `/_sandbox`: the bill, and faults."""
+"""The sandbox's HTTP server: every vendor under a prefix of its own, and a control API under `/_sandbox`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ from vendors.sandbox.faults import Orders
 from vendors.sandbox.sandbox import Sandbox
 
 PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription)
-"""Each has `routes(sandbox)`."""
+"""Modules with a function `routes(sandbox)`."""
 
 _LARGEST_BODY = 64 * 1024 * 1024
 _SHUTDOWN_S = 1.0
@@ -32,7 +32,7 @@ _SHUTDOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """`url` has no slash at its end; the base URLs of vendors are behind it. No handshake with `broken_tls_url`."""
+    """A running sandbox. `url` has no slash at its end. Every TLS handshake with `broken_tls_url` fails."""
 
     url: str
     broken_tls_url: str
@@ -45,49 +45,49 @@ class Running:
 
 @asynccontextmanager
 async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Running]:
-    """Serve while the block lasts. A client that leaves ends what it asked for."""
+    """Serve until the block ends. When a client disconnects, its handler is cancelled."""
     sandbox = Sandbox()
     runner = web.AppRunner(_app(sandbox), handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, access_log=None)
     async with AsyncExitStack() as stack:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, host, port, backlog=4_096).start()
-        broken = await asyncio.start_server(_break_tls, host, 0)
-        stack.push_async_callback(broken.wait_closed)
-        stack.callback(broken.close)
+        broken_tls = await asyncio.start_server(_break_tls, host, 0)
+        stack.push_async_callback(broken_tls.wait_closed)
+        stack.callback(broken_tls.close)
         name = f"[{host}]" if ":" in host else host
         yield Running(
             url=f"http://{name}:{runner.addresses[0][1]}",
-            broken_tls_url=f"https://{name}:{broken.sockets[0].getsockname()[1]}",
+            broken_tls_url=f"https://{name}:{broken_tls.sockets[0].getsockname()[1]}",
             sandbox=sandbox,
         )
 
 
 async def _break_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read(1024)
-    writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # a fatal alert: handshake_failure
+    writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # The fatal alert handshake_failure.
     writer.close()
 
 
 def _app(sandbox: Sandbox) -> web.Application:
-    app = web.Application(middlewares=[_worded], client_max_size=_LARGEST_BODY)
+    app = web.Application(middlewares=[_errors_as_json], client_max_size=_LARGEST_BODY)
     for protocol in PROTOCOLS:
         app.add_routes(protocol.routes(sandbox))
-    desk = _Desk(sandbox)
+    control = _ControlApi(sandbox)
     app.add_routes(
         [
-            web.get("/_sandbox/calls", desk.calls),
-            web.delete("/_sandbox/calls", desk.forget),
-            web.get("/_sandbox/faults", desk.faults),
-            web.post("/_sandbox/faults", desk.switch),
-            web.delete("/_sandbox/faults", desk.clear),
+            web.get("/_sandbox/calls", control.calls),
+            web.delete("/_sandbox/calls", control.clear_calls),
+            web.get("/_sandbox/faults", control.faults),
+            web.post("/_sandbox/faults", control.switch),
+            web.delete("/_sandbox/faults", control.clear),
         ]
     )
     return app
 
 
-class _Desk:
-    """`/_sandbox`: for people and for tests in other processes."""
+class _ControlApi:
+    """The control API, for the command line and for tests in other processes."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -98,9 +98,9 @@ class _Desk:
             raise InvalidParameter("since must be the id of a call")
         key = request.query.get("key")
         entries = self._sandbox.bill.since(int(since))
-        return _json({"calls": [entry.told() for entry in entries if key in {None, entry.key}]})
+        return _json({"calls": [entry.as_json() for entry in entries if key in {None, entry.key}]})
 
-    async def forget(self, request: web.Request) -> web.Response:
+    async def clear_calls(self, request: web.Request) -> web.Response:
         self._sandbox.bill.clear()
         return _json({})
 
@@ -109,21 +109,21 @@ class _Desk:
         return _json({vendor: orders.model_dump(exclude_unset=True) for vendor, orders in switches})
 
     async def switch(self, request: web.Request) -> web.Response:
-        """`{"vendor": …, "fault": …}` and further orders."""
-        asked = loads_request(await request.read())
-        vendor = asked.pop("vendor", None) if isinstance(asked, dict) else None
+        """Switch on a fault. The body is `{"vendor": …, "fault": …}` with further orders."""
+        body = loads_request(await request.read())
+        vendor = body.pop("vendor", None) if isinstance(body, dict) else None
         if not isinstance(vendor, str):
             raise InvalidParameter("vendor is required")
         if vendor not in self._sandbox.vendors:
             raise InvalidParameter(f"vendor must be one of {', '.join(sorted(self._sandbox.vendors))}")
-        orders = Orders.of(asked)
+        orders = Orders.of(body)
         if orders.fault is None:
             raise InvalidParameter("fault is required")
         self._sandbox.switches[vendor] = orders
         return _json({"vendor": vendor, **orders.model_dump(exclude_unset=True)})
 
     async def clear(self, request: web.Request) -> web.Response:
-        """Of one `vendor` of the query, or of all."""
+        """Switch off the fault of the `vendor` in the query, or all faults."""
         vendor = request.query.get("vendor")
         for name in [vendor] if vendor else list(self._sandbox.switches):
             self._sandbox.switches.pop(name, None)
@@ -131,10 +131,10 @@ class _Desk:
 
 
 @web.middleware
-async def _worded(
+async def _errors_as_json(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """What goes wrong outside a call, as JSON."""
+    """Answer errors outside of calls with JSON."""
     try:
         return await handler(request)
     except InvalidParameter as error:

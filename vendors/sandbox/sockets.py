@@ -1,4 +1,4 @@
-"""A WebSocket of the sandbox: read beside what is sent on it, so that a client that leaves is seen at once."""
+"""A WebSocket of the sandbox. A task reads it all the time, so that a client's close is noticed at once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ class ClientLeft(Exception):
 
 
 class Socket:
-    """`receive` gives what the client sends; what is sent to it goes by the `Flow` of the call."""
+    """Receives messages with `receive()`. The call's `Flow` sends messages through the other methods."""
 
     def __init__(self, response: web.WebSocketResponse, transport: asyncio.Transport | None) -> None:
         self.response = response
@@ -32,7 +32,7 @@ class Socket:
             yield
 
     async def receive(self) -> Frame:
-        """The next message, text or bytes. `ClientLeft` once the client has closed."""
+        """Return the next message, text or bytes. Raise `ClientLeft` if the client has closed the socket."""
         message = await self._messages.get()
         if message is None:
             raise ClientLeft
@@ -54,10 +54,10 @@ class Socket:
             return
         raise ClientLeft
 
-    async def close(self, how: Close) -> None:
-        """Say good-bye, unless the connection is cut or closed already."""
+    async def close(self, close: Close) -> None:
+        """Close the socket, unless the connection has been cut."""
         if not self._is_cut:
-            await self.response.close(code=how.code, message=how.reason.encode())
+            await self.response.close(code=close.code, message=close.reason.encode())
 
     def cut(self) -> None:
         self._is_cut = True

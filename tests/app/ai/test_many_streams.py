@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from app.commands.users import make_users
 from app.settings import Settings
-from bench.deployment import APP, LIFTED, Wanted, make_app, strategies
+from bench.deployment import APP, RAISED_LIMITS, DeploymentSpec, make_app, strategies
 from streams.tasks import background
 from streams.wire.codec import loads
 from streams.wire.errors import StoreError
@@ -176,9 +176,9 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
         port = int(await vendor.until(""))
         await make_app(server.url, ADMIN_TOKEN)
         # what has ended is let go as idle connections are: else a round would hold what the one before it said
-        limits = {**LIFTED, "readable_s": READABLE_S}
+        limits = {**RAISED_LIMITS, "readable_s": READABLE_S}
         await server.services.configs.put(APP, "limits", "default", limits, author="t")
-        wanted = Wanted(frozenset(QUICK + SLOW))
+        wanted = DeploymentSpec(frozenset(QUICK + SLOW))
         for key, value in strategies(wanted, f"http://127.0.0.1:{port}", "").items():
             kind, _, name = key.partition("/")
             await server.services.configs.put(APP, kind, name, value, author="t")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bench.deployment import LIFTED
+from bench.deployment import RAISED_LIMITS
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.deploy.commands import command
@@ -79,7 +79,7 @@ async def paced_vendor(server: Server) -> AsyncIterator[None]:
         )
         chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "ears"}
         await configs.put("default", "conversation", PACED, chat, author="test")
-        await configs.put("default", "limits", "default", LIFTED, author="test")
+        await configs.put("default", "limits", "default", RAISED_LIMITS, author="test")
         yield
 
 

@@ -185,7 +185,7 @@ async def test_what_is_wrong_is_refused_with_field_and_code(
 async def test_audio_that_cannot_be_made_here_is_told_as_that(ask: Asking, path: str, body: Any):
     async with ask.post(path, body) as response:
         assert response.status == 501
-        assert "is not encoded here" in (await response.json())["error"]["message"]
+        assert "is not supported" in (await response.json())["error"]["message"]
 
 
 @pytest.mark.parametrize(
