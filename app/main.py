@@ -1,6 +1,7 @@
 """The server process: routes on sockets, from start to stop."""
 
 import gc
+import os
 import resource
 import socket
 from collections.abc import Sequence
@@ -76,7 +77,9 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
 def _own_sockets(settings: Settings) -> dict[str, list[socket.socket]]:
     sockets = {PUBLIC: listening_sockets(settings.host, settings.port, variable="PORT")}
     if settings.metrics_port is not None:
-        sockets[METRICS] = listening_sockets("127.0.0.1", settings.metrics_port, variable="PARLEY_METRICS_PORT")
+        sockets[METRICS] = listening_sockets(
+            settings.metrics_host, settings.metrics_port, variable="PARLEY_METRICS_PORT"
+        )
     return sockets
 
 
@@ -86,7 +89,7 @@ async def _serve_as_told(
     """Serve until signals or the parent end it, and all streams have ended."""
     orders, supervisor, timeout_s = Orders(), services.supervisor, services.settings.drain_timeout_s
     async with AsyncExitStack() as stack:
-        orders.obey_signals()
+        orders.obey_signals(parent=None if inherited is None else os.getppid())
         if inherited is None:
             await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
             return

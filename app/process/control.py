@@ -16,9 +16,13 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
+import structlog
+
 from app.process.children import ending_with_parent
 from app.process.listeners import METRICS, Listeners
 from streams.wire.codec import dumps, loads
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,19 @@ class Orders:
         self.stop = asyncio.Event()
         self.any = asyncio.Event()
         self._signals = 0
+        self._parent: int | None = None
 
-    def obey_signals(self) -> None:
-        """Stop on the first SIGTERM or SIGINT, and end at once on the second."""
+    def obey_signals(self, *, parent: int | None = None) -> None:
+        """Stop on the first SIGTERM or SIGINT, and end at once on the second. SIGHUP changes nothing.
+
+        `parent`: the process that sends these signals. When it dies, the kernel sends SIGTERM, once for each of its
+        threads. These signals stop the process but do not end it at once.
+        """
+        self._parent = parent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
+        loop.add_signal_handler(signal.SIGHUP, self._log_hangup)
 
     def tell_to_stop(self) -> None:
         self.stop.set()
@@ -69,9 +80,17 @@ class Orders:
 
     def _signalled(self, number: int) -> None:
         self._signals += 1
-        if self._signals > 1:
+        orphaned = self._parent is not None and os.getppid() != self._parent
+        if self._signals > 1 and not orphaned:
             os._exit(128 + number)
         self.tell_to_stop()
+
+    def _log_hangup(self) -> None:
+        if self._parent is None:
+            reason = "with PARLEY_PROCESSES=1 no other process can take over: restart the server instead"
+        else:
+            reason = "send SIGHUP to the parent process"
+        log.warning("server.not_replaced", reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
