@@ -1,6 +1,7 @@
 """The server process: opens services and sockets, serves the routes, and drains at the end."""
 
 import gc
+import os
 import resource
 import socket
 from collections.abc import Sequence
@@ -79,7 +80,9 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
 def _own_sockets(settings: Settings) -> dict[str, list[socket.socket]]:
     sockets = {PUBLIC: listening_sockets(settings.host, settings.port, variable="PORT")}
     if settings.metrics_port is not None:
-        sockets[METRICS] = listening_sockets("127.0.0.1", settings.metrics_port, variable="PARLEY_METRICS_PORT")
+        sockets[METRICS] = listening_sockets(
+            settings.metrics_host, settings.metrics_port, variable="PARLEY_METRICS_PORT"
+        )
     return sockets
 
 
@@ -89,7 +92,7 @@ async def _serve_until_drained(
     """Serve until a signal or the parent requests the end, and all streams have ended."""
     orders, supervisor, timeout_s = Orders(), services.supervisor, services.settings.drain_timeout_s
     async with AsyncExitStack() as stack:
-        orders.handle_signals()
+        orders.handle_signals(parent=None if inherited is None else os.getppid())
         if inherited is None:
             await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
             return

@@ -36,6 +36,8 @@ class Settings:
     port: int = 8080
     processes: int = 1
     public_url: str = "http://127.0.0.1:8080"
+    metrics_host: str = "127.0.0.1"
+    """The address of `metrics_port`."""
     metrics_port: int | None = None
     data_dir: Path = Path(".parley")
     redis_prefix: str = "parley:"
@@ -93,6 +95,7 @@ class Settings:
             port=port,
             processes=read.number("PARLEY_PROCESSES", 1, least=1, most=256),
             public_url=read.text("PARLEY_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
+            metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
             metrics_port=read.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),

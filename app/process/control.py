@@ -16,9 +16,13 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
+import structlog
+
 from app.process.children import ending_with_parent
 from app.process.listeners import METRICS, Listeners
 from streams.wire.codec import dumps, loads
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,19 @@ class Orders:
         self.any = asyncio.Event()
         """Set when the process must stop or retire."""
         self._signals = 0
+        self._parent: int | None = None
 
-    def handle_signals(self) -> None:
-        """Stop on the first SIGTERM or SIGINT, and exit immediately on the second."""
+    def handle_signals(self, *, parent: int | None = None) -> None:
+        """Stop on the first SIGTERM or SIGINT, and exit immediately on the second. SIGHUP changes nothing.
+
+        `parent`: the process that sends these signals. When it dies, the kernel sends SIGTERM, once for each of its
+        threads. These signals stop the process but do not end it at once.
+        """
+        self._parent = parent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
+        loop.add_signal_handler(signal.SIGHUP, self._log_hangup)
 
     def request_stop(self) -> None:
         self.stop.set()
@@ -71,9 +82,17 @@ class Orders:
 
     def _on_signal(self, number: int) -> None:
         self._signals += 1
-        if self._signals > 1:
+        orphaned = self._parent is not None and os.getppid() != self._parent
+        if self._signals > 1 and not orphaned:
             os._exit(128 + number)
         self.request_stop()
+
+    def _log_hangup(self) -> None:
+        if self._parent is None:
+            reason = "with PARLEY_PROCESSES=1 no other process can take over: restart the server instead"
+        else:
+            reason = "send SIGHUP to the parent process"
+        log.warning("server.not_replaced", reason=reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
         for number in range(settings.processes):
             public = listening_sockets(settings.host, settings.port, variable="PORT", shared=True)
             metrics = listening_sockets(
-                "127.0.0.1", 0 if base is None else base + number, variable="PARLEY_METRICS_PORT"
+                settings.metrics_host, 0 if base is None else base + number, variable="PARLEY_METRICS_PORT"
             )
             for sock in (*public, *metrics):
                 stack.enter_context(sock)

@@ -77,9 +77,16 @@ async def test_process_that_dies_is_started_again_and_requests_are_answered_mean
         assert (died["number"], died["code"], again["number"]) == (1, -signal.SIGKILL, 1)
         assert len(statuses) > 20
         assert set(statuses) == {200}
-        processes = parent.descendants()
-        parent.process.kill()
-        assert not await left_of(processes)
+
+
+async def test_lone_process_that_gets_sighup_serves_on(settings: Settings):
+    async with serving(settings, PARLEY_PROCESSES="1") as server, ClientSession() as http:
+        await server.event("server.listening")
+        server.process.send_signal(signal.SIGHUP)
+        assert "PARLEY_PROCESSES" in (await server.event("server.not_replaced"))["reason"]
+        async with http.get(f"{settings.public_url}/healthz") as answer:
+            assert answer.status == 200
+        assert await server.end() == 0
 
 
 async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Settings):

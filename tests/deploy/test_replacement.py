@@ -20,7 +20,7 @@ from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from streams.tasks import background
 from tests.deploy.callers import Caller, until
-from tests.deploy.commands import Command, command
+from tests.deploy.commands import Command, command, left_of
 from tests.deploy.nginx import NGINX, running_nginx
 from tests.deploy.serving import serving, settings
 
@@ -181,6 +181,18 @@ async def test_streams_are_whole_where_processes_are_stopped_while_others_retire
     assert not [line for line in parent.lines if "process.died" in line]
 
 
+async def test_streams_end_in_their_own_time_where_the_parent_is_killed(
+    settings: Settings, services: Services, tmp_path: Path
+) -> None:
+    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=1) as (parent, load):
+        processes = parent.descendants()
+        running = [caller for caller in load.begun if not caller.seen or caller.seen[-1].name != "end"]
+        parent.process.kill()
+        assert not await left_of(processes)
+    assert len(running) >= 4
+    assert all(not caller.cut and caller.seen[-1].name == "end" for caller in running)
+
+
 async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_that_they_close(
     settings: Settings, services: Services, tmp_path: Path
 ) -> None:
@@ -208,8 +220,11 @@ async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
 ) -> None:
     rates = {"streams_per_s": STREAMS_PER_S, "calls_per_s": CALLS_PER_S}
     async with loaded(settings, services, tmp_path, **rates, kept_s=15) as (parent, load):
+        first = {child.pid for child in parent.descendants()}
         for _ in range(SIGHUPS):
             parent.process.send_signal(signal.SIGHUP)
             await asyncio.sleep(3)
         await two_are_left(parent)
+        assert count(parent, "processes.replacing") >= 2, "signals that come during a round are one more round"
+        assert not first & {child.pid for child in parent.descendants()}
     assert load.faults == []
