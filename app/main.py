@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+import signal
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -54,6 +55,7 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
     `inherited` holds the sockets from the parent of several processes. A single process opens its own sockets.
     """
     logs.configure(level=settings.log_level)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `Orders` handles it: its default is to end the process
     _raise_descriptor_limit()
     limit_free_memory()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()

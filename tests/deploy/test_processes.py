@@ -82,10 +82,12 @@ async def test_process_that_dies_is_started_again_and_requests_are_answered_mean
 async def test_lone_process_that_gets_sighup_serves_on(settings: Settings):
     async with serving(settings, PARLEY_PROCESSES="1") as server, ClientSession() as http:
         await server.event("server.listening")
-        server.process.send_signal(signal.SIGHUP)
-        assert "PARLEY_PROCESSES" in (await server.event("server.not_replaced"))["reason"]
-        async with http.get(f"{settings.public_url}/healthz") as answer:
-            assert answer.status == 200
+        for _ in range(2):
+            async with http.get(f"{settings.public_url}/healthz") as answer:
+                assert answer.status == 200
+            server.process.send_signal(signal.SIGHUP)
+            assert "PARLEY_PROCESSES" in (await server.event("server.not_replaced"))["reason"]
+        server.process.send_signal(signal.SIGTERM)
         assert await server.end() == 0
 
 
