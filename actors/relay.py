@@ -122,7 +122,7 @@ class Relay:
             case "leave":
                 self._end_lease(actor, question["reader_id"])
             case "input":
-                return {"known": True, "whole": actor.ctx.input.complete or actor.outcome.done()}
+                return {"known": True, "whole": _can_answer_repeat(actor)}
             case "cancel":
                 await cancel(actor, question["heard_ms"])
                 return {"known": True}
@@ -281,7 +281,15 @@ async def has_whole_input(actor: Actor, *, within_s: float) -> bool:
             await asyncio.wait([actor.outcome])
     except TimeoutError:
         return False
-    return actor.ctx.stop is not Stop.ABORTED
+    return _can_answer_repeat(actor)
+
+
+def _can_answer_repeat(actor: Actor) -> bool:
+    """Whether a repeat of the stream's request may be given this stream, as it is at this moment.
+
+    Not a stream that was aborted: it ends without an answer, and can be found until its task is done.
+    """
+    return actor.ctx.stop is not Stop.ABORTED and (actor.ctx.input.complete or actor.outcome.done())
 
 
 def too_many_readers() -> ServiceError:

@@ -1,0 +1,76 @@
+"""What a process tells another one about its streams."""
+
+import asyncio
+from typing import Any
+
+from actors.actor import Actor
+from actors.context import Owner, StreamContext
+from actors.mailbox import Cancel
+from actors.receipt import Receipt
+from actors.relay import Relay
+from actors.supervisor import Supervisor
+from streams.log import EventLog
+
+OWNER = Owner("default", "user")
+QUESTION = {"op": "input", "app_id": OWNER.app_id, "user_id": OWNER.user_id, "stream_id": "stream"}
+
+
+async def wait_for_input(ctx: StreamContext) -> dict[str, Any]:
+    await ctx.input.completed()
+    return {"finish_reason": "stop"}
+
+
+async def release() -> None:
+    return None
+
+
+def waiting_actor() -> Actor:
+    """An actor that answers as soon as its input is complete."""
+    ctx = StreamContext(
+        "stream",
+        OWNER,
+        request_id="request",
+        resources=None,
+        receipt=Receipt(0),
+        log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
+        longest_s=60,
+        answer_bytes=1024,
+    )
+    return Actor(
+        ctx,
+        wait_for_input,
+        kind="test",
+        conversation_id=None,
+        spiller=lambda: None,
+        release=release,
+        stream_s=60,
+        resume_grace_s=60,
+        readable_s=60,
+    )
+
+
+async def test_a_stream_whose_client_was_lost_answers_no_repeat_even_before_its_task_is_done() -> None:
+    supervisor, actor = Supervisor(), waiting_actor()
+    relay = Relay(None, None, supervisor)
+    supervisor.start(actor)
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        actor.tell(Cancel(aborted=True))
+        await actor.outcome
+        assert supervisor.find("stream", OWNER) is actor, "its task is not done yet"
+        assert await relay.answer(QUESTION) == {"known": True, "whole": False}
+        await supervisor.drain(1)
+    assert await relay.answer(QUESTION) == {"known": False}
+
+
+async def test_a_stream_that_has_its_input_answers_a_repeat_also_after_its_end() -> None:
+    supervisor, actor = Supervisor(), waiting_actor()
+    relay = Relay(None, None, supervisor)
+    supervisor.start(actor)
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        assert await relay.answer(QUESTION) == {"known": True, "whole": False}
+        actor.ctx.input.end()
+        assert await relay.answer(QUESTION) == {"known": True, "whole": True}
+        await supervisor.drain(1)
+    assert await relay.answer(QUESTION) == {"known": True, "whole": True}
