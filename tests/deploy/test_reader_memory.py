@@ -2,23 +2,23 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, ClientTimeout
+from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers
-from tests.deploy.stalled import ServerProcess, server_process, stalled
+from tests.deploy.stalled import ServerProcess, http, server_process, settings, stalled
 from tests.vendor import Vendor
 from vendors.sandbox.server import listening
 
-__all__ = ["vendor"]
+__all__ = ["http", "settings", "vendor"]
 
 KIB, MIB = 1024, 1024 * 1024
 MOST_BYTES = 256 * KIB
@@ -28,19 +28,6 @@ WAIT_S = 30
 """How long after its readers have left a process may keep their memory."""
 SPOKEN_CHARACTERS = 1_300
 """As WAV with 24,000 samples a second: 5.5 MiB of events."""
-
-
-@pytest.fixture
-def settings(settings: Settings, listener: Any) -> Settings:
-    """The port is the server process's."""
-    listener.close()
-    return settings
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[ClientSession]:
-    async with ClientSession(timeout=ClientTimeout(total=60)) as session:
-        yield session
 
 
 async def configure(services: Services, vendor: Vendor, **limits: Any) -> None:
