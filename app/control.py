@@ -2,7 +2,7 @@
 
 The parent writes `accept NAME…` (accept connections from these listeners and no others) and `retire` (another
 process has taken over). The child writes `ready` (it accepts connections), `drained` (its streams have ended and it
-accepts none) and `failed TEXT` (why it ends). A child is told to stop by SIGTERM.
+accepts none) and `failed TEXT` (why it ends). SIGTERM stops a child.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ class Inherited:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The listeners that the child accepts from until it is told otherwise."""
+        """The listeners that the child accepts from until the parent names others."""
         return (self.slot, METRICS)
 
-    def tell_fault(self, text: str) -> None:
-        """Have the parent say why this process ends."""
+    def report_fault(self, text: str) -> None:
+        """Send the parent the reason why this process ends."""
         os.write(self.channel, f"failed {' '.join(text.split())}\n".encode())
 
     def sockets(self) -> dict[str, list[socket.socket]]:
@@ -50,7 +50,7 @@ class Inherited:
 
 
 class Orders:
-    """What a server process was told: to stop, or to retire because another process has taken over."""
+    """The requests that a server process has received: to stop, or to retire because another process took over."""
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
@@ -63,7 +63,7 @@ class Orders:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self.stop.set()
         self.any.set()
 
@@ -71,7 +71,7 @@ class Orders:
         self._signals += 1
         if self._signals > 1:
             os._exit(128 + number)
-        self.tell_to_stop()
+        self.request_stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class ParentChannel:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         _write_line(self.writer, line)
 
     async def follow(self, listeners: Listeners, orders: Orders) -> None:
-        """Do what the parent says. A parent that is gone stops the child."""
+        """Carry out the parent's orders. If the parent has ended, the child stops."""
         async for line in _lines(self.reader):
             match line.split():
                 case ["accept", *names]:
@@ -93,7 +93,7 @@ class ParentChannel:
                 case ["retire"]:
                     await listeners.accept_from(())
                     orders.any.set()
-        orders.tell_to_stop()
+        orders.request_stop()
 
 
 @asynccontextmanager
@@ -105,19 +105,19 @@ async def parent_channel(inherited: Inherited) -> AsyncIterator[ParentChannel]:
 
 @dataclass(eq=False, slots=True)
 class Child:
-    """The parent's end: a child process and what it has said."""
+    """The parent's end: a child process and the state that it has reported."""
 
     process: Process
     inherited: Inherited
     writer: asyncio.StreamWriter
     reader: asyncio.StreamReader
     accepts_from: tuple[str, ...]
-    """The listeners it was last told to accept from."""
+    """The listeners that the last order named."""
     ready: bool = False
     drained: bool = False
     retiring: bool = False
     fault: str = ""
-    """Why it ended, as it said itself."""
+    """Why it ended, as it reported itself."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the child is ready or has ended."""
 
@@ -126,18 +126,18 @@ class Child:
             self.process.send_signal(number)
 
     def accept_from(self, names: Collection[str]) -> None:
-        """Have it accept connections from these listeners and no others."""
+        """Order it to accept connections from these listeners and no others."""
         if self.accepts_from != (wanted := tuple(names)):
             self.accepts_from = wanted
             _write_line(self.writer, " ".join(("accept", *wanted)))
 
     def retire(self) -> None:
-        """Have it accept no connection and end once it has served those it has."""
+        """Order it to accept no connection, and to end once it has served those it has."""
         self.retiring = True
         _write_line(self.writer, "retire")
 
     async def said(self) -> AsyncIterator[None]:
-        """Take note of what it says, until it has ended."""
+        """Record its reports until it has ended. Yields after each."""
         async for line in _lines(self.reader):
             if line == "ready":
                 self.ready = True

@@ -1,17 +1,15 @@
 """Logs: one JSON object a line on standard output, what libraries say too."""
 
 import asyncio
-import atexit
 import logging
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any
 
 import structlog
 from structlog.typing import EventDict
 
+from app.log_writer import LogWriter
 from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
 
@@ -28,10 +26,11 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 def configure(*, level: str) -> None:
     """Lines from `level` on; of libraries those from WARNING on."""
     threshold = _LEVELS.get(level.lower(), 20)
+    writer = LogWriter(_dropped_line)
     structlog.configure(
         processors=[_rendered],
         wrapper_class=_logger(threshold),
-        logger_factory=lambda *_: _Lines(sys.stdout.buffer),
+        logger_factory=lambda *_: writer,
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
@@ -67,6 +66,10 @@ def _rendered(_logger: object, level: str, line: EventDict) -> bytes:
         line = structlog.processors.format_exc_info(_logger, level, line)
     raw = _dumped(line)
     return raw if len(raw) <= _LINE_BYTES else _dumped({name: _cut(name, value) for name, value in line.items()})
+
+
+def _dropped_line(count: int) -> bytes:
+    return _rendered(None, "warning", {"event": "log.lines_dropped", "count": count})
 
 
 def _dumped(line: EventDict) -> bytes:
@@ -113,34 +116,6 @@ class LineRate:
         left_out, self._left_out = self._left_out, 0
         if left_out:
             log.warning(self._event, count=left_out)
-
-
-class _Lines:
-    """Writes lines; those of one turn of the event loop together."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._unwritten: list[bytes] = []
-        atexit.register(self._write)  # where the loop ended before its next turn
-
-    def msg(self, line: bytes) -> None:
-        self._unwritten.append(line)
-        if len(self._unwritten) > 1:
-            return
-        try:
-            asyncio.get_running_loop().call_soon(self._write)
-        except RuntimeError:  # there is none
-            self._write()
-
-    critical = error = warning = info = debug = msg
-
-    def _write(self) -> None:
-        lines, self._unwritten = self._unwritten, []
-        if not lines:
-            return
-        with suppress(OSError, ValueError):  # nobody reads them, or the disk is full: who could be told
-            self._file.write(b"".join(lines))
-            self._file.flush()
 
 
 class _OneLine(logging.Handler):

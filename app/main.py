@@ -92,9 +92,9 @@ async def _serve_as_told(
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
         await stack.enter_async_context(background(parent.follow(listeners, orders)))
-        parent.tell("ready")
+        parent.send("ready")
         await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
-        parent.tell("drained")
+        parent.send("drained")
 
 
 def _settle_collector() -> None:

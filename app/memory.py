@@ -1,4 +1,4 @@
-"""Returns freed memory to the operating system: glibc keeps most of it for itself unless it is told otherwise.
+"""Returns freed memory to the operating system: by default glibc keeps most of it.
 
 On other C libraries, whose allocators differ, nothing is done.
 """

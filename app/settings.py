@@ -69,6 +69,16 @@ class Settings:
     def development(self) -> bool:
         return self.env == "development"
 
+    @property
+    def shows_metrics(self) -> bool:
+        """Whether the public port serves `/metrics`."""
+        return self.development if self.public_metrics is None else self.public_metrics
+
+    @property
+    def shows_docs(self) -> bool:
+        """Whether the public port serves `/docs` and `/openapi.json`."""
+        return self.development if self.public_docs is None else self.public_docs
+
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
         """Read the environment; `SettingsError` names what is missing or wrong, never a secret."""

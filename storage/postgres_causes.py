@@ -3,8 +3,8 @@
 import asyncpg
 
 from storage.lending import AllInUse
-from storage.network_causes import network_cause
 from streams.wire.errors import StoreAway, StoreError
+from streams.wire.network import network_cause
 
 AWAY = (
     OSError,

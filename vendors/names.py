@@ -25,7 +25,7 @@ _SECOND_WAIT_S = 0.05
 """How long the other family may be later than one that has addresses."""
 
 
-class NameNotFound(OSError):
+class NameNotFound(socket.gaierror):
     """No server knows an address for the name, or none answered."""
 
 

@@ -4,6 +4,7 @@ import asyncio
 import string
 import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from actors.actor import Actor, Play
@@ -28,35 +29,34 @@ _ASK_AGAIN_S = 0.1
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
 
-async def open_actor(
-    call: Call,
-    play: Play,
-    *,
-    kind: str,
-    conversation_id: str | None = None,
-    asked: Asked | None = None,
-    readable: bool = True,
-    seen_running: bool = False,
-) -> Actor | Found:
-    """Admit a stream and run it; where the same was asked for before, the stream that answers it.
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """The stream that a request asks for.
 
-    `InvalidOperation`, `RateLimited` or `Unavailable` where there is no place. `seen_running`: the conversation
-    had a running turn just now; if Valkey admits another one all the same, the row of that turn decides.
+    `asked`: under which `Idempotency-Key`, if any. `readable`: clients read its events, and may resume it.
+    `seen_running`: the conversation had a running turn just now; if Valkey admits another one all the same, the
+    row of that turn decides.
+    """
+
+    kind: str
+    play: Play
+    conversation_id: str | None = None
+    asked: Asked | None = None
+    readable: bool = True
+    seen_running: bool = False
+
+
+async def open_actor(call: Call, spec: StreamSpec) -> Actor | Found:
+    """Admit a stream and run it; if the same was asked for before, return the stream that answers it.
+
+    `InvalidOperation`, `RateLimited` or `Unavailable` if a limit does not admit it.
 
     A stream whose client is lost before its input is whole cannot answer a repeat of its request. So a repeat
     waits, for at most 5 s, until that input is whole, or until the stream has ended and released the key.
     """
     until, before = time.monotonic() + _REPEAT_WAITS_S, ""
     while True:
-        opened = await _open_once(
-            call,
-            play,
-            kind=kind,
-            conversation_id=conversation_id,
-            asked=asked,
-            readable=readable,
-            seen_running=seen_running,
-        )
+        opened = await _open_once(call, spec)
         if not isinstance(opened, Found):
             return opened
         left_s = until - time.monotonic()
@@ -80,21 +80,12 @@ async def _has_whole_input(call: Call, found: Found, *, within_s: float) -> bool
     return await services.relay.has_whole_input(owner, found)
 
 
-async def _open_once(
-    call: Call,
-    play: Play,
-    *,
-    kind: str,
-    conversation_id: str | None,
-    asked: Asked | None,
-    readable: bool,
-    seen_running: bool,
-) -> Actor | Found:
+async def _open_once(call: Call, spec: StreamSpec) -> Actor | Found:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
-    place = Place(owner.app_id, owner.user_id, new_id(), conversation_id, asked)
+    place = Place(owner.app_id, owner.user_id, new_id(), spec.conversation_id, spec.asked)
     longest_s = longest_stream_s(limits)
-    readable_s = limits.readable_s if readable else 0
+    readable_s = limits.readable_s if spec.readable else 0
     known = call.request[KNOWN]
     taking = services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
     try:
@@ -114,16 +105,16 @@ async def _open_once(
         held = _Held(services, place, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
         actor = Actor(
             ctx,
-            play,
-            kind=kind,
-            conversation_id=conversation_id,
+            spec.play,
+            kind=spec.kind,
+            conversation_id=spec.conversation_id,
             spiller=held.spiller,
             release=held.give_back,
             stream_s=limits.stream_s,
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if found := await _taken(taking, services, place, longest_s=longest_s, seen_running=seen_running):
+        if found := await _taken(taking, services, place, longest_s=longest_s, seen_running=spec.seen_running):
             return found
         services.supervisor.check_owner(
             owner,
@@ -132,7 +123,7 @@ async def _open_once(
             elsewhere=services.heartbeat.elsewhere[owner.app_id],
         )
         services.supervisor.check_open(limit=limits.streams_per_process)
-        if readable:
+        if spec.readable:
             check_readers(call, owner)
     except BaseException:
         taking.close()

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
-from app.ai.opening import asked_under_key, open_actor
+from app.ai.opening import StreamSpec, asked_under_key, open_actor
 from app.ai.streams import serve, serve_again
 from app.endpoint import Call, Going
 from storage.admission import Found
@@ -52,7 +52,8 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | Going:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
     asked = asked_under_key(call, body)
-    opened = await open_actor(call, partial(speak, plan=SpeechPlan(body.text, voices)), kind="tts", asked=asked)
+    play = partial(speak, plan=SpeechPlan(body.text, voices))
+    opened = await open_actor(call, StreamSpec("tts", play, asked=asked))
     if isinstance(opened, Found):
         return await serve_again(call, opened)
     opened.ctx.input.end()

@@ -49,6 +49,6 @@ def _served(settings: Settings, inherited: Inherited | None = None) -> int:
         if inherited is None:
             sys.stderr.write(f"parley: {error}\n")
         else:
-            inherited.tell_fault(str(error))
+            inherited.report_fault(str(error))
         return 1
     return 0

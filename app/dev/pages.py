@@ -49,18 +49,25 @@ class Page:
         return web.Response(body=body, headers=headers)
 
 
-def static_page(name: str) -> Page:
-    """A file of ours by its name below `STATIC`, as it stands there now; one that is large is stored packed."""
+def static_page(name: str, *, without: str = "") -> Page:
+    """A file of ours by its name below `STATIC`, as it stands there now; one that is large is stored packed.
+
+    `without`: the lines that contain this text are left out. For files that are not stored packed.
+    """
     path, packed = STATIC / name, STATIC / f"{name}.gz"
     stored = packed if packed.exists() else path
-    return _read(stored, f"{_TYPES[path.suffix]}; charset=utf-8", stored.stat().st_mtime_ns)
+    return _read(stored, f"{_TYPES[path.suffix]}; charset=utf-8", stored.stat().st_mtime_ns, without.encode())
 
 
 @lru_cache(maxsize=256)
-def _read(stored: Path, content_type: str, changed_ns: int) -> Page:
-    """Kept until the file changes: who works on a page need not start the server again."""
-    make = Page.of_packed if stored.suffix == ".gz" else Page.of
-    return make(content_type, stored.read_bytes())
+def _read(stored: Path, content_type: str, changed_ns: int, without: bytes) -> Page:
+    """Cached until the file changes, so that work on a page needs no restart of the server."""
+    body = stored.read_bytes()
+    if stored.suffix == ".gz":
+        return Page.of_packed(content_type, body)
+    if without:
+        body = b"".join(line for line in body.splitlines(keepends=True) if without not in line)
+    return Page.of(content_type, body)
 
 
 def _takes_gzip(accepted: str) -> bool:

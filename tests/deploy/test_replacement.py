@@ -210,6 +210,6 @@ async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
     async with loaded(settings, services, tmp_path, **rates, kept_s=15) as (parent, load):
         for _ in range(SIGHUPS):
             parent.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(3)
+            await asyncio.sleep(3)  # one signal every three seconds, whether or not the last replacement is over
         await two_are_left(parent)
     assert load.faults == []

@@ -28,6 +28,8 @@ const player = new Player({ onState: () => talk.played() });
 const talk = new Talk(account, player, new Memory(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
 const chosen = new Memory(kept, account.app, "choices");
 
+const reference = document.querySelector("link[rel=help]"); // the server leaves it out where it serves none
+
 let redraw = () => {};
 
 // what tests of this page read: nothing here may be set
@@ -67,7 +69,7 @@ function App() {
   return html`
     <header class="container">
       <h1>Talk to Parley</h1>
-      <p>${offers?.title} <a href="/docs">Reference of the interface</a></p>
+      <p>${offers?.title} ${reference && html`<a href=${reference.href}>Reference of the interface</a>`}</p>
     </header>
     <main class="container">
       ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}
