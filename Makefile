@@ -4,6 +4,9 @@ VENV := .venv
 INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
+# Where a shell sets it, as most container images do, every process compiles again all that it imports: 3 s of CPU each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 

@@ -17,6 +17,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from deploy.seeds import seed
 from deploy.stores import Stores
+from tests.environment import forget_settings
 from tests.servers import (
     ADMIN_TOKEN,
     MASTER_KEY,
@@ -28,6 +29,8 @@ from tests.servers import (
     running_server,
     running_stores,
 )
+
+forget_settings()
 
 hypothesis.settings.register_profile("parley", deadline=None)  # the machine may be busy
 hypothesis.settings.load_profile("parley")
