@@ -1,6 +1,7 @@
 """Fixtures: real stores, a database and a key prefix per test, the services, the server."""
 
 import asyncio
+import gc
 import inspect
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -43,6 +44,17 @@ _SETTLE_S = 1
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop of the server."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Exclude modules and tests from garbage collections: each would walk a million objects that stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
