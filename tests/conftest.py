@@ -39,6 +39,10 @@ hypothesis.settings.load_profile("parley")
 _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 1
+_ONE_WORKER = {"engines", "local_vendors"}
+"""Fixtures of a session that take seconds to make."""
+_LONGEST = ("tests/deploy/", "tests/bench/")
+"""Folders of tests that start processes."""
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -55,6 +59,19 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Have one worker of xdist run all tests of an engine, which each would load, and start with the longest tests.
+
+    Last, a test of 20 s would keep one worker busy while the others have nothing left to do.
+    """
+    for item in items:
+        for fixture in _ONE_WORKER & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(fixture))
+    yield
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)
