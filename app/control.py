@@ -14,11 +14,14 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from app.children import ending_with_parent
-from app.listeners import METRICS, Listeners
+from app.sockets import METRICS
 from streams.wire.codec import dumps, loads
+
+if TYPE_CHECKING:  # it imports aiohttp, which the parent does without
+    from app.listeners import Listeners
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class ParentChannel:
     def send(self, line: str) -> None:
         _write_line(self.writer, line)
 
-    async def follow(self, listeners: Listeners, orders: Orders) -> None:
+    async def follow(self, listeners: "Listeners", orders: Orders) -> None:
         """Carry out the parent's orders. If the parent has ended, the child stops."""
         async for line in _lines(self.reader):
             match line.split():

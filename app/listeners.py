@@ -9,10 +9,6 @@ from aiohttp import web
 
 from app.sockets import BACKLOG
 
-PUBLIC = "public"
-METRICS = "metrics"
-"""Names of the two listeners of a lone process. Of several processes, each has a public one named by its slot."""
-
 
 class Listeners:
     """Accepts connections from a subset of `sockets` that may change; the other sockets stay open.

@@ -21,9 +21,8 @@ import structlog
 
 from app import logs
 from app.control import Child, start_child
-from app.listeners import METRICS
 from app.settings import Settings, SettingsError
-from app.sockets import check_port, listening_sockets
+from app.sockets import METRICS, check_port, listening_sockets
 
 log = structlog.get_logger()
 

@@ -9,8 +9,7 @@ from typing import Literal, Self
 
 from pydantic import SecretStr
 
-from vendors.names import DNS_PORT
-
+_DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
 _MOST_CONNECTIONS = 1_000_000
@@ -115,7 +114,7 @@ class Settings:
             keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, least=1, most=_LONGEST_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),
             public_docs=read.is_public("PARLEY_DOCS"),
-            dns_servers=read.servers("PARLEY_DNS", port=DNS_PORT),
+            dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
             vendor_client=read.vendor_client(),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
             ignored_proxies=read.proxies(),

@@ -10,7 +10,6 @@ from contextlib import suppress
 from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-DNS_PORT = 53
 _HEADER = struct.Struct("!6H")
 _RECORD = struct.Struct("!HHIH")
 _RECURSIVE = 0x0100

@@ -8,7 +8,6 @@ from typing import Any
 import uvloop
 
 from app.control import Inherited
-from app.main import serve
 from app.processes import supervise
 from app.settings import Settings
 from storage.migrate import MigrationRefused, migrate
@@ -43,6 +42,8 @@ def run_migrate(args: argparse.Namespace) -> int:
 
 
 def _served(settings: Settings, inherited: Inherited | None = None) -> int:
+    from app.main import serve  # noqa: PLC0415 - slow to import: the parent of several processes does without
+
     try:
         uvloop.run(serve(settings, inherited))
     except (ServiceError, OSError) as error:

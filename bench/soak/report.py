@@ -6,7 +6,6 @@ from pathlib import Path
 
 from bench.figures import table
 from bench.marks import write_between
-from bench.plots import soaked
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
 
@@ -16,6 +15,8 @@ _MIB = 2**20
 
 def write_report(path: Path, run: Run, judged: Judged, *, command: str) -> None:
     """Put the tables between the marks in `path`, and the picture beside it into `plots`."""
+    from bench.plots import soaked  # noqa: PLC0415 - it takes a second, and most runs have no report
+
     picture = path.parent / "plots" / "soak.png"
     soaked(picture, run.samples, run.disturbances.all)
     told = f"`{command}`, Python {platform.python_version()}."
