@@ -24,7 +24,7 @@ test-browser: $(INSTALLED) ## run the tests of the page in Chromium; its picture
 
 picture: $(INSTALLED) ## take the README's picture of the page anew
 	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py
-	@cp build/screenshots/talk.png app/dev/talk.png
+	@cp build/screenshots/talk.png app/pages/talk.png
 
 check: format lint types layers locks ## format, lint, types, layers of imports, lock files
 

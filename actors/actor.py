@@ -169,7 +169,7 @@ class Actor:
         self._report("canceled" if outcome.get("finish_reason") == "canceled" else "end")
         receipt = self.ctx.receipt
         told = {**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms}
-        if failed := [account.told() for account in self.ctx.attempts if account.outcome == "failed"]:
+        if failed := [record.as_error_detail() for record in self.ctx.attempts if record.outcome == "failed"]:
             told["attempts"] = attempts_content(failed)
         return End(told)
 
@@ -201,7 +201,7 @@ class Actor:
         self._grace = None
         if self.readers:
             return
-        if self.ctx.plays_on:  # until one answers whose strategy does not
+        if self.ctx.outlives_readers:  # until one answers whose strategy does not
             self._begin_grace(_LOOK_AGAIN_S)
         else:
             self._stop(Stop.ABANDONED)

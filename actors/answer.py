@@ -9,7 +9,7 @@ from actors.speaker import Speaker
 from actors.strategies import Strategy
 from streams.events import AssistantOutputContentSegment, AssistantOutputRestart
 from streams.paragraphs import Paragraphs, Part
-from streams.pouring import poured
+from streams.push import drain_into
 from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
 
 
@@ -64,7 +64,7 @@ class Answer:
 
     async def write(self, items: AsyncIterator[ChatItem]) -> None:
         """Take a whole reply as it comes, each piece in the read that brings it."""
-        while await poured(items, self._take) and not self._cut:
+        while await drain_into(items, self._take) and not self._cut:
             await self._ctx.room()
         self._give(self._paragraphs.finish())
         await self._ctx.room()

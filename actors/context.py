@@ -13,13 +13,13 @@ from storage.objects import ObjectStore
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.speech_cache import SpeechCache
-from storage.turns import Turns
+from storage.turns import TurnWriter
 from streams.events import Event, encode
 from streams.log import EventLog
 from streams.tape import Tape
 from streams.wire.codec import now_ms
 from streams.wire.errors import InvalidOperation
-from vendors.fallback import Account
+from vendors.fallback import AttemptRecord
 
 
 class Owner(NamedTuple):
@@ -40,7 +40,7 @@ class Resources:
     speech_cache: SpeechCache
     flights: Flights
     heartbeat: Heartbeat
-    turns: Turns
+    turns: TurnWriter
 
 
 class Stop(Enum):
@@ -65,8 +65,8 @@ class StreamContext:
         "log",
         "longest_s",
         "on_end",
+        "outlives_readers",
         "owner",
-        "plays_on",
         "receipt",
         "request_id",
         "resources",
@@ -105,11 +105,11 @@ class StreamContext:
         """Cuts what was kept of the answer to what was heard, once the stream has ended."""
         self.settled = False
         """Whether the play has all that it will say, and only keeps it: it is stopped no more."""
-        self.plays_on = False
+        self.outlives_readers = False
         """Whether it plays to its end though nobody will read it."""
         self.about: dict[str, Any] = {}
         """What the last event tells where it is an `error`."""
-        self.attempts: list[Account] = []
+        self.attempts: list[AttemptRecord] = []
         """What vendors were asked for this stream, in the order of asking."""
         self.on_end = on_end
         """Told once, when the stream has ended."""

@@ -9,7 +9,7 @@ from typing import Any
 from actors import prompt
 from actors.answer import Answer
 from actors.context import Stop, StreamContext
-from actors.listener import PCM_RATE, Heard, hear, read_text
+from actors.listener import PCM_RATE, HeardInput, hear, read_text
 from actors.records import audio_item, close_turn, keep_attempts, open_turn, source, text_item, unit_price
 from actors.speaker import Speaker
 from actors.strategies import NO_WISH, Broken, SpeechWish, Strategy, Voice
@@ -45,7 +45,7 @@ class TurnPlan:
 
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn; returns what `end` tells."""
-    ctx.plays_on = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
+    ctx.outlives_readers = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
     async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:
             heard = await _hear(ctx, plan)
@@ -68,7 +68,7 @@ def _unsaid(plan: TurnPlan) -> dict[str, Any]:
     return {"conversation_id": plan.conversation_id, **told, "finish_reason": "canceled"}
 
 
-async def _hear(ctx: StreamContext, plan: TurnPlan) -> Heard:
+async def _hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
     if not plan.spoken:
         return await read_text(ctx)
     return await hear(ctx, plan.strategies, language_code=plan.language_code, prompt=plan.stt_prompt)
@@ -97,7 +97,7 @@ class Turn:
         "_speech",
     )
 
-    def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: Heard, history: Sequence[Record]) -> None:
+    def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: HeardInput, history: Sequence[Record]) -> None:
         self._ctx = ctx
         self._plan = plan
         self._heard = heard
@@ -214,7 +214,7 @@ class Turn:
                 winner = self._winner(attempt)
                 begins = self._answer.strategy is None
                 self._answer.written_by(winner)
-                self._ctx.plays_on = winner.config.on_abandon == "drain"
+                self._ctx.outlives_readers = winner.config.on_abandon == "drain"
                 if begins:
                     self._begin_to_speak(winner)
                 await self._answer.write(items)

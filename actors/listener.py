@@ -21,7 +21,7 @@ PCM = AudioFormat("audio/pcm", PCM_RATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardInput:
     """What the user said; `audio` and what it is where it was spoken, `platform` of who understood it."""
 
     text: str
@@ -30,18 +30,18 @@ class Heard:
     audio_format: AudioFormat = PCM
 
 
-async def read_text(ctx: StreamContext) -> Heard:
+async def read_text(ctx: StreamContext) -> HeardInput:
     with ctx.receipt.waiting():
         text = (await ctx.input.whole()).decode()
     ctx.receipt.mark("input")
     if not text.strip():
         raise InvalidParameter("text is required")
-    return Heard(text)
+    return HeardInput(text)
 
 
 async def hear(
     ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
-) -> Heard:
+) -> HeardInput:
     """Recognise the spoken input, while it arrives where the recogniser can.
 
     Silence is the user's fault, not the recogniser's: no other is asked. Nor is one for a fault of the input,
@@ -63,7 +63,7 @@ async def hear(
     ctx.receipt.mark("stt")
     if not text.strip():
         raise InvalidParameter("no speech was heard")
-    return Heard(text.replace("\0", ""), platform, await ctx.input.whole(), audio_format)
+    return HeardInput(text.replace("\0", ""), platform, await ctx.input.whole(), audio_format)
 
 
 async def _completed(ctx: StreamContext) -> None:

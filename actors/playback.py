@@ -12,7 +12,7 @@ _UNSPACED = re.compile(r"[぀-ヿ㐀-鿿가-힯豈-﫿]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _PlayedSentence:
     """A piece of paragraph `index`, and where its audio lies; times count from the answer's first audio."""
 
     index: int
@@ -37,7 +37,7 @@ class Playback:
     """What was spoken so far, in order."""
 
     def __init__(self) -> None:
-        self._spans: list[_Span] = []
+        self._spans: list[_PlayedSentence] = []
         self._open: tuple[int, str, int] | None = None
 
     @property
@@ -53,7 +53,7 @@ class Playback:
         assert self._open is not None, "what ends has begun"
         index, text, begin_ms = self._open
         moving = tuple(at for at, shape in shapes if shape != _SILENCE)
-        self._spans.append(_Span(index, text, begin_ms, at_ms, moving))
+        self._spans.append(_PlayedSentence(index, text, begin_ms, at_ms, moving))
         self._open = None
 
     def heard(self, until_ms: int) -> Mapping[int, int] | None:
@@ -68,13 +68,13 @@ class Playback:
                 break
         return heard
 
-    def _all(self) -> list[_Span]:
+    def _all(self) -> list[_PlayedSentence]:
         if self._open is None:
             return self._spans
         index, text, begin_ms = self._open
         spoken_ms = sum(span.end_ms - span.begin_ms for span in self._spans)
         pace = sum(len(span.text) for span in self._spans) / spoken_ms if spoken_ms else _CHARACTERS_A_MS
-        return [*self._spans, _Span(index, text, begin_ms, begin_ms + round(len(text) / pace), ())]
+        return [*self._spans, _PlayedSentence(index, text, begin_ms, begin_ms + round(len(text) / pace), ())]
 
 
 def _whole_words(text: str, characters: float) -> int:

@@ -94,7 +94,7 @@ def _attempt(
     """An attempt whose time runs from the end of the input, longer for longer audio."""
     if isinstance(grader, Broken):
         return failed_attempt(name, "assess", grader.fault)
-    heard = _Heard(ctx.input)
+    heard = _InputGauge(ctx.input)
     return Attempt(
         strategy=name,
         stage="assess",
@@ -116,7 +116,7 @@ async def _half_of_input_s(tape: Tape) -> float:
     return pcm_seconds(len(tape), PCM_RATE) / 2
 
 
-class _Heard:
+class _InputGauge:
     """The input as one account hears it, and how much of it."""
 
     def __init__(self, tape: Tape) -> None:

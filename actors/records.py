@@ -12,11 +12,11 @@ from storage import attempts
 from storage.attempts import AttemptRow
 from storage.conversations import Answered, ClosedTurn, NewTurn, RecordStatus
 from storage.kinds.strategies import Price
-from storage.parked import park
-from storage.turns import Turns
+from storage.retry_queue import enqueue
+from storage.turns import TurnWriter
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, StoreAway, StoreError
-from vendors.fallback import Account
+from vendors.fallback import AttemptRecord
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
@@ -69,23 +69,23 @@ async def keep_attempts(ctx: StreamContext) -> None:
         log.error("attempts.lost", stream_id=ctx.stream_id, count=len(ctx.attempts), error=str(error))
 
 
-def _rows(accounts: Sequence[Account]) -> list[AttemptRow]:
+def _rows(records: Sequence[AttemptRecord]) -> list[AttemptRow]:
     return [
         {
             "number": number,
-            "stage": account.stage,
-            "strategy": account.strategy,
-            "vendor": account.vendor,
-            "outcome": account.outcome,
-            "message": str(account.error or ""),
-            "first_output_ms": account.first_output_ms,
-            "elapsed_ms": account.elapsed_ms,
-            "input_unit": (usage := account.usage).input_token,
+            "stage": record.stage,
+            "strategy": record.strategy,
+            "vendor": record.vendor,
+            "outcome": record.outcome,
+            "message": str(record.error or ""),
+            "first_output_ms": record.first_output_ms,
+            "elapsed_ms": record.elapsed_ms,
+            "input_unit": (usage := record.usage).input_token,
             "output_unit": usage.output_token,
-            "price": str(account.cost),
-            "usage_source": account.meter.source,
+            "price": str(record.cost),
+            "usage_source": record.meter.source,
         }
-        for number, account in enumerate(accounts, 1)
+        for number, record in enumerate(records, 1)
     ]
 
 
@@ -135,17 +135,17 @@ def lost_turn(asked: RecordStatus, found: RecordStatus | None) -> ServiceError |
 
 async def _park(ctx: StreamContext, turn: ClosedTurn) -> None:
     try:
-        await park(ctx.resources.valkey, turn)
+        await enqueue(ctx.resources.valkey, turn)
     except StoreAway as error:
         raise StoreAway(
             "neither the database nor the cache is reachable: what was said is not kept",
             error_type="database",
             retry_after_s=1,
         ) from error
-    log.warning("turn.parked", stream_id=ctx.stream_id)
+    log.warning("turn.queued", stream_id=ctx.stream_id)
 
 
-async def _closed(turns: Turns, turn: ClosedTurn) -> RecordStatus | None:
+async def _closed(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
     """Close `turn`; the status of its record. Tried again for a while before `StoreAway`."""
     try:
         return await _close_once(turns, turn)
@@ -160,7 +160,7 @@ async def _closed(turns: Turns, turn: ClosedTurn) -> RecordStatus | None:
         return status
 
 
-async def _close_once(turns: Turns, turn: ClosedTurn) -> RecordStatus | None:
+async def _close_once(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
     if (written := await turns.close(turn)) is not None:
         return written
     return await turns.status_of(turn)  # an earlier try may have been written although its answer was lost

@@ -13,11 +13,11 @@ from actors.actor import Actor
 from actors.context import Owner, Stop
 from actors.mailbox import Attach, Cancel, Detach
 from actors.supervisor import Supervisor
-from storage.admission import Found
-from storage.exchange import Exchange, Message, listening
+from storage.admission import StreamLocation
+from storage.detached_logs import Batch, DetachedLog, Piece
 from storage.heartbeats import Heartbeat
+from storage.process_rpc import Message, ProcessRpc, listening
 from storage.redis import Valkey
-from storage.spilled import Batch, Piece, SpilledLog
 from streams.events import Failed, encode_unnumbered, error_content
 from streams.log import PIECE_BYTES, Gone, Push, Ready
 from streams.tasks import stopping
@@ -37,7 +37,7 @@ _SPILLS_WITHIN_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LogRange:
     """What can be read of a stream: ids, whether the last is its end, whether nobody goes on with it."""
 
     first: int
@@ -49,21 +49,21 @@ class Span:
 class Relay:
     """This process's view of the streams of all."""
 
-    def __init__(self, valkey: Valkey, exchange: Exchange, supervisor: Supervisor) -> None:
+    def __init__(self, valkey: Valkey, rpc: ProcessRpc, supervisor: Supervisor) -> None:
         self._valkey = valkey
-        self._exchange = exchange
+        self._rpc = rpc
         self._supervisor = supervisor
         self._readers: Counter[str] = Counter()
         self._leases: dict[str, asyncio.TimerHandle] = {}
 
     @asynccontextmanager
     async def attached(
-        self, owner: Owner, found: Found, *, keep_bytes: int, keep_s: float
+        self, owner: Owner, found: StreamLocation, *, keep_bytes: int, keep_s: float
     ) -> AsyncIterator["RemoteLog"]:
         """A stream that another process has, or had; `RateLimited` where it has readers enough."""
         if self._readers[found.stream_id] >= MOST_READERS:
             raise too_many_readers()
-        spilled = SpilledLog(
+        spilled = DetachedLog(
             self._valkey,
             app_id=owner.app_id,
             user_id=owner.user_id,
@@ -82,30 +82,30 @@ class Relay:
                 del self._readers[found.stream_id]
             await remote.leave()
 
-    async def cancel(self, owner: Owner, found: Found, heard_ms: int | None) -> bool:
+    async def cancel(self, owner: Owner, found: StreamLocation, heard_ms: int | None) -> bool:
         """Have its process cancel a stream, and wait until that is done; not where that process is gone."""
         answer = await self.ask(
             found, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
         )
         return answer is not None
 
-    async def has_whole_input(self, owner: Owner, found: Found) -> bool:
+    async def has_whole_input(self, owner: Owner, found: StreamLocation) -> bool:
         """Whether the input of another process's stream is whole. True also where that process does not answer."""
         question = {"op": "input", **_about(found, owner)}
-        answer = await self._exchange.ask(found.process, question, within_s=_ANSWERS_WITHIN_S)
+        answer = await self._rpc.ask(found.process, question, within_s=_ANSWERS_WITHIN_S)
         return answer is None or bool(answer.get("whole"))
 
     async def ask(
-        self, found: Found, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
+        self, found: StreamLocation, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
     ) -> Message | None:
-        if found.process == self._exchange.process:
+        if found.process == self._rpc.process:
             return None  # it is not here, or it would have been found
-        answer = await self._exchange.ask(found.process, {**message, **_about(found, owner)}, within_s=within_s)
+        answer = await self._rpc.ask(found.process, {**message, **_about(found, owner)}, within_s=within_s)
         return answer if answer and answer.get("known") else None
 
-    async def tell(self, found: Found, message: Message, *, owner: Owner) -> None:
+    async def tell(self, found: StreamLocation, message: Message, *, owner: Owner) -> None:
         with suppress(StoreError):
-            await self._exchange.tell(found.process, {**message, **_about(found, owner)})
+            await self._rpc.tell(found.process, {**message, **_about(found, owner)})
 
     async def answer(self, question: Message) -> Message | None:
         """What another process asks of a stream of ours."""
@@ -161,9 +161,9 @@ class Relay:
 @asynccontextmanager
 async def open_relay(valkey: Valkey, heartbeat: Heartbeat, supervisor: Supervisor) -> AsyncIterator[Relay]:
     """Answer other processes while the block lasts."""
-    exchange = Exchange(valkey, heartbeat.process)
-    relay = Relay(valkey, exchange, supervisor)
-    async with listening(exchange, relay.answer):
+    rpc = ProcessRpc(valkey, heartbeat.process)
+    relay = Relay(valkey, rpc, supervisor)
+    async with listening(rpc, relay.answer):
         try:
             yield relay
         finally:
@@ -173,13 +173,13 @@ async def open_relay(valkey: Valkey, heartbeat: Heartbeat, supervisor: Superviso
 class RemoteLog:
     """The events of another process's stream, read from where that process spills them."""
 
-    def __init__(self, relay: Relay, owner: Owner, found: Found, spilled: SpilledLog) -> None:
+    def __init__(self, relay: Relay, owner: Owner, found: StreamLocation, spilled: DetachedLog) -> None:
         self._relay = relay
         self._owner = owner
         self._found = found
         self._spilled = spilled
         self._reader_id = new_id()
-        self.span = Span(1, 0)
+        self.span = LogRange(1, 0)
 
     async def attach(self) -> None:
         """Have the stream spilled, and see what there is of it."""
@@ -190,7 +190,7 @@ class RemoteLog:
         first, last, closed = await self._spilled.span() or (1, 0, False)
         if answer is not None:
             last, closed = max(last, answer["last"]), answer["closed"]
-        self.span = Span(first, last, closed, lost=answer is None)
+        self.span = LogRange(first, last, closed, lost=answer is None)
 
     async def leave(self) -> None:
         await self._relay.tell(self._found, {"op": "leave", "reader_id": self._reader_id}, owner=self._owner)
@@ -296,7 +296,7 @@ def too_many_readers() -> ServiceError:
     return RateLimited(f"at most {MOST_READERS} readers of a stream", retry_after_s=1)
 
 
-def _about(found: Found, owner: Owner) -> Message:
+def _about(found: StreamLocation, owner: Owner) -> Message:
     return {"app_id": owner.app_id, "user_id": owner.user_id, "stream_id": found.stream_id}
 
 

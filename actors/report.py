@@ -10,7 +10,7 @@ from prometheus_client import Gauge
 from actors.context import StreamContext
 from streams.log import EventLog
 from streams.metrics import Counts, Times
-from vendors.tally import BUCKETS_S
+from vendors.metrics import BUCKETS_S
 
 log = structlog.get_logger()
 

@@ -25,7 +25,7 @@ class SpeechPlan:
 async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
     """Play one text-to-speech stream; returns what `end` tells."""
     ctx.receipt.mark("input")
-    ctx.plays_on = any(isinstance(v, Voice) and v.config.on_abandon == "drain" for _, v in plan.voices)
+    ctx.outlives_readers = any(isinstance(v, Voice) and v.config.on_abandon == "drain" for _, v in plan.voices)
     told: dict[str, Any] = {"strategy": None, "finish_reason": "stop"}
     try:
         await _speak(ctx, plan, told)
@@ -45,7 +45,7 @@ async def _speak(ctx: StreamContext, plan: SpeechPlan, told: dict[str, Any]) -> 
         told["strategy"] = utterance.strategy
         voice = dict(plan.voices)[utterance.strategy]
         assert isinstance(voice, Voice), "a fault is no winner"
-        ctx.plays_on = voice.config.on_abandon == "drain"
+        ctx.outlives_readers = voice.config.on_abandon == "drain"
         speaking = _Speaking(ctx, voice, plan.text, utterance)
         async for item in utterance.items:
             await speaking.take(item)

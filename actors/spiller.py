@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from storage.spilled import Batch, Emptied, SpilledLog
+from storage.detached_logs import Batch, DetachedLog, Emptied
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
@@ -19,7 +19,7 @@ _IDLE_S = 3600.0
 class Spiller:
     """Follows `events` from their first that is kept to their end; never slows the stream down."""
 
-    def __init__(self, events: EventLog, spilled: SpilledLog) -> None:
+    def __init__(self, events: EventLog, spilled: DetachedLog) -> None:
         self._events = events
         self._spilled = spilled
         self._position = 0

@@ -10,7 +10,7 @@ from streams.wire.errors import ServiceError
 from vendors.fallback import Attempt, failed_attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
-from vendors.speech.guard import Guard, Rivals, guarded
+from vendors.speech.guard import Guard, RemainingAttempts, guarded
 from vendors.speech.visemes import estimated
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -19,25 +19,25 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str) -> list[Attempt[SpeechItem]]:
     """Attempts to speak `text`, in order: audio of the last one that can be asked is never too slow."""
-    rivals = Rivals()
-    return [voice_attempt(name, voice, text, rivals) for name, voice in voices]
+    remaining = RemainingAttempts()
+    return [voice_attempt(name, voice, text, remaining) for name, voice in voices]
 
 
 def voice_attempt(
-    name: str, voice: Voice | ServiceError, text: str, rivals: Rivals | None = None
+    name: str, voice: Voice | ServiceError, text: str, remaining: RemainingAttempts | None = None
 ) -> Attempt[SpeechItem]:
     """An attempt to speak `text`; its first output is audio that was found good, not what announces it.
 
-    Without `rivals` it is the only one. The time for the first output covers the hold of the guard.
+    Without `remaining` it is the only one. The time for the first output covers the hold of the guard.
     """
     if isinstance(voice, ServiceError):
         return failed_attempt(name, "tts", voice)
-    among = Rivals() if rivals is None else rivals
+    among = RemainingAttempts() if remaining is None else remaining
     place = among.place()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
-        guard = Guard(voice.platform, text, factor=voice.config.min_realtime_factor, rivals=among)
+        guard = Guard(voice.platform, text, factor=voice.config.min_realtime_factor, remaining=among)
         with among.trying(place):
             async with guarded(voice.synthesizer.speak(text), guard) as items:
                 yield items

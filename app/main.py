@@ -10,18 +10,18 @@ import structlog
 from aiohttp import web
 
 from app import logs
-from app.answering import on_prepare
-from app.connections import Bounds
-from app.control import Inherited, Orders, parent_channel
-from app.drain import answer_the_last, serve_until_drained
-from app.endpoint import Endpoint, handler_of
-from app.listeners import Listeners
-from app.memory import limit_free_memory, trim_free_memory
+from app.http.connections import Bounds
+from app.http.endpoint import Endpoint, handler_of
+from app.http.pipeline import on_prepare
+from app.http.server import Runner, runner_of
+from app.process.control import Inherited, Orders, parent_channel
+from app.process.drain import answer_the_last, serve_until_drained
+from app.process.listeners import Listeners
+from app.process.memory import limit_free_memory, trim_free_memory
+from app.process.sockets import METRICS, PUBLIC, listening_sockets
 from app.routes import ROUTES, public_routes
-from app.runner import Runner, runner_of
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
-from app.sockets import METRICS, PUBLIC, listening_sockets
 from streams.tasks import background
 
 log = structlog.get_logger()

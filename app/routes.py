@@ -11,12 +11,12 @@ from app.ai.pronunciation import PronunciationReply, pronunciation
 from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, HISTORY, OFFERS, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import TtsRequest, tts
 from app.ai.streams import CancelQuery, cancel_stream, resume
-from app.caller import Access
-from app.dev.docs import docs_routes
-from app.dev.files import FILE_ROUTES
-from app.dev.talk import TALK_ROUTES
-from app.endpoint import Endpoint
-from app.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
+from app.http.caller import Access
+from app.http.endpoint import Endpoint
+from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
+from app.pages.files import FILE_ROUTES
+from app.pages.reference import docs_routes
+from app.pages.talk import TALK_ROUTES
 from app.settings import Settings
 
 AI_ROUTES = [
@@ -28,7 +28,7 @@ AI_ROUTES = [
         statuses={"backend unavailable": 502},
         stream=True,
         tag="ai",
-        notes=CONVERSE,
+        docs=CONVERSE,
     ),
     Endpoint(
         "GET",
@@ -39,7 +39,7 @@ AI_ROUTES = [
         reply=History,
         statuses={"backend unavailable": 502},
         tag="ai",
-        notes=HISTORY,
+        docs=HISTORY,
     ),
     Endpoint(
         "GET",
@@ -56,7 +56,7 @@ AI_ROUTES = [
         delete_conversation,
         s2s="/bp/server/user/{user_id}/ai/conversation/{conversation_id}",
         tag="ai",
-        notes=DELETE_CONVERSATION,
+        docs=DELETE_CONVERSATION,
     ),
     Endpoint(
         "GET",
@@ -64,7 +64,7 @@ AI_ROUTES = [
         resume,
         s2s="/bp/server/user/{user_id}/ai/stream/{stream_id}",
         tag="ai",
-        notes=RESUME,
+        docs=RESUME,
     ),
     Endpoint(
         "DELETE",
@@ -73,7 +73,7 @@ AI_ROUTES = [
         s2s="/bp/server/user/{user_id}/ai/stream/{stream_id}",
         query=CancelQuery,
         tag="ai",
-        notes=CANCEL,
+        docs=CANCEL,
     ),
     Endpoint(
         "POST",
@@ -84,7 +84,7 @@ AI_ROUTES = [
         statuses={"backend unavailable": 502},
         stream=True,
         tag="ai",
-        notes=PRONOUNCE,
+        docs=PRONOUNCE,
     ),
     Endpoint(
         "POST",
@@ -94,7 +94,7 @@ AI_ROUTES = [
         body=TtsRequest,
         statuses={"backend unavailable": 502},
         tag="ai",
-        notes=SPEAK,
+        docs=SPEAK,
     ),
     Endpoint(
         "GET",
@@ -103,17 +103,17 @@ AI_ROUTES = [
         s2s="/bp/server/user/{user_id}/ai/offers",
         reply=Offers,
         tag="ai",
-        notes=OFFERS,
+        docs=OFFERS,
     ),
 ]
 
 METRICS_ROUTES = [
-    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", quiet=True, notes=METRICS),
+    Endpoint("GET", "/metrics", metrics, access=Access.PUBLIC, tag="operations", access_log=False, docs=METRICS),
 ]
 
 OPERATIONS_ROUTES = [
-    Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", quiet=True, notes=HEALTH),
-    Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", quiet=True, notes=READINESS),
+    Endpoint("GET", "/healthz", healthz, access=Access.PUBLIC, tag="operations", access_log=False, docs=HEALTH),
+    Endpoint("GET", "/readyz", readyz, access=Access.PUBLIC, tag="operations", access_log=False, docs=READINESS),
     *METRICS_ROUTES,
 ]
 

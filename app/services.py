@@ -15,16 +15,16 @@ from actors.supervisor import Supervisor, ending
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
-from storage.admission import Places, open_places
+from storage.admission import Admissions, open_admissions
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
-from storage.parked import open_parking
 from storage.postgres import open_database
-from storage.sessions import SessionCopies
+from storage.retry_queue import open_retry_queue
+from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
-from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, Turns, open_turns
+from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
 from streams.wire.ids import new_id
 from vendors.local_engines import open_local_engines
 from vendors.transport import open_vendor_http
@@ -38,10 +38,10 @@ class Services(Stores):
     limiter: RateLimiter
     strategies: Strategies
     supervisor: Supervisor
-    sessions: SessionCopies
-    places: Places
+    sessions: SessionCache
+    admissions: Admissions
     heartbeat: Heartbeat
-    turns: Turns
+    turns: TurnWriter
     relay: Relay
     speech_cache: SpeechCache
     flights: Flights
@@ -86,7 +86,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             )
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
-        await stack.enter_async_context(open_parking(database, valkey))
+        await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         supervisor, process = Supervisor(), new_id()
@@ -100,8 +100,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             lock_timeout_s=LOCKED_S,
             condition=database.condition,
         )
-        turns = await stack.enter_async_context(open_turns(await stack.enter_async_context(writing), heartbeat))
-        places = await stack.enter_async_context(open_places(valkey, heartbeat))
+        turns = await stack.enter_async_context(
+            open_turn_writer(await stack.enter_async_context(writing), heartbeat)
+        )
+        admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         await stack.enter_async_context(ending(supervisor))
         strategies = Strategies(configs, http, engines, local_url=settings.local_url)
@@ -117,8 +119,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             limiter=RateLimiter(valkey),
             strategies=strategies,
             supervisor=supervisor,
-            sessions=SessionCopies(valkey),
-            places=places,
+            sessions=SessionCache(valkey),
+            admissions=admissions,
             heartbeat=heartbeat,
             turns=turns,
             relay=relay,

@@ -57,8 +57,8 @@ class Settings:
     """The same for `/docs` and `/openapi.json`."""
     dns_servers: tuple[tuple[str, int], ...] = ()
     """Address and port of those that know vendors' names; none: the system's."""
-    vendor_client: Literal["lane", "aiohttp"] = "lane"
-    """What reads vendors' answers: the client of `vendors/lane`, or aiohttp's."""
+    vendor_client: Literal["http1", "aiohttp"] = "http1"
+    """What reads vendors' answers: the client of `vendors/http1`, or aiohttp's."""
     vendor_idle_s: float = 60
     """How long a connection to a vendor is kept that nobody uses."""
     ignored_proxies: tuple[str, ...] = ()
@@ -183,14 +183,14 @@ class _Reader:
             message = f"parley: {name} must be IP addresses such as 10.0.0.2 or 10.0.0.2:5353, parted by commas"
             raise SettingsError(message) from None
 
-    def vendor_client(self) -> Literal["lane", "aiohttp"]:
-        match self.text("PARLEY_VENDOR_CLIENT", "lane"):
-            case "lane":
-                return "lane"
+    def vendor_client(self) -> Literal["http1", "aiohttp"]:
+        match self.text("PARLEY_VENDOR_CLIENT", "http1"):
+            case "http1":
+                return "http1"
             case "aiohttp":
                 return "aiohttp"
             case _:
-                raise SettingsError("parley: PARLEY_VENDOR_CLIENT must be lane or aiohttp")
+                raise SettingsError("parley: PARLEY_VENDOR_CLIENT must be http1 or aiohttp")
 
     def proxies(self) -> tuple[str, ...]:
         names = (f"{scheme}_proxy" for scheme in ("http", "https", "all"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.context import StreamContext
-from vendors.fallback import Account
+from vendors.fallback import AttemptRecord
 
 _AFTER: Mapping[str, Sequence[str]] = {
     "admission": (),
@@ -60,7 +60,7 @@ def trace_of(ctx: StreamContext, kind: str, outcome: str, *, parent: str) -> Tra
         attributes["parley.overhead_ms"] = overhead_ms
     failed = outcome not in _NO_FAULT_OF_OURS
     root = Span(kind, begin_ns, _later(begin_ns, total), attributes, "stream", failed=failed)
-    attempts = [_attempt(account, begin_ns, ctx.receipt.arrived) for account in ctx.attempts]
+    attempts = [_attempt(record, begin_ns, ctx.receipt.arrived) for record in ctx.attempts]
     return Trace(parent, root, [*_stages(marks, total, begin_ns), *attempts])
 
 
@@ -73,23 +73,23 @@ def _stages(marks: Mapping[str, int], total: int, begin_ns: int) -> Iterator[Spa
     yield Span("end", _later(begin_ns, min(last, total)), _later(begin_ns, total), {})
 
 
-def _attempt(account: Account, begin_ns: int, arrived: float) -> Span:
-    begun_ns = begin_ns + round((account.begun - arrived) * 1e9)
+def _attempt(record: AttemptRecord, begin_ns: int, arrived: float) -> Span:
+    begun_ns = begin_ns + round((record.begun - arrived) * 1e9)
     attributes: dict[str, str | int] = {
-        "parley.strategy": account.strategy,
-        "parley.vendor": account.vendor,
-        "parley.outcome": account.outcome,
+        "parley.strategy": record.strategy,
+        "parley.vendor": record.vendor,
+        "parley.outcome": record.outcome,
     }
-    if account.error is not None:
-        attributes["error.type"] = account.error.error_type
+    if record.error is not None:
+        attributes["error.type"] = record.error.error_type
     return Span(
-        f"attempt {account.stage}",
+        f"attempt {record.stage}",
         begun_ns,
-        _later(begun_ns, account.elapsed_ms),
+        _later(begun_ns, record.elapsed_ms),
         attributes,
         "attempt",
-        failed=account.outcome == "failed",
-        first_output_ns=None if account.first_output_ms is None else _later(begun_ns, account.first_output_ms),
+        failed=record.outcome == "failed",
+        first_output_ns=None if record.first_output_ms is None else _later(begun_ns, record.first_output_ms),
     )
 
 

@@ -34,7 +34,7 @@ from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
-from vendors.sandbox.names import Names, naming
+from vendors.sandbox.dns import Names, naming
 from vendors.sandbox.server import listening
 
 _ROOT = Path(__file__).parents[1]

@@ -38,7 +38,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Answer:
+class ClientOutcome:
     """What a client got. `ended_ms`: when the last event was there, in Unix milliseconds."""
 
     request_id: str = ""
@@ -71,9 +71,9 @@ class Answer:
         return b"".join(b64decode(content["audio"]) for content in self.named("audio_chunk"))
 
 
-async def asked(stand: Stand, lane: Lane, app: str, strategies: Sequence[str]) -> Answer:
+async def asked(stand: Stand, lane: Lane, app: str, strategies: Sequence[str]) -> ClientOutcome:
     """What a client gets who asks for what the lane's stage does."""
-    answer = Answer(request_id=token_hex(8))
+    answer = ClientOutcome(request_id=token_hex(8))
     headers = {**stand.headers(app), "X-Request-Id": answer.request_id}
     options: dict[str, Any] = {"data": upload(lane.stage, strategies)}
     if lane.stage == "tts":
@@ -89,7 +89,7 @@ async def asked(stand: Stand, lane: Lane, app: str, strategies: Sequence[str]) -
     return answer
 
 
-async def read(response: ClientResponse, into: Answer) -> None:
+async def read(response: ClientResponse, into: ClientOutcome) -> None:
     """The events of a stream, or what stands in place of one."""
     into.status = response.status
     into.conversation_id = response.headers.get("X-Service-Conversation-Id", "")

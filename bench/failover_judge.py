@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from bench.failover_cells import DEFAULT_APP, Cell, NotPossible, Outcome
-from bench.failover_client import Answer, asked, history
+from bench.failover_client import ClientOutcome, asked, history
 from bench.failover_stand import ANSWER, FIRST, SECOND, Stand, sound
 from vendors.sandbox.bill import Entry
 
@@ -36,7 +36,7 @@ async def _judged(stand: Stand, cell: Cell, strategies: Sequence[str]) -> list[s
     ]
 
 
-def _shape(answer: Answer) -> list[str]:
+def _shape(answer: ClientOutcome) -> list[str]:
     """One stream: every id, one last event, a digest that is right, segments that are their chunks."""
     if answer.broken:
         return [answer.broken]
@@ -60,14 +60,14 @@ def _shape(answer: Answer) -> list[str]:
     return wrong
 
 
-def _reply_shape(answer: Answer) -> list[str]:
+def _reply_shape(answer: ClientOutcome) -> list[str]:
     status = {"backend unavailable": 502, "invalid_parameter": 400, None: 200}[answer.error.get("error_type")]
     keys = {"error"} if answer.error else {"text", "raw_data", "unit_price", "strategy"}
     right = (answer.status, set(answer.reply), answer.events) == (status, keys, [])
     return [] if right else [f"the reply is {answer.status} {answer.reply}"]
 
 
-async def _outcome(stand: Stand, cell: Cell, strategies: Sequence[str], answer: Answer) -> list[str]:
+async def _outcome(stand: Stand, cell: Cell, strategies: Sequence[str], answer: ClientOutcome) -> list[str]:
     if answer.broken:
         return []
     match cell.expected:
@@ -95,7 +95,7 @@ async def _whole(stand: Stand, cell: Cell) -> str | bytes:
     return stand.sound_audio[lane.name]
 
 
-def _all_failed(cell: Cell, answer: Answer) -> list[str]:
+def _all_failed(cell: Cell, answer: ClientOutcome) -> list[str]:
     error = answer.error
     attempts = error.get("extra", {}).get("attempts", [])
     told = [(attempt["strategy"], attempt["stage"], attempt["error_type"]) for attempt in attempts]
@@ -112,7 +112,7 @@ def _all_failed(cell: Cell, answer: Answer) -> list[str]:
     return wrong
 
 
-def _fell_back(cell: Cell, strategies: Sequence[str], answer: Answer, whole: str | bytes) -> list[str]:
+def _fell_back(cell: Cell, strategies: Sequence[str], answer: ClientOutcome, whole: str | bytes) -> list[str]:
     if cell.lane.stage == "assess":
         right = (answer.reply.get("text"), answer.reply.get("strategy")) == (whole, f"{strategies[0]}.both")
         return [] if right else [f"the reply is {answer.reply}"]
@@ -130,7 +130,7 @@ def _fell_back(cell: Cell, strategies: Sequence[str], answer: Answer, whole: str
     return wrong
 
 
-def _broke_off(answer: Answer, whole: str | bytes) -> list[str]:
+def _broke_off(answer: ClientOutcome, whole: str | bytes) -> list[str]:
     part: str | bytes = answer.text if isinstance(whole, str) else answer.audio
     beginning: str | bytes = whole[: len(part)]
     wrong = []
@@ -143,7 +143,7 @@ def _broke_off(answer: Answer, whole: str | bytes) -> list[str]:
     return wrong
 
 
-async def _record(stand: Stand, cell: Cell, strategies: Sequence[str], answer: Answer) -> list[str]:
+async def _record(stand: Stand, cell: Cell, strategies: Sequence[str], answer: ClientOutcome) -> list[str]:
     """What the conversation keeps of the turn."""
     if not answer.conversation_id or answer.broken:
         return []
@@ -152,7 +152,7 @@ async def _record(stand: Stand, cell: Cell, strategies: Sequence[str], answer: A
     return [] if kept == right else [f"the record is {kept}, and should be {right}"]
 
 
-def _right_record(cell: Cell, strategies: Sequence[str], answer: Answer) -> list[str]:
+def _right_record(cell: Cell, strategies: Sequence[str], answer: ClientOutcome) -> list[str]:
     falls_back, alone = cell.expected is Outcome.FALLS_BACK, len(strategies) == 1
     if cell.lane.stage == "stt":
         return ["complete", SECOND, ANSWER] if falls_back and not alone else []
@@ -161,7 +161,7 @@ def _right_record(cell: Cell, strategies: Sequence[str], answer: Answer) -> list
     return ["incomplete", "Say something.", answer.text]
 
 
-async def _calls(stand: Stand, cell: Cell, strategies: Sequence[str], answer: Answer) -> list[str]:
+async def _calls(stand: Stand, cell: Cell, strategies: Sequence[str], answer: ClientOutcome) -> list[str]:
     """As the sandbox saw it: as many calls as there should be, each ended as it should and soon enough."""
     closed = await stand.ended(answer.request_id, within_s=CLOSES_WITHIN_MS / 1000)
     wrong = [] if closed else ["a call is still open"]
@@ -176,6 +176,6 @@ async def _calls(stand: Stand, cell: Cell, strategies: Sequence[str], answer: An
     return wrong if seconds == due else [*wrong, f"the second was asked {seconds} times, and not {due}"]
 
 
-def _late_ms(entry: Entry, answer: Answer) -> float:
+def _late_ms(entry: Entry, answer: ClientOutcome) -> float:
     """How much later than allowed behind the stream's end."""
     return max(0.0, (entry.ended or 0) - answer.ended_ms - CLOSES_WITHIN_MS) if answer.ended_ms else 0.0

@@ -39,7 +39,7 @@ def bars(path: Path, title: str, unit: str, groups: Mapping[str, Mapping[str, fl
         width = 0.8 / max(1, len(targets))
         for number, target in enumerate(targets):
             places = [at + (number - (len(targets) - 1) / 2) * width for at in range(len(groups))]
-            drawn = axes.bar(places, [group.get(target, 0) for group in groups.values()], width, label=target)
+            drawn = axes.tombstone(places, [group.get(target, 0) for group in groups.values()], width, label=target)
             axes.bar_label(drawn, fmt="%.1f", fontsize=8)
         axes.set_xticks(range(len(groups)), list(groups), fontsize=8)
         axes.set_ylabel(unit)

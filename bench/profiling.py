@@ -22,7 +22,7 @@ _MOST_FUNCTIONS = 25
 _WRITTEN_S = 30
 _LOOK_S = 0.05
 _PLACES = (
-    ("read the vendor: lane and HTTP parser", ("vendors/lane/", "vendors/transport.py")),
+    ("read the vendor: http1 and HTTP parser", ("vendors/http1/", "vendors/transport.py")),
     ("read the vendor: events and their JSON", ("vendors/sse.py", "vendors/chat/")),
     ("attempts, waits, breakers", ("vendors/", "actors/strategies.py")),
     ("the play: answer, receipt, turn", ("actors/",)),
@@ -161,7 +161,7 @@ def _group(file: str, function: str) -> str:
 def _built_in(function: str) -> str:
     for name, words in (
         ("write to the client", ("socket", "write")),
-        ("read the vendor: lane and HTTP parser", ("httptools", "feed_data", "HttpResponseParser")),
+        ("read the vendor: http1 and HTTP parser", ("httptools", "feed_data", "HttpResponseParser")),
         ("JSON", ("orjson", "dumps", "loads")),
         ("digest", ("sha256", "_hashlib", "hash")),
     ):

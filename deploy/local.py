@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from app import logs
-from app.children import end_with_parent
+from app.process.children import end_with_parent
+from app.process.sockets import check_port
 from app.settings import Settings, SettingsError
-from app.sockets import check_port
 from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.running import Failed, running, until_ready, while_running

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from streams.tasks import background
 
 T = TypeVar("T")

@@ -330,7 +330,7 @@ where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 """
 
 
-async def close_parked(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
+async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
     """Close a turn whose reader was told before how it ended: the record says the same, whoever ended it since."""
     written = await close_turn(conn, turn)
     status = turn.answered.status

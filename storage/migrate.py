@@ -77,7 +77,7 @@ def read_migrations(folder: Path) -> list[Migration]:
 async def _lock(conn: Connection, *, wait_s: float) -> None:
     """Take the lock that lets one process migrate; it goes with the connection.
 
-    Asked for again and again: a session that blocks on it would hold a snapshot, and
+    IdempotencyKey for again and again: a session that blocks on it would hold a snapshot, and
     `create index concurrently` waits for every older snapshot to end.
     """
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from storage.availability import Availability
-from storage.lending import Lending
+from storage.pool import ConnectionPool
 from storage.postgres_causes import AWAY, Locked, forbids_writing, is_outage, store_error
 from streams.wire.errors import StoreAway
 
@@ -45,15 +45,15 @@ def _raise_ours(error: Exception) -> None:
 class _Lent:
     """A connection for a block."""
 
-    __slots__ = ("_condition", "_conn", "_lending")
+    __slots__ = ("_condition", "_conn", "_pool")
 
-    def __init__(self, lending: Lending, condition: "Condition") -> None:
-        self._lending = lending
+    def __init__(self, connections: ConnectionPool, condition: "Condition") -> None:
+        self._pool = connections
         self._condition = condition
 
     async def __aenter__(self) -> Connection:
         try:
-            self._conn = await self._lending.take()
+            self._conn = await self._pool.acquire()
         except Exception as error:
             self._condition.failed(error)
             raise
@@ -61,7 +61,7 @@ class _Lent:
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
-            await self._lending.give(self._conn, sound=raised[0] is None)
+            await self._pool.release(self._conn, discard=raised[0] is not None)
         if isinstance(error := raised[1], Exception):
             self._condition.failed(error)
         elif error is None:
@@ -90,14 +90,14 @@ class Condition:
 class Database:
     """A pool of connections. Functions of `storage` take a connection first."""
 
-    def __init__(self, lending: Lending, condition: Condition) -> None:
+    def __init__(self, connections: ConnectionPool, condition: Condition) -> None:
         self.condition = condition
-        self._lending = lending
+        self._pool = connections
         self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
         """A connection for single statements, each its own transaction."""
-        return _Lent(self._lending, self.condition)
+        return _Lent(self._pool, self.condition)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -163,13 +163,13 @@ async def open_database(
             reset=_as_it_is,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
-    lending = Lending(pool, most=max_size, wait_s=acquire_timeout_s)
+    connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(lending, condition or Condition())
+        yield Database(connections, condition or Condition())
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await lending.close()
+                await connections.close()
                 await pool.close()
         except (*AWAY, asyncpg.PostgresError):
             pool.terminate()

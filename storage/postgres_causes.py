@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from storage.lending import AllInUse
+from storage.pool import AllInUse
 from streams.wire.errors import StoreAway, StoreError
 from streams.wire.network import network_cause
 

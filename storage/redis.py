@@ -13,8 +13,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError
 
 from storage.availability import Availability
+from storage.pipeline import CommandPipeline, Word
 from storage.valkey_causes import outage
-from storage.valkey_lane import ValkeyLane, Word
 from streams.wire.errors import StoreAway, StoreError
 
 _CONNECTIONS = 64
@@ -60,10 +60,10 @@ class Valkey:
     `call` and `run` are for what every stream needs, and cheaper than `client`.
     """
 
-    def __init__(self, client: Redis, prefix: str, *, blocking: Redis, lane: ValkeyLane) -> None:
+    def __init__(self, client: Redis, prefix: str, *, blocking: Redis, pipeline: CommandPipeline) -> None:
         self.client = client
-        self.call = lane.call
-        self.lost = lane.lost
+        self.call = pipeline.call
+        self.lost = pipeline.lost
         """Set when the connection of `call` and `run` was lost or could not be opened. The heartbeat clears it."""
         self.blocking = blocking
         """For commands that wait at the server: on connections of their own, which they hold meanwhile."""
@@ -119,8 +119,8 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
     )
     async with Redis.from_pool(pool) as client, Redis.from_pool(waiting) as blocking:
         connection = pool.make_connection()  # type: ignore[no-untyped-call]
-        lane = ValkeyLane(connection, answer_s=_ANSWER_S, availability=Availability("valkey"))
+        pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=Availability("valkey"))
         try:
-            yield Valkey(client, prefix, blocking=blocking, lane=lane)
+            yield Valkey(client, prefix, blocking=blocking, pipeline=pipeline)
         finally:
-            await lane.close()
+            await pipeline.close()

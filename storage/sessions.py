@@ -15,7 +15,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
 
 COPY_S = 30.0
-BAR_S = 60
+TOMBSTONE_S = 60
 """Longer than any read of a row can take that began before the bar."""
 _TOUCH_S = 3600.0
 _OWED = 10_000
@@ -111,7 +111,7 @@ async def touch(conn: Connection, digest: str, *, app_id: str, now: datetime) ->
     await conn.execute(_TOUCH, app_id, digest, now)
 
 
-class SessionCopies:
+class SessionCache:
     """Copies of sessions in Valkey, and bars that keep stale ones out.
 
     A reader may hold a row that is being revoked and copy it after the revocation. Therefore a revoked
@@ -144,7 +144,7 @@ class SessionCopies:
                 px=max(1, int(for_s * 1000)),
             )
 
-    async def bar(self, app_id: str, digests: Iterable[str]) -> None:
+    async def tombstone(self, app_id: str, digests: Iterable[str]) -> None:
         """Send all readers of these sessions to the rows. Call it before the change is committed."""
         keys = [self._key(app_id, digest) for digest in digests]
         if not keys:
@@ -160,7 +160,7 @@ class SessionCopies:
         with map_errors():
             async with self._valkey.client.pipeline(transaction=False) as pipeline:
                 for key in keys:
-                    pipeline.set(key, b"", ex=BAR_S)
+                    pipeline.set(key, b"", ex=TOMBSTONE_S)
                 await pipeline.execute()
         for key in keys:
             self._owed.pop(key, None)
@@ -170,7 +170,7 @@ class SessionCopies:
 
 
 async def current(
-    database: Database, copies: SessionCopies, *, app_id: str, digest: str, now: datetime, sliding_s: float
+    database: Database, copies: SessionCache, *, app_id: str, digest: str, now: datetime, sliding_s: float
 ) -> Session | None:
     """The session while it lives: its copy, else its row, which is touched when that is due."""
     now_s = now.timestamp()
@@ -195,7 +195,7 @@ async def current(
     return session
 
 
-async def _copy(copies: SessionCopies, session: Session, *, for_s: float) -> None:
+async def _copy(copies: SessionCache, session: Session, *, for_s: float) -> None:
     try:
         await copies.put(session, for_s=for_s)
     except StoreError:

@@ -15,23 +15,23 @@ from streams.tasks import background, stopping
 from streams.wire.errors import InvalidOperation, StoreAway, StoreError
 
 MOST_TOGETHER = 128
-MOST_GROUPS = 256
-_GROUPS_AT_ONCE = 2
+MOST_BATCHES = 256
+_BATCHES_AT_ONCE = 2
 _ALONE_AT_ONCE = 4
 _LOST = 10_000
-USUAL_CONNECTIONS = 2 * _GROUPS_AT_ONCE
+USUAL_CONNECTIONS = 2 * _BATCHES_AT_ONCE
 CONNECTIONS = USUAL_CONNECTIONS + 2 * _ALONE_AT_ONCE
 LOCKED_S = 0.1
-"""So long a group waits for a row that somebody else holds: it holds up all that comes behind it."""
+"""So long a batch waits for a row that somebody else holds: it holds up all that comes behind it."""
 
 T = TypeVar("T", bound=NewTurn | ClosedTurn)
 _Asked = list[tuple[T, asyncio.Future[Any]]]
 
 
-class Turns:
+class TurnWriter:
     """Opens and closes turns, those of one moment together; nobody waits for others to come.
 
-    A group is one transaction. One that fails by a turn in it is void, and each of its turns is tried alone; one
+    A batch is one transaction. One that fails by a turn in it is void, and each of its turns is tried alone; one
     whose row is `Locked` again and again, behind all others.
     """
 
@@ -41,13 +41,13 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._lost: dict[str, NewTurn] = {}
         """By stream: those that may have been opened, though who asked was told that they were not."""
-        self._opened = _Line(self._open, within_s, most=MOST_TOGETHER, at_once=_GROUPS_AT_ONCE)
-        self._closed = _Line(self._close, within_s, most=MOST_TOGETHER, at_once=_GROUPS_AT_ONCE)
-        self._opened_alone = _Line(self._open_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
-        self._closed_alone = _Line(self._close_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
+        self._opened = BatchQueue(self._open, within_s, most=MOST_TOGETHER, at_once=_BATCHES_AT_ONCE)
+        self._closed = BatchQueue(self._close, within_s, most=MOST_TOGETHER, at_once=_BATCHES_AT_ONCE)
+        self._opened_alone = BatchQueue(self._open_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
+        self._closed_alone = BatchQueue(self._close_alone, within_s, most=1, at_once=_ALONE_AT_ONCE)
 
     @property
-    def lines(self) -> Sequence["_Line[Any]"]:
+    def queues(self) -> Sequence["BatchQueue[Any]"]:
         """A turn goes only to a later one."""
         return self._opened, self._closed, self._opened_alone, self._closed_alone
 
@@ -81,8 +81,8 @@ class Turns:
     async def _end_dead(self, app_id: str, conversation_id: str) -> bool:
         return await conversations.end_dead_turn(self._database, self._heartbeat, app_id, conversation_id)
 
-    async def _open(self, group: "_Group[NewTurn]") -> None:
-        if not (wanted := group.wanted()):
+    async def _open(self, batch: "Batch[NewTurn]") -> None:
+        if not (wanted := batch.wanted()):
             return
         try:
             async with self._database.connection() as conn:
@@ -105,10 +105,10 @@ class Turns:
         if self._lost:
             await self._end_lost()
 
-    async def _open_alone(self, group: "_Group[NewTurn]") -> None:
+    async def _open_alone(self, batch: "Batch[NewTurn]") -> None:
         if self._lost:
             await self._end_lost()
-        for turn, opened in group.wanted():
+        for turn, opened in batch.wanted():
             try:
                 try:
                     record_id = await self._open_one(turn)
@@ -142,8 +142,8 @@ class Turns:
             if not isinstance(error, StoreError):
                 raise
 
-    async def _close(self, group: "_Group[ClosedTurn]") -> None:
-        asked = list(group.turns.values())
+    async def _close(self, batch: "Batch[ClosedTurn]") -> None:
+        asked = list(batch.turns.values())
         try:
             async with self._database.connection() as conn:
                 statuses = await conversations.close_turns(conn, [turn for turn, _ in asked])
@@ -157,8 +157,8 @@ class Turns:
             if not closed.done():
                 closed.set_result(statuses.get(turn.stream_id))
 
-    async def _close_alone(self, group: "_Group[ClosedTurn]") -> None:
-        for turn, closed in group.turns.values():
+    async def _close_alone(self, batch: "Batch[ClosedTurn]") -> None:
+        for turn, closed in batch.turns.values():
             async with self._database.connection() as conn:
                 status = await conversations.close_turn(conn, turn)
             if not closed.done():
@@ -166,29 +166,29 @@ class Turns:
 
 
 @asynccontextmanager
-async def open_turns(
+async def open_turn_writer(
     database: Database, heartbeat: Heartbeat, *, within_s: float = 15, leave_s: float = 5
-) -> AsyncIterator[Turns]:
+) -> AsyncIterator[TurnWriter]:
     """Write turns as long as the block lasts, then for `leave_s` what was asked for by its end.
 
-    A group that is not written `within_s` after its first turn came fails: the database is away.
+    A batch that is not written `within_s` after its first turn came fails: the database is away.
     """
-    turns = Turns(database, heartbeat, within_s=within_s)
+    turns = TurnWriter(database, heartbeat, within_s=within_s)
     async with AsyncExitStack() as stack:
-        for line in turns.lines:
-            stack.callback(line.shut)
-            for _ in range(line.at_once):
-                await stack.enter_async_context(background(line.run()))
+        for queue in turns.queues:
+            stack.callback(queue.shut)
+            for _ in range(queue.at_once):
+                await stack.enter_async_context(background(queue.run()))
         try:
             yield turns
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(leave_s):
-                    for line in turns.lines:
-                        await line.idle()
+                    for queue in turns.queues:
+                        await queue.idle()
 
 
-class _Group(Generic[T]):
+class Batch(Generic[T]):
     """Turns that are written together, by their conversations: one of each."""
 
     __slots__ = ("turns", "until")
@@ -206,76 +206,76 @@ class _Group(Generic[T]):
             waiting.set_exception(_own(error))
 
 
-class _Line(Generic[T]):
-    """Turns that wait to be written, in groups of at most `most`: who comes while others are written goes together.
+class BatchQueue(Generic[T]):
+    """Turns that wait to be written, in batches of at most `most`: those that arrive during a write go together.
 
-    With `at_once` tasks that `run`, as many groups are under way at once.
+    With `at_once` tasks that `run`, as many batches are under way at once.
     """
 
     def __init__(
-        self, write: Callable[[_Group[T]], Awaitable[None]], within_s: float, *, most: int, at_once: int
+        self, write: Callable[[Batch[T]], Awaitable[None]], within_s: float, *, most: int, at_once: int
     ) -> None:
         self.at_once = at_once
         self._write = write
         self._within_s = within_s
         self._most = most
         self._loop = asyncio.get_running_loop()
-        self._groups: asyncio.Queue[_Group[T]] = asyncio.Queue(MOST_GROUPS)
-        self._newest: _Group[T] | None = None
+        self._batches: asyncio.Queue[Batch[T]] = asyncio.Queue(MOST_BATCHES)
+        self._newest: Batch[T] | None = None
         """The one that still grows."""
         self._shut = False
 
     def put(self, turn: T, waiting: asyncio.Future[Any]) -> None:
         """Have `turn` written; `waiting` is told how that went."""
-        group, conversation = self._newest, (turn.app_id, turn.conversation_id)
-        if group is None or len(group.turns) >= self._most or conversation in group.turns:
-            if self._shut or self._groups.full():
+        batch, conversation = self._newest, (turn.app_id, turn.conversation_id)
+        if batch is None or len(batch.turns) >= self._most or conversation in batch.turns:
+            if self._shut or self._batches.full():
                 if not waiting.done():
                     waiting.set_exception(_away())
                 return
-            group = self._newest = _Group(self._loop.time() + self._within_s)
-            self._groups.put_nowait(group)
-        group.turns[conversation] = (turn, waiting)
+            batch = self._newest = Batch(self._loop.time() + self._within_s)
+            self._batches.put_nowait(batch)
+        batch.turns[conversation] = (turn, waiting)
 
     async def run(self) -> None:
-        """Write group after group, until cancelled."""
+        """Write batch after batch, until cancelled."""
         while not stopping():
-            group = await self._groups.get()
-            if group is self._newest:
+            batch = await self._batches.get()
+            if batch is self._newest:
                 self._newest = None
             try:
-                await self._written(group)
+                await self._written(batch)
             except Locked as error:
-                if self._shut or self._groups.full():
-                    group.fail(error)
+                if self._shut or self._batches.full():
+                    batch.fail(error)
                 else:
-                    self._groups.put_nowait(group)
+                    self._batches.put_nowait(batch)
             except Exception as error:  # noqa: BLE001 - it is told to those who wait
-                group.fail(error)
+                batch.fail(error)
             except BaseException:
-                group.fail(_away())
+                batch.fail(_away())
                 raise
             finally:
-                self._groups.task_done()
-            del group  # it holds whole answers, and the next group may be long in coming
+                self._batches.task_done()
+            del batch  # it holds whole answers, and the next batch may be long in coming
 
     async def idle(self) -> None:
         """Wait until all that was put is written."""
-        await self._groups.join()
+        await self._batches.join()
 
     def shut(self) -> None:
         """Take no more; who still waits is told."""
         self._shut = True
         self._newest = None
-        while not self._groups.empty():
-            self._groups.get_nowait().fail(_away())
+        while not self._batches.empty():
+            self._batches.get_nowait().fail(_away())
 
-    async def _written(self, group: _Group[T]) -> None:
+    async def _written(self, batch: Batch[T]) -> None:
         with map_errors():
-            if self._loop.time() > group.until:
+            if self._loop.time() > batch.until:
                 raise TimeoutError
-            async with asyncio.timeout_at(group.until):
-                await self._write(group)
+            async with asyncio.timeout_at(batch.until):
+                await self._write(batch)
 
 
 def _own(error: Exception) -> Exception:

@@ -19,7 +19,7 @@ from uuid import uuid4
 import asyncpg
 from aiohttp import ClientSession, web
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from app.services import Services
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
@@ -140,9 +140,9 @@ class Server:
 @asynccontextmanager
 async def running_server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
     """The application of `services` on `listener`."""
-    from app.connections import Bounds  # noqa: PLC0415 - most tests need no server
+    from app.http.connections import Bounds  # noqa: PLC0415 - most tests need no server
+    from app.http.server import runner_of  # noqa: PLC0415
     from app.main import application  # noqa: PLC0415
-    from app.runner import runner_of  # noqa: PLC0415
 
     runner = runner_of(application(services), shutdown_timeout_s=1, bounds=Bounds.of(services.settings))
     await runner.setup()

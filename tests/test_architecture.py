@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import STATUS
+from app.http.errors import STATUS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "actors", "streams", "vendors", "storage")
@@ -19,12 +19,12 @@ FUNCTION_LINES = 80
 TASK_MAKERS = {
     "streams/tasks.py",
     "actors/supervisor.py",
-    "app/processes.py",  # the parent of the serving processes: one task group, no streams
+    "app/process/parent.py",  # the parent of the serving processes: one task group, no streams
 }
 JSON_MAKERS = {"streams/wire/codec.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
 """Processes of their own, that answer in the words of vendors."""
-ERROR_WORDS = {"error_type", "missing_user"}
+ERROR_WORDS = {"error_type", "unknown_user_error"}
 """Names of arguments, fields and class attributes that hold a word of §7."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

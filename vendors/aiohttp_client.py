@@ -6,9 +6,9 @@ from io import BytesIO
 import aiohttp
 from multidict import CIMultiDictProxy
 
-from streams.pouring import Take
+from streams.push import Sink
 from streams.wire.errors import ServiceError
-from vendors.lane.errors import BadHeader
+from vendors.http1.errors import BadHeader
 
 _LARGE_BYTES = 1024 * 1024
 
@@ -60,9 +60,9 @@ class AiohttpAnswer:
                 raise error.__cause__ from None
             raise
 
-    async def pour(self, take: Take[bytes]) -> bool:
+    async def push_to(self, sink: Sink[bytes]) -> bool:
         while piece := await self.read():
-            if not take(piece):
+            if not sink(piece):
                 return True
         return False
 
@@ -74,7 +74,7 @@ class AiohttpAnswer:
 
 
 class AiohttpClient:
-    """Takes and gives what `HttpLane` does."""
+    """Takes and gives what `Http1Client` does."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -90,7 +90,7 @@ class AiohttpClient:
         repeatable: bool,
         request_id: str = "",
     ) -> AiohttpAnswer:
-        """As `HttpLane.send`; it never sends a request twice by itself, whatever is `repeatable`."""
+        """As `Http1Client.send`; it never sends a request twice by itself, whatever is `repeatable`."""
         try:
             response = await self._session.request(
                 method,

@@ -77,11 +77,11 @@ class Breaker:
             self._failures -= self._outcomes.popleft()[1]
 
 
-class LaneFull(Exception):
+class BulkheadFull(Exception):
     """As many wait as may wait."""
 
 
-class Lane:
+class Bulkhead:
     """At most `at_once` calls side by side, and a bounded number of others waiting, first come first served."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
@@ -102,11 +102,11 @@ class Lane:
         return True
 
     async def enter(self) -> None:
-        """Take a place as soon as there is one; `LaneFull` where too many wait for one."""
+        """Take a place as soon as there is one; `BulkheadFull` where too many wait for one."""
         if self.take():
             return
         if len(self._queue) >= self._waiting_limit:
-            raise LaneFull
+            raise BulkheadFull
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(place)
         try:

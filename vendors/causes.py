@@ -10,9 +10,9 @@ from yarl import URL
 
 from streams.wire.network import network_cause
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
-from vendors.lane.errors import BadAddress, BrokenAnswer, ConnectTimeout
+from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout
 
-FAULTS = (TimeoutError, OSError, BrokenAnswer, BadAddress, aiohttp.ClientError)
+FAULTS = (TimeoutError, OSError, BrokenResponse, BadAddress, aiohttp.ClientError)
 """What calls and answers raise, of the network and of HTTP."""
 
 
@@ -22,7 +22,7 @@ def not_reached(vendor: str, error: BaseException, *, url: str, connect_s: float
     match error:
         case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return Unreachable(vendor, "has a base URL that is not an HTTP URL")
-        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+        case BrokenResponse() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
             fault = Garbled(vendor, "sent no valid HTTP answer", retryable=True)
         case TimeoutError() if not error.errno:
             missing = error.missing if isinstance(error, ConnectTimeout) else "no connection"
@@ -40,7 +40,7 @@ def broken_off(vendor: str, error: BaseException) -> VendorError:
     match error:
         case TimeoutError():
             return TimedOut(vendor, "did not answer in time", retryable=True)
-        case BrokenAnswer() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+        case BrokenResponse() | aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
             return Garbled(vendor, "broke off its answer", retryable=True)
     return Unreachable(vendor, f"was lost: {_cause(error)}", retryable=True)
 

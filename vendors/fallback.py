@@ -10,16 +10,16 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 import structlog
 
-from streams.pouring import Pouring, Take, poured
+from streams.push import PushSource, Sink, drain_into
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from vendors import tally
+from vendors import metrics
 from vendors.errors import Empty, Garbled, TimedOut, VendorError
 from vendors.gate import Gate, GatePolicy, Hedge
+from vendors.hedging import Clock, race
 from vendors.meter import FREE, Meter, UnitPrice
-from vendors.patience import Patience
 from vendors.protocols import Transcript, Usage
-from vendors.racing import Clock, race
+from vendors.timeouts import IdleTimeout
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ class Attempt(Generic[Item]):
 
 
 @dataclass(slots=True)
-class Account:
+class AttemptRecord:
     """What became of one attempt: what happened, how long it took, what it used."""
 
     strategy: str
@@ -87,9 +87,9 @@ class Account:
         usage = self.usage
         return self.price.input * usage.input_token + self.price.output * usage.output_token
 
-    def told(self) -> dict[str, Any]:
+    def as_error_detail(self) -> dict[str, Any]:
         """As `attempts` of an error tell it."""
-        assert self.error is not None, "only failures are told"
+        assert self.error is not None, "only failures are as_error_detail"
         return {
             "strategy": self.strategy,
             "stage": self.stage,
@@ -105,7 +105,7 @@ def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[
     def refuse() -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         raise fault.with_traceback(None)  # a kept fault must not gather the frames of every stream that meets it
 
-    return Attempt(strategy, stage, tally.NO_VENDOR, refuse, lambda _: True, first_output_s=1, between_s=1)
+    return Attempt(strategy, stage, metrics.NO_VENDOR, refuse, lambda _: True, first_output_s=1, between_s=1)
 
 
 class AllStrategiesFailed(ServiceError):
@@ -113,9 +113,9 @@ class AllStrategiesFailed(ServiceError):
 
     error_type = "all_strategies_failed"
 
-    def __init__(self, failures: Sequence[Account]) -> None:
+    def __init__(self, failures: Sequence[AttemptRecord]) -> None:
         names = ", ".join(failure.strategy for failure in failures) or "none"
-        attempts = [failure.told() for failure in failures]
+        attempts = [failure.as_error_detail() for failure in failures]
         super().__init__(f"every strategy failed ({names})", extra={"attempts": attempts})
         self.retryable = any(failure.error is not None and failure.error.retryable for failure in failures)
 
@@ -125,20 +125,20 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
 
     Before its first output any failure means the next attempt; after it the failure is raised to the reader.
     Losers are closed before the block runs, the winner when it ends. Each attempt that was begun is added to
-    `accounts`, which are complete once the block has ended.
+    `records`, which are complete once the block has ended.
     """
 
-    __slots__ = ("_accounts", "_attempts", "_winner")
+    __slots__ = ("_attempts", "_records", "_winner")
 
-    def __init__(self, attempts: Sequence[Attempt[Item]], accounts: list[Account] | None = None) -> None:
+    def __init__(self, attempts: Sequence[Attempt[Item]], records: list[AttemptRecord] | None = None) -> None:
         self._attempts = attempts
-        self._accounts: list[Account] = [] if accounts is None else accounts
+        self._records: list[AttemptRecord] = [] if records is None else records
 
     async def __aenter__(self) -> tuple[Attempt[Item], AsyncIterator[Item]]:
-        already = len(self._accounts)
+        already = len(self._records)
         left = list(self._attempts)
         while left:
-            attempt = _Try(left.pop(0), self._accounts)
+            attempt = _Try(left.pop(0), self._records)
             asked = attempt.attempt
             hedge_after_s = asked.gate.hedge_after_s(asked.hedge) if left else None
             if hedge_after_s is not None:
@@ -152,7 +152,7 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
             except BaseException as error:
                 await attempt.__aexit__(type(error), error, error.__traceback__)
                 raise
-        failed = [account for account in self._accounts[already:] if account.outcome == "failed"]
+        failed = [record for record in self._records[already:] if record.outcome == "failed"]
         raise AllStrategiesFailed(failed)
 
     def __aexit__(
@@ -161,13 +161,13 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
         return self._winner.__aexit__(kind, error, trace)
 
     async def _raced(
-        self, leader: "_Try[Item]", left: list[Attempt[Item]], hedge_after_s: float
+        self, attempt: "_Try[Item]", left: list[Attempt[Item]], hedge_after_s: float
     ) -> tuple[Attempt[Item], AsyncIterator[Item]] | None:
-        def company() -> _Try[Item] | None:
-            return _Try(left.pop(0), leader.accounts) if left[0].gate.take_hedge() else None
+        def start_second() -> _Try[Item] | None:
+            return _Try(left.pop(0), attempt.records) if left[0].gate.take_hedge() else None
 
         async with AsyncExitStack() as stack:
-            won = await race(leader, company, stack, late_after_s=hedge_after_s, clock=leader.attempt.clock)
+            won = await race(attempt, start_second, stack, late_after_s=hedge_after_s, clock=attempt.attempt.clock)
             if won is None:
                 return None
             attempt, items = won
@@ -175,14 +175,13 @@ class first_success(Generic[Item]):  # noqa: N801 - used as a function is
             return attempt.attempt, items
 
 
-class _Try(Pouring[Item]):
+class _Try(PushSource[Item]):
     """One attempt under way, for a block; once it `has_output`, all its items from the first.
 
     The wait for the next item runs only while somebody waits for it.
     """
 
     __slots__ = (
-        "_account",
         "_begun",
         "_due_from",
         "_held",
@@ -191,30 +190,31 @@ class _Try(Pouring[Item]):
         "_loop",
         "_opened",
         "_over",
-        "_patience",
+        "_record",
         "_rest",
-        "accounts",
+        "_timeout",
         "attempt",
         "meter",
+        "records",
     )
 
-    def __init__(self, attempt: Attempt[Item], accounts: list[Account]) -> None:
+    def __init__(self, attempt: Attempt[Item], records: list[AttemptRecord]) -> None:
         self.attempt = attempt
         self.meter = attempt.meter()
-        self.accounts = accounts
+        self.records = records
         self._loop = asyncio.get_running_loop()
         self._begun = self._due_from = self._loop.time()
-        self._account = Account(
+        self._record = AttemptRecord(
             attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, begun=self._begun
         )
         self._over = False
-        self._patience = Patience(self._loop)
+        self._timeout = IdleTimeout(self._loop)
         self._leave: Callable[[], None] | None = None
         """Gives the place back that the gate gave."""
         self._opened: AbstractAsyncContextManager[AsyncIterator[Item]] | None = None
         self._held: list[Item] = []
         self._held_size = 0
-        accounts.append(self._account)
+        records.append(self._record)
 
     async def __aenter__(self) -> Self:
         return self
@@ -225,7 +225,7 @@ class _Try(Pouring[Item]):
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        self._patience.stop()
+        self._timeout.stop()
         opened, self._opened = self._opened, None
         leave, self._leave = self._leave, None
         try:
@@ -243,26 +243,26 @@ class _Try(Pouring[Item]):
             await clock()  # a fault of the input is not this attempt's
         try:
             if clock is None:
-                self._patience.begin(attempt.first_output_s)
+                self._timeout.begin(attempt.first_output_s)
                 self._rest = await self._asked()
             else:
-                self._patience.begin(None)
+                self._timeout.begin(None)
                 async with background(self._at_the_end_of_input(clock)):
                     self._rest = await self._asked()
         except ServiceError as error:
             self.failed(error)
         except (TimeoutError, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and not self._patience.over():
+            if isinstance(error, asyncio.CancelledError) and not self._timeout.over():
                 raise
             self.failed(TimedOut(attempt.vendor, f"had no output in {attempt.first_output_s:g} s", retryable=True))
         else:
             now = self._loop.time()
             attempt.gate.answered(now - self._due_from)
-            tally.had_output(attempt.stage, attempt.vendor, after_s=now - self._due_from)
-            self._account.first_output_ms = round((now - self._begun) * 1000)
+            metrics.had_output(attempt.stage, attempt.vendor, after_s=now - self._due_from)
+            self._record.first_output_ms = round((now - self._begun) * 1000)
             return True
         finally:
-            self._patience.done()
+            self._timeout.done()
         await self.__aexit__()
         return False
 
@@ -272,7 +272,7 @@ class _Try(Pouring[Item]):
         opening = attempt.open()
         items = await opening.__aenter__()
         self._opened = opening
-        self._account.accepted = True
+        self._record.accepted = True
         async for item in items:
             self.meter.saw(item)
             self._hold(item)
@@ -291,43 +291,43 @@ class _Try(Pouring[Item]):
 
     async def _at_the_end_of_input(self, clock: Clock) -> None:
         longer_s = await clock()
-        self._patience.limit(self.attempt.first_output_s + longer_s)
-        self._due_from = self._patience.since
+        self._timeout.limit(self.attempt.first_output_s + longer_s)
+        self._due_from = self._timeout.since
 
     async def __anext__(self) -> Item:
         if self._held:
             return self._held.pop(0)
         try:
-            item = await self._patiently(anext(self._rest))
+            item = await self._in_time(anext(self._rest))
         except StopAsyncIteration:
-            self._account.outcome = "won"
+            self._record.outcome = "won"
             raise
         self.meter.saw(item)
         return item
 
-    async def pour(self, take: Take[Item]) -> bool:
+    async def push_to(self, sink: Sink[Item]) -> bool:
         while self._held:
-            if not take(self._held.pop(0)):
+            if not sink(self._held.pop(0)):
                 return True
-        saw, patience, now = self.meter.saw, self._patience, self._loop.time
+        saw, timeout, now = self.meter.saw, self._timeout, self._loop.time
 
         def took(item: Item) -> bool:
-            patience.since = now()
+            timeout.since = now()
             saw(item)
-            return take(item)
+            return sink(item)
 
-        stopped = await self._patiently(poured(self._rest, took))
+        stopped = await self._in_time(drain_into(self._rest, took))
         if not stopped:
-            self._account.outcome = "won"
+            self._record.outcome = "won"
         return stopped
 
-    async def _patiently(self, waiting: Awaitable[T]) -> T:
+    async def _in_time(self, waiting: Awaitable[T]) -> T:
         attempt = self.attempt
-        self._patience.begin(attempt.between_s)
+        self._timeout.begin(attempt.between_s)
         try:
             return await waiting
         except asyncio.CancelledError:
-            if not self._patience.over():
+            if not self._timeout.over():
                 raise
             silent = TimedOut(attempt.vendor, f"was silent for {attempt.between_s:g} s", retryable=True)
             self.failed(silent)
@@ -336,18 +336,18 @@ class _Try(Pouring[Item]):
             self.failed(error)
             raise
         finally:
-            self._patience.done()
+            self._timeout.done()
 
     def lost(self) -> None:
         """Another attempt was faster."""
         if not self._over:
-            self._account.outcome = "hedged"
+            self._record.outcome = "hedged"
 
     def failed(self, error: ServiceError) -> None:
         """It is over, for this reason."""
         attempt = self.attempt
         error.redact(attempt.gate.secret)
-        self._account.outcome, self._account.error = "failed", error
+        self._record.outcome, self._record.error = "failed", error
         attempt.gate.failed(error)
         self._ended()
         where = {}
@@ -359,7 +359,7 @@ class _Try(Pouring[Item]):
             stage=attempt.stage,
             vendor=attempt.vendor,
             error=str(error),
-            elapsed_ms=self._account.elapsed_ms,
+            elapsed_ms=self._record.elapsed_ms,
             **where,
         )
 
@@ -367,6 +367,6 @@ class _Try(Pouring[Item]):
         if not self._over:
             self._over = True
             elapsed_s = self._loop.time() - self._begun
-            self._account.elapsed_ms = round(elapsed_s * 1000)
+            self._record.elapsed_ms = round(elapsed_s * 1000)
             attempt = self.attempt
-            tally.ended(attempt.stage, attempt.vendor, self._account.outcome, elapsed_s=elapsed_s)
+            metrics.ended(attempt.stage, attempt.vendor, self._record.outcome, elapsed_s=elapsed_s)

@@ -10,13 +10,13 @@ from typing import Literal
 from prometheus_client import Counter, Gauge
 
 from streams.wire.errors import ServiceError
-from vendors.breaker import Breaker, BreakerPolicy, Lane, LaneFull
+from vendors.breaker import Breaker, BreakerPolicy, Bulkhead, BulkheadFull
 from vendors.errors import Empty, Refused, VendorError
 
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
-BUSY = Gauge("parley_lane_busy", "Calls under way", ["account"])
-WAITING = Gauge("parley_lane_waiting", "Calls that wait for a place", ["account"])
+BUSY = Gauge("parley_bulkhead_busy", "Calls under way", ["account"])
+WAITING = Gauge("parley_bulkhead_waiting", "Calls that wait for a place", ["account"])
 
 Hedge = float | Literal["auto"]
 
@@ -44,22 +44,22 @@ class Gate:
         """The account's key, to be kept out of words that the vendor says."""
         self._clock = clock
         self._breaker = Breaker(policy.breaker, clock)
-        self._lane = Lane(policy.at_once, policy.waiting)
+        self._bulkhead = Bulkhead(policy.at_once, policy.waiting)
         self._first_outputs: deque[float] = deque(maxlen=_SAMPLES)
         self._calls: deque[float] = deque()
         self._hedges: deque[float] = deque()
         self._skipped = SKIPPED.labels(account)
-        lane, breaker = self._lane, self._breaker
+        bulkhead, breaker = self._bulkhead, self._breaker
         OPEN.labels(account).set_function(lambda: breaker.open)
-        BUSY.labels(account).set_function(lambda: lane.busy)
-        WAITING.labels(account).set_function(lambda: lane.waiting)
+        BUSY.labels(account).set_function(lambda: bulkhead.busy)
+        WAITING.labels(account).set_function(lambda: bulkhead.waiting)
 
     def take(self) -> Callable[[], None] | None:
         """As `enter`, where nothing is to be asked or waited for; else none."""
-        if self._breaker.tripped or not self._lane.take():
+        if self._breaker.tripped or not self._bulkhead.take():
             return None
         self._count_call()
-        return self._lane.leave
+        return self._bulkhead.leave
 
     async def enter(self, vendor: str) -> Callable[[], None]:
         """Take a place for one call, which what is returned gives back.
@@ -72,18 +72,18 @@ class Gate:
             self._skipped.inc()
             raise Refused(vendor, "is not asked for a while: its calls failed", retryable=True)
         try:
-            await self._lane.enter()
+            await self._bulkhead.enter()
         except BaseException as error:
             if probe:
                 self._breaker.gave_up()
-            if isinstance(error, LaneFull):
+            if isinstance(error, BulkheadFull):
                 raise Refused(vendor, "has too many calls waiting", retryable=True) from None
             raise
         self._count_call()
-        return self._leave_probing if probe else self._lane.leave
+        return self._leave_probing if probe else self._bulkhead.leave
 
     def _leave_probing(self) -> None:
-        self._lane.leave()
+        self._bulkhead.leave()
         self._breaker.gave_up()
 
     def _count_call(self) -> None:

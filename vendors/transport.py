@@ -20,16 +20,16 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import aiohttp
 
-from streams.pouring import Take
+from streams.push import Sink
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
 from vendors.aiohttp_client import AiohttpClient, Lost, sent_once
 from vendors.causes import FAULTS, broken_off, not_reached
+from vendors.dns import DnsResolver
 from vendors.errors import Garbled, TimedOut, VendorError
-from vendors.lane.client import HttpLane, open_lane
-from vendors.lane.errors import BadHeader
-from vendors.names import DnsResolver
+from vendors.http1.client import Http1Client, open_http1
+from vendors.http1.errors import BadHeader
 from vendors.refusals import refusal
 
 MAX_RETRY_AFTER_S = 2.0
@@ -40,7 +40,7 @@ _CLOSE_S = 0.1
 _JITTER_S = (0.05, 0.25)
 
 Opened = TypeVar("Opened")
-ClientName = Literal["lane", "aiohttp"]
+ClientName = Literal["http1", "aiohttp"]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Outgoing:
     repeatable: bool = True
 
 
-class Answer(Protocol):
+class Response(Protocol):
     """What a client gives; its methods raise that client's own errors."""
 
     status: int
@@ -78,8 +78,8 @@ class Answer(Protocol):
     def read(self) -> Awaitable[bytes]:
         """At least a byte; nothing at the end."""
 
-    async def pour(self, take: Take[bytes]) -> bool:
-        """Give `take` what comes as it comes. Whether `take` wants no more; else that was the end."""
+    async def push_to(self, sink: Sink[bytes]) -> bool:
+        """Give `sink` what comes as it comes. Whether `sink` wants no more; else that was the end."""
 
     async def leave(self) -> None:
         """Close it."""
@@ -88,7 +88,7 @@ class Answer(Protocol):
 class VendorHttp:
     """The one HTTP client of the process."""
 
-    def __init__(self, client: HttpLane | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
+    def __init__(self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
         self._client = client
         self._socket_session = socket_session
 
@@ -115,7 +115,7 @@ class VendorHttp:
         finally:
             await socket.close()
 
-    async def answered(self, call: Outgoing, *, again: bool = False) -> Answer:
+    async def answered(self, call: Outgoing, *, again: bool = False) -> Response:
         """A 2xx answer, which the caller closes with `leave`. `again`: the call is a retry."""
         try:
             answer = await self._client.send(
@@ -168,7 +168,7 @@ async def _tried(
     """The result of `once`, or of `again` where the failure may pass and the call may be repeated.
 
     A vendor receives a repeatable call at most three times: over a kept connection, over a new one when the kept
-    connection died before a byte of the answer (`HttpLane.send`), and over a new one by this retry. Without a kept
+    connection died before a byte of the answer (`Http1Client.send`), and on a new one by this retry. Without a kept
     connection it is two times. Any other call is sent once, over a new connection. The retry of a refused call
     opens a new connection too, so that a load balancer may choose another server. aiohttp's client sends each of
     the two tries once, over a kept connection or a new one.
@@ -256,7 +256,7 @@ class Incoming:
 
     async def __aenter__(self) -> Self:
         call, answered = self._call, self._http.answered
-        self._answer: Answer = await _tried(call, partial(answered, call), partial(answered, call, again=True))
+        self._answer: Response = await _tried(call, partial(answered, call), partial(answered, call, again=True))
         del self._call  # what was asked may be large
         return self
 
@@ -283,10 +283,10 @@ class Incoming:
         except FAULTS as error:
             raise broken_off(self.vendor, error) from error
 
-    async def pour(self, take: Take[bytes]) -> bool:
-        """Give `take` the body as it comes. Whether `take` wants no more; else that was its end."""
+    async def push_to(self, sink: Sink[bytes]) -> bool:
+        """Give `sink` the body as it comes. Whether `sink` wants no more; else that was its end."""
         try:
-            return await self._answer.pour(take)
+            return await self._answer.push_to(sink)
         except FAULTS as error:
             raise broken_off(self.vendor, error) from error
 
@@ -356,7 +356,7 @@ async def _socket_or_error(
 @asynccontextmanager
 async def open_vendor_http(
     *,
-    client: ClientName = "lane",
+    client: ClientName = "http1",
     idle_s: float = 60,
     dns_servers: Sequence[tuple[str, int]] = (),
     tls: ssl.SSLContext | None = None,
@@ -372,7 +372,7 @@ async def open_vendor_http(
     )
     cookie_jar = aiohttp.DummyCookieJar()
     async with (
-        open_lane(resolver, idle_s=idle_s, tls=tls) as lane,
+        open_http1(resolver, idle_s=idle_s, tls=tls) as http1,
         aiohttp.ClientSession(
             connector=connector,
             cookie_jar=cookie_jar,
@@ -389,4 +389,4 @@ async def open_vendor_http(
             middlewares=(_socket_or_error,),
         ) as socket_session,
     ):
-        yield VendorHttp(lane if client == "lane" else AiohttpClient(session), socket_session)
+        yield VendorHttp(http1 if client == "http1" else AiohttpClient(session), socket_session)

@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app import limits
 from app.accounts.platforms import Identifiers, Platforms, platform_of
 from app.accounts.views import UserReply, user_view
-from app.auth import deactivate_pending
-from app.endpoint import Call
+from app.http import limits
+from app.http.auth import deactivate_pending
+from app.http.endpoint import Call
 from storage import identities, sessions, users
 from storage.identities import Identity
 from storage.kinds.auth import AUTH, Auth
@@ -40,7 +40,7 @@ async def login(call: Call, body: LoginBody) -> UserReply:
     async with call.services.database.transaction() as conn:
         user, is_new = await _enter(conn, identity, now=now, cuid=body.cuid)
         ended = await _begin_session(conn, identity, user, token=token, now=now, config=config)
-        await call.services.sessions.bar(call.app_id, ended)
+        await call.services.sessions.tombstone(call.app_id, ended)
     return UserReply(user=user_view(user, is_new_user=is_new, session_token=token))
 
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from app.endpoint import Call
+from app.http.endpoint import Call
 from storage import sessions
 
 
@@ -12,4 +12,4 @@ async def logout(call: Call) -> None:
     assert session_id is not None, "the endpoint's access grants a session"
     async with call.services.database.transaction() as conn:
         ended = await sessions.revoke(conn, session_id, app_id=call.app_id, now=datetime.now(UTC))
-        await call.services.sessions.bar(call.app_id, ended)
+        await call.services.sessions.tombstone(call.app_id, ended)

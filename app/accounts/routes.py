@@ -4,15 +4,15 @@ from app.accounts.login import LoginBody, login
 from app.accounts.logout import logout
 from app.accounts.users import get_user
 from app.accounts.views import UserReply
-from app.caller import Access
-from app.endpoint import Endpoint
-from app.notes import Notes
-from app.openapi.errors import FROZEN
+from app.http.caller import Access
+from app.http.docs import Docs
+from app.http.endpoint import Endpoint
+from app.http.openapi.errors import FROZEN
 from streams.wire.errors import ConfigInvalid, InvalidParameter, RateLimited, ServiceError, Unavailable
 
 _TAG = "account"
 
-_LOGIN = Notes(
+_LOGIN = Docs(
     bodies={
         "A device": {"device": {"id": "5b0c1d6e-8f2a-4a53-9d0e-0c2f8f6f7a11"}, "platform": "ios"},
         "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
@@ -37,7 +37,7 @@ ACCOUNT_ROUTES: list[Endpoint] = [
         body=LoginBody,
         reply=UserReply,
         tag=_TAG,
-        notes=_LOGIN,
+        docs=_LOGIN,
     ),
     Endpoint(
         "POST",
@@ -46,7 +46,7 @@ ACCOUNT_ROUTES: list[Endpoint] = [
         s2s="/bp/server/user/logout",
         tag=_TAG,
         frozen_allowed=True,
-        session_pair=True,
+        accepts_session=True,
     ),
     Endpoint(
         "GET",
@@ -56,8 +56,8 @@ ACCOUNT_ROUTES: list[Endpoint] = [
         reply=UserReply,
         tag=_TAG,
         frozen_allowed=True,
-        missing_user="not_found",
-        session_pair=True,
-        notes=Notes(errors=(ServiceError("user does not exist", error_type="not_found"),)),
+        unknown_user_error="not_found",
+        accepts_session=True,
+        docs=Docs(errors=(ServiceError("user does not exist", error_type="not_found"),)),
     ),
 ]

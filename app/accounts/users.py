@@ -1,7 +1,7 @@
 """Get user (§4.5)."""
 
 from app.accounts.views import UserReply, user_view
-from app.endpoint import Call
+from app.http.endpoint import Call
 from storage import users
 from streams.wire.errors import ServiceError
 

@@ -6,8 +6,8 @@ from aiohttp import web
 from pydantic import ConfigDict, Field
 
 from app.admin.reference import DELETE, DIFF, OVERVIEW, PUT, READ, REVISIONS, ROLLBACK, VALIDATE
-from app.caller import Access
-from app.endpoint import Call, Endpoint, json_response
+from app.http.caller import Access
+from app.http.endpoint import Call, Endpoint, json_response
 from storage.config_differences import ABSENT
 from storage.config_rows import ConfigKey, Revision
 from storage.kinds import KINDS
@@ -248,12 +248,12 @@ def _endpoint(method: str, path: str, handler: Any, **fields: Any) -> Endpoint:
 
 CONFIG_ROUTES: list[Endpoint] = [
     _endpoint("GET", "/admin/api/kinds", kinds, reply=KindsReply),
-    _endpoint("GET", "/admin/api/configs", overview, query=ListQuery, reply=ListReply, notes=OVERVIEW),
-    _endpoint("GET", _ONE, read, query=ReadQuery, reply=ConfigReply, notes=READ),
-    _endpoint("PUT", _ONE, put, body=PutBody, reply=ConfigReply, notes=PUT),
-    _endpoint("DELETE", _ONE, delete, notes=DELETE),
-    _endpoint("POST", f"{_ONE}/validate", validate, body=ValueBody, reply=ValidateReply, notes=VALIDATE),
-    _endpoint("GET", f"{_ONE}/revisions", revisions, query=RevisionsQuery, reply=RevisionsReply, notes=REVISIONS),
-    _endpoint("GET", f"{_ONE}/diff", diff, query=DiffQuery, notes=DIFF),
-    _endpoint("POST", f"{_ONE}/rollback", rollback, body=RollbackBody, reply=ConfigReply, notes=ROLLBACK),
+    _endpoint("GET", "/admin/api/configs", overview, query=ListQuery, reply=ListReply, docs=OVERVIEW),
+    _endpoint("GET", _ONE, read, query=ReadQuery, reply=ConfigReply, docs=READ),
+    _endpoint("PUT", _ONE, put, body=PutBody, reply=ConfigReply, docs=PUT),
+    _endpoint("DELETE", _ONE, delete, docs=DELETE),
+    _endpoint("POST", f"{_ONE}/validate", validate, body=ValueBody, reply=ValidateReply, docs=VALIDATE),
+    _endpoint("GET", f"{_ONE}/revisions", revisions, query=RevisionsQuery, reply=RevisionsReply, docs=REVISIONS),
+    _endpoint("GET", f"{_ONE}/diff", diff, query=DiffQuery, docs=DIFF),
+    _endpoint("POST", f"{_ONE}/rollback", rollback, body=RollbackBody, reply=ConfigReply, docs=ROLLBACK),
 ]

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from app.notes import Answer, Notes
+from app.http.docs import Docs, OtherResponse
 from streams.wire.errors import InvalidOperation, InvalidParameter, ItemNotFound, ServiceError
 
 _NO_KIND = ItemNotFound("kind voices does not exist")
 _ABSENT = ItemNotFound("speech calm does not exist")
 _NO_REVISION = ItemNotFound("speech calm has no revision 7")
-READ = Notes(errors=(_NO_KIND, _ABSENT, _NO_REVISION))
-OVERVIEW = Notes(errors=(_NO_KIND, ItemNotFound("app other does not exist")))
-DELETE = Notes(
+READ = Docs(errors=(_NO_KIND, _ABSENT, _NO_REVISION))
+OVERVIEW = Docs(errors=(_NO_KIND, ItemNotFound("app other does not exist")))
+DELETE = Docs(
     headers={
         "If-Match": "The revision that must be the active one.",
         "X-Admin-Author": "Who makes the change; `admin` where nobody is named.",
@@ -30,10 +30,10 @@ PUT = replace(
         ServiceError("app other does not exist", error_type="app_not_found"),
     ),
 )
-DIFF = Notes(
+DIFF = Docs(
     errors=(_NO_REVISION,),
-    answers={200: Answer("`{from, to, changes: [{path, before?, after?}]}`", "application/json")},
+    answers={200: OtherResponse("`{from, to, changes: [{path, before?, after?}]}`", "application/json")},
 )
-VALIDATE = Notes(errors=(_NO_KIND,))
-REVISIONS = Notes(errors=(_NO_KIND, _ABSENT))
+VALIDATE = Docs(errors=(_NO_KIND,))
+REVISIONS = Docs(errors=(_NO_KIND, _ABSENT))
 ROLLBACK = replace(PUT, errors=(*PUT.errors, _NO_REVISION))

@@ -6,14 +6,14 @@ from typing import Literal
 from pydantic import Field
 
 from actors.actor import Actor
-from app.caller import Access
-from app.endpoint import Call, Endpoint
-from app.notes import Notes
+from app.http.caller import Access
+from app.http.docs import Docs
+from app.http.endpoint import Call, Endpoint
 from storage.kinds.apps import APPS
 from streams.wire.errors import ItemNotFound
 from streams.wire.model import Model, QueryInt
 
-LIVE = Notes(errors=(ItemNotFound("app other does not exist"),))
+LIVE = Docs(errors=(ItemNotFound("app other does not exist"),))
 
 Kind = Literal["conversation", "tts", "pronunciation"]
 
@@ -93,6 +93,6 @@ STREAM_ROUTES: list[Endpoint] = [
         query=LiveQuery,
         reply=LiveReply,
         tag="admin",
-        notes=LIVE,
+        docs=LIVE,
     )
 ]

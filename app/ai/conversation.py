@@ -13,9 +13,9 @@ from actors.strategies import Broken, Strategy
 from app.ai.opening import StreamSpec, asked_under_key, open_actor
 from app.ai.streams import serve, serve_again
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
-from app.endpoint import Call, Going, check_user
+from app.http.endpoint import Call, DeferredResponse, check_user
 from storage import conversations
-from storage.admission import Found
+from storage.admission import StreamLocation
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import is_id, new_id
 from streams.wire.model import Model
@@ -39,7 +39,7 @@ class ConverseParams(Model):
     """Values for the system prompt's template."""
 
 
-async def converse(call: Call) -> web.StreamResponse | Going:
+async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
     """Converse, by text or voice.
 
     The body is a JSON object of parameters, then the input: UTF-8 text, or audio as one base64 text (cut it at
@@ -59,7 +59,7 @@ async def converse(call: Call) -> web.StreamResponse | Going:
         seen_running=running,
     )
     opened = await open_actor(call, spec)
-    if isinstance(opened, Found):
+    if isinstance(opened, StreamLocation):
         return await serve_again(call, opened, pump=discard(reader))
     pump = pump_audio if plan.spoken else pump_text
     return serve(call, opened, pump=pump(reader, opened, call.app_limits))

@@ -6,9 +6,9 @@ from pydantic import Field
 from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
 from app.ai.opening import longest_stream_s
-from app.endpoint import Call, json_response
+from app.http.endpoint import Call, json_response
 from storage import conversations
-from storage.admission import Place
+from storage.admission import Slot
 from streams.wire.errors import InvalidOperation, ItemNotFound
 from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
@@ -51,7 +51,7 @@ async def delete_conversation(call: Call) -> web.Response:
     """
     conversation_id = call.path["conversation_id"]
     if is_id(conversation_id):
-        if await call.services.places.turn_is_taken(call.app_id, call.caller.user, conversation_id):
+        if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
             raise InvalidOperation("a turn of this conversation is running")
         async with call.services.database.connection() as conn:
             running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
@@ -71,5 +71,5 @@ async def _forget_streams(call: Call, conversation_id: str) -> None:
     """Let what this process has said of the conversation be read no more, here or through another process."""
     owner = Owner(call.app_id, call.caller.user)
     for stream_id in call.services.supervisor.forget(owner, conversation_id):
-        place = Place(owner.app_id, owner.user_id, stream_id, conversation_id)
-        await call.services.places.give_back(place, readable_s=0)
+        slot = Slot(owner.app_id, owner.user_id, stream_id, conversation_id)
+        await call.services.admissions.give_back(slot, readable_s=0)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from app.endpoint import Call
+from app.http.endpoint import Call
 from storage import conversations
 from storage.conversations import Conversation, Record
 from streams.wire.codec import rfc3339

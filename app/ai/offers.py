@@ -1,8 +1,8 @@
 """What an app offers to those who try it out: its strategies, and what each of them can do."""
 
 from actors.strategies import Broken, Strategy
-from app.dev.talk import playground_shown
-from app.endpoint import Call
+from app.http.endpoint import Call
+from app.pages.talk import playground_shown
 from app.services import Services
 from storage.kinds.apps import APPS
 from storage.kinds.conversation import CONVERSATION

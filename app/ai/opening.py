@@ -12,11 +12,11 @@ from actors.context import Owner, Stop, StreamContext
 from actors.receipt import Receipt
 from actors.relay import has_whole_input
 from actors.spiller import Spiller
-from app.endpoint import KNOWN, Call
+from app.http.endpoint import REQUEST_CONTEXT, Call
 from app.services import Services
-from storage.admission import Asked, Found, Place
+from storage.admission import IdempotencyKey, Slot, StreamLocation
+from storage.detached_logs import DetachedLog
 from storage.kinds.limits import Limits
-from storage.spilled import SpilledLog
 from streams.log import EventLog
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter, StoreError
@@ -41,12 +41,12 @@ class StreamSpec:
     kind: str
     play: Play
     conversation_id: str | None = None
-    asked: Asked | None = None
+    asked: IdempotencyKey | None = None
     readable: bool = True
     seen_running: bool = False
 
 
-async def open_actor(call: Call, spec: StreamSpec) -> Actor | Found:
+async def open_actor(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     """Admit a stream and run it; if the same was asked for before, return the stream that answers it.
 
     `InvalidOperation`, `RateLimited` or `Unavailable` if a limit does not admit it.
@@ -57,7 +57,7 @@ async def open_actor(call: Call, spec: StreamSpec) -> Actor | Found:
     until, before = time.monotonic() + _REPEAT_WAITS_S, ""
     while True:
         opened = await _open_once(call, spec)
-        if not isinstance(opened, Found):
+        if not isinstance(opened, StreamLocation):
             return opened
         left_s = until - time.monotonic()
         if left_s <= 0 or await _has_whole_input(call, opened, within_s=left_s):
@@ -67,7 +67,7 @@ async def open_actor(call: Call, spec: StreamSpec) -> Actor | Found:
         before = opened.stream_id
 
 
-async def _has_whole_input(call: Call, found: Found, *, within_s: float) -> bool:
+async def _has_whole_input(call: Call, found: StreamLocation, *, within_s: float) -> bool:
     """Whether the stream can answer a repeat. False: it may end without an answer, or has just ended so.
 
     Waits for a stream of this process. True also where the stream's process does not answer.
@@ -80,29 +80,29 @@ async def _has_whole_input(call: Call, found: Found, *, within_s: float) -> bool
     return await services.relay.has_whole_input(owner, found)
 
 
-async def _open_once(call: Call, spec: StreamSpec) -> Actor | Found:
+async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
-    place = Place(owner.app_id, owner.user_id, new_id(), spec.conversation_id, spec.asked)
+    slot = Slot(owner.app_id, owner.user_id, new_id(), spec.conversation_id, spec.asked)
     longest_s = longest_stream_s(limits)
     readable_s = limits.readable_s if spec.readable else 0
-    known = call.request[KNOWN]
-    taking = services.places.take(place, limit=limits.streams_per_user, lifetime_s=longest_s)
+    context = call.request[REQUEST_CONTEXT]
+    taking = services.admissions.take(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
     try:
         # while that is under way the rest is made
         log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
         ctx = StreamContext(
-            place.stream_id,
+            slot.stream_id,
             owner,
-            request_id=known.request_id,
+            request_id=context.request_id,
             resources=services.resources,
-            receipt=Receipt(known.arrived, waited_s=known.waited_s),
+            receipt=Receipt(context.arrived, waited_s=context.waited_s),
             log=log,
             longest_s=longest_s,
             answer_bytes=limits.answer_bytes,
             on_end=services.traces.of_request(call.request.headers) if services.traces else None,
         )
-        held = _Held(services, place, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
+        held = _Held(services, slot, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
         actor = Actor(
             ctx,
             spec.play,
@@ -114,7 +114,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | Found:
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if found := await _taken(taking, services, place, longest_s=longest_s, seen_running=spec.seen_running):
+        if found := await _taken(taking, services, slot, longest_s=longest_s, seen_running=spec.seen_running):
             return found
         services.supervisor.check_owner(
             owner,
@@ -127,7 +127,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | Found:
             check_readers(call, owner)
     except BaseException:
         taking.close()
-        await services.places.give_back(place, readable_s=0)
+        await services.admissions.give_back(slot, readable_s=0)
         raise
     services.supervisor.start(actor)
     return actor
@@ -144,15 +144,15 @@ def check_readers(call: Call, owner: Owner) -> None:
 
 
 class _Held:
-    """A stream's place, and where its log goes when its last reader does."""
+    """A stream's slot, and where its log goes when its last reader does."""
 
-    __slots__ = ("_ctx", "_keep_bytes", "_place", "_readable_s", "_readable_until", "_services")
+    __slots__ = ("_ctx", "_keep_bytes", "_readable_s", "_readable_until", "_services", "_slot")
 
     def __init__(
-        self, services: Services, place: Place, ctx: StreamContext, *, keep_bytes: int, readable_s: float
+        self, services: Services, slot: Slot, ctx: StreamContext, *, keep_bytes: int, readable_s: float
     ) -> None:
         self._services = services
-        self._place = place
+        self._slot = slot
         self._ctx = ctx
         self._keep_bytes = keep_bytes
         self._readable_s = readable_s
@@ -162,14 +162,14 @@ class _Held:
     async def give_back(self) -> None:
         readable_s = 0 if self._ctx.stop is Stop.ABORTED else self._readable_s
         self._readable_until = time.monotonic() + readable_s
-        await self._services.places.give_back(self._place, readable_s=readable_s)
+        await self._services.admissions.give_back(self._slot, readable_s=readable_s)
 
     def spiller(self) -> Spiller:
-        spilled = SpilledLog(
+        spilled = DetachedLog(
             self._services.valkey,
-            app_id=self._place.app_id,
-            user_id=self._place.user_id,
-            stream_id=self._place.stream_id,
+            app_id=self._slot.app_id,
+            user_id=self._slot.user_id,
+            stream_id=self._slot.stream_id,
             keep_bytes=self._keep_bytes,
             keep_s=self._keep_s,
         )
@@ -188,13 +188,13 @@ def longest_stream_s(limits: Limits) -> float:
 
 
 async def _taken(
-    taking: Coroutine[Any, Any, Found | None],
+    taking: Coroutine[Any, Any, StreamLocation | None],
     services: Services,
-    place: Place,
+    slot: Slot,
     *,
     longest_s: float,
     seen_running: bool,
-) -> Found | None:
+) -> StreamLocation | None:
     """Have the place that is asked for.
 
     The row of a running turn guards it while Valkey is away, and after Valkey has lost the key of that turn.
@@ -203,12 +203,12 @@ async def _taken(
         found = await taking
     except StoreError:
         found, seen_running = None, True
-    if found is None and seen_running and place.conversation_id is not None:
-        await services.turns.check_free(place.app_id, place.conversation_id, longest_s=longest_s)
+    if found is None and seen_running and slot.conversation_id is not None:
+        await services.turns.check_free(slot.app_id, slot.conversation_id, longest_s=longest_s)
     return found
 
 
-def asked_under_key(call: Call, parameters: Model) -> Asked | None:
+def asked_under_key(call: Call, parameters: Model) -> IdempotencyKey | None:
     """The request's `Idempotency-Key` with a fingerprint of its parameters; none where it has no key."""
     key = call.request.headers.get("Idempotency-Key")
     if key is None:
@@ -216,4 +216,6 @@ def asked_under_key(call: Call, parameters: Model) -> Asked | None:
     if not 1 <= len(key) <= 255 or not _KEY_CHARACTERS.issuperset(key):
         raise InvalidParameter("Idempotency-Key must be 1 to 255 visible ASCII characters")
     path = call.endpoint.path
-    return Asked(sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json"))))
+    return IdempotencyKey(
+        sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json")))
+    )

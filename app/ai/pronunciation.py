@@ -13,9 +13,9 @@ from actors.mailbox import Cancel
 from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
 from app.ai.opening import StreamSpec, open_actor
 from app.ai.upload import pump_audio, read_parameters
-from app.endpoint import Call, check_user, json_response
-from app.errors import error_response
-from app.openapi.events import UnitPrice
+from app.http.endpoint import Call, check_user, json_response
+from app.http.errors import error_response
+from app.http.openapi.events import UnitPrice
 from streams.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError

@@ -8,8 +8,8 @@ from actors.receipt import Receipt, Stage
 from app.ai.conversation import ConverseParams
 from app.ai.offers import nothing_offered
 from app.ai.pronunciation import PronunciationParams
-from app.notes import Answer, Notes, Stream
-from app.openapi.events import Digest, FailedAttempt, UnitPrice
+from app.http.docs import Docs, OtherResponse, Stream
+from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
 from streams.events import (
     AssistantOutputAudio,
     AssistantOutputAudioChunk,
@@ -188,7 +188,7 @@ _TURN_EVENTS = (
     Failed,
 )
 
-CONVERSE = Notes(
+CONVERSE = Docs(
     chunked=ConverseParams,
     bodies={
         "Typed: the parameters, then text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
@@ -213,7 +213,7 @@ CONVERSE = Notes(
     ),
 )
 
-SPEAK = Notes(
+SPEAK = Docs(
     bodies={
         "A text and the names of voices": {"text": "Hello from Parley.", "strategies": ["local"]},
         "With mouth shapes": {
@@ -240,7 +240,7 @@ SPEAK = Notes(
 
 _NO_STREAM = ItemNotFound("stream_id names no stream of this user that can still be read")
 
-RESUME = Notes(
+RESUME = Docs(
     headers={"Last-Event-ID": "The id of the last event that was read; absent: none was."},
     errors=(
         InvalidParameter("Last-Event-ID is over 17, the last id of the stream"),
@@ -248,7 +248,7 @@ RESUME = Notes(
         Gone("events after 3 are no longer kept"),
         RateLimited("at most 16 readers of a stream", retry_after_s=1),
     ),
-    answers={204: Answer("The stream has ended, and with that event.")},
+    answers={204: OtherResponse("The stream has ended, and with that event.")},
     stream=Stream(
         events=(
             *_TURN_EVENTS,
@@ -262,12 +262,12 @@ RESUME = Notes(
     ),
 )
 
-CANCEL = Notes(
+CANCEL = Docs(
     errors=(_NO_STREAM, Unavailable("the stream has not ended yet", retry_after_s=1)),
-    answers={200: Answer("`{}`: what was said is kept and the turn is free.", "application/json")},
+    answers={200: OtherResponse("`{}`: what was said is kept and the turn is free.", "application/json")},
 )
 
-PRONOUNCE = Notes(
+PRONOUNCE = Docs(
     chunked=PronunciationParams,
     bodies={
         "The parameters, then audio in base64 (shortened)": (
@@ -305,19 +305,19 @@ PRONOUNCE = Notes(
     ),
 )
 
-HISTORY = Notes(
+HISTORY = Docs(
     errors=(
         ItemNotFound("conversation_id names no conversation of this user"),
         ItemNotFound("record_id names no record of this conversation"),
     )
 )
 
-DELETE_CONVERSATION = Notes(
+DELETE_CONVERSATION = Docs(
     errors=(
         ItemNotFound("conversation_id names no conversation of this user"),
         InvalidOperation("a turn of this conversation is running"),
     ),
-    answers={200: Answer("It is gone: `{}`.", "application/json")},
+    answers={200: OtherResponse("It is gone: `{}`.", "application/json")},
 )
 
-OFFERS = Notes(errors=(nothing_offered(),))
+OFFERS = Docs(errors=(nothing_offered(),))

@@ -10,8 +10,8 @@ from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechWish
 from app.ai.opening import StreamSpec, asked_under_key, open_actor
 from app.ai.streams import serve, serve_again
-from app.endpoint import Call, Going
-from storage.admission import Found
+from app.http.endpoint import Call, DeferredResponse
+from storage.admission import StreamLocation
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
 from vendors.catalog import SPEECH_PLATFORMS
@@ -42,7 +42,7 @@ class TtsRequest(Model):
     """Of one platform the last entry holds."""
 
 
-async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | Going:
+async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResponse:
     """Speak a text.
 
     The answer is an event stream of audio, then a link to the whole. Strategies are tried in order until one has
@@ -54,7 +54,7 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | Going:
     asked = asked_under_key(call, body)
     play = partial(speak, plan=SpeechPlan(body.text, voices))
     opened = await open_actor(call, StreamSpec("tts", play, asked=asked))
-    if isinstance(opened, Found):
+    if isinstance(opened, StreamLocation):
         return await serve_again(call, opened)
     opened.ctx.input.end()
     return serve(call, opened)

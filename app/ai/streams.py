@@ -11,12 +11,12 @@ from pydantic import Field
 from actors.actor import Actor
 from actors.context import Owner
 from actors.mailbox import Attach, Cancel, Detach
-from actors.relay import MOST_READERS, Span, cancel, too_many_readers
+from actors.relay import MOST_READERS, LogRange, cancel, too_many_readers
 from actors.supervisor import Supervisor
 from app.ai.opening import check_readers, longest_stream_s
-from app.answering import add_headers
-from app.endpoint import Call, json_response
-from storage.admission import Found, Place
+from app.http.endpoint import Call, json_response
+from app.http.pipeline import add_headers
+from storage.admission import Slot, StreamLocation
 from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
@@ -67,7 +67,7 @@ async def _served(
 
 
 async def serve_again(
-    call: Call, found: Found, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
+    call: Call, found: StreamLocation, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
 ) -> web.StreamResponse:
     """Send what `found` has said behind id `after`, then what it says; `pump` takes an input that is not needed."""
     owner, supervisor = Owner(call.app_id, call.caller.user), call.services.supervisor
@@ -80,13 +80,13 @@ async def serve_again(
 
 
 async def _read_again(
-    call: Call, owner: Owner, found: Found, *, after: int, pump: Coroutine[Any, Any, None] | None
+    call: Call, owner: Owner, found: StreamLocation, *, after: int, pump: Coroutine[Any, Any, None] | None
 ) -> web.StreamResponse:
     actor = call.services.supervisor.find(found.stream_id, owner)
     if actor is not None:
         if actor.readers >= MOST_READERS:
             raise too_many_readers()
-        span = Span(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
+        span = LogRange(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
         actor.tell(Attach())
         try:
             return await _send_behind(call, found, actor.log, after, span=span, pump=pump)
@@ -100,11 +100,11 @@ async def _read_again(
 
 async def _send_behind(
     call: Call,
-    found: Found,
+    found: StreamLocation,
     source: Followable,
     after: int,
     *,
-    span: Span,
+    span: LogRange,
     pump: Coroutine[Any, Any, None] | None,
 ) -> web.StreamResponse:
     async with AsyncExitStack() as stack:
@@ -164,18 +164,18 @@ async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
     elif not await call.services.relay.cancel(owner, found, query.heard_ms):
         if not await call.services.heartbeat.dead([found.process]):
             raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
-        place = Place(owner.app_id, owner.user_id, found.stream_id, found.conversation_id)
-        await call.services.places.give_back(place, readable_s=call.app_limits.readable_s)
+        slot = Slot(owner.app_id, owner.user_id, found.stream_id, found.conversation_id)
+        await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
     return json_response({})
 
 
-async def _find(call: Call) -> Found:
+async def _find(call: Call) -> StreamLocation:
     """The stream that the path names: one of the caller's."""
     services, stream_id = call.services, call.path["stream_id"]
     owner = Owner(call.app_id, call.caller.user)
     if (actor := services.supervisor.find(stream_id, owner)) is not None:
-        return Found(stream_id, services.heartbeat.process, actor.conversation_id)
-    found = await services.places.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
+        return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
+    found = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
     if found is None:
         if is_id(stream_id) and await services.heartbeat.may_lack_streams():
             raise Unavailable(

@@ -11,7 +11,7 @@ from prometheus_client import Counter
 
 from actors.actor import Actor
 from actors.mailbox import Cancel
-from app.endpoint import KNOWN, Call, check_encoding, check_sign
+from app.http.endpoint import REQUEST_CONTEXT, Call, check_encoding, check_sign
 from storage.kinds.limits import Limits
 from streams.body import ChunkReader, InputLimits
 from streams.decoders import Base64Decoder, Utf8Decoder
@@ -43,7 +43,7 @@ async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
     )
     began = time.monotonic()
     raw = await reader.first_json()
-    call.request[KNOWN].waited_s = time.monotonic() - began
+    call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
     value = loads_request(raw)
     await check_sign(call, raw)
     return value, reader

@@ -7,8 +7,8 @@ from typing import Any
 
 import uvloop
 
-from app.control import Inherited
-from app.processes import supervise
+from app.process.control import Inherited
+from app.process.parent import supervise
 from app.settings import Settings
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError

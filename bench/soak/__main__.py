@@ -35,7 +35,7 @@ from bench.machine import raise_descriptor_limit
 from bench.scenarios import seconds
 from bench.soak.callers import SHORT, Lengths
 from bench.soak.judge import Anomaly
-from bench.soak.notes import Notes
+from bench.soak.notes import Docs
 from bench.soak.report import summary, write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import write_csv
@@ -78,7 +78,7 @@ async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: 
         seed=args.seed,
     ) as stand:
         begun = time.monotonic()
-        run = Run(stand, plan, Notes(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
+        run = Run(stand, plan, Docs(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
         try:
             await run.load()
         finally:

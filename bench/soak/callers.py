@@ -12,7 +12,7 @@ from aiohttp import ClientResponse
 
 from bench.scenarios import SCENARIOS, Load
 from bench.soak.http import UserClient
-from bench.soak.notes import AcknowledgedTurn, Kind, Notes, Stream
+from bench.soak.notes import AcknowledgedTurn, Docs, Kind, Stream
 from bench.soak.transcript import Transcript
 from streams.tasks import background
 from streams.wire.codec import dumps
@@ -61,7 +61,7 @@ class Request:
 class Caller:
     """One user, who has one stream after another."""
 
-    def __init__(self, client: UserClient, notes: Notes, *, user: int, lengths: Lengths, seed: int) -> None:
+    def __init__(self, client: UserClient, notes: Docs, *, user: int, lengths: Lengths, seed: int) -> None:
         self._client = client
         self._notes = notes
         self._user = user
@@ -206,6 +206,6 @@ class Caller:
             self._turns_left = 0
 
 
-def make_callers(clients: Sequence[UserClient], notes: Notes, *, lengths: Lengths, seed: int) -> list[Caller]:
+def make_callers(clients: Sequence[UserClient], notes: Docs, *, lengths: Lengths, seed: int) -> list[Caller]:
     """A caller for each of them."""
     return [Caller(client, notes, user=user, lengths=lengths, seed=seed) for user, client in enumerate(clients)]

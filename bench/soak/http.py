@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
 
-from bench.soak.notes import Answer, Asked, Notes
+from bench.soak.notes import Answer, Asked, Docs
 from bench.soak.transcript import Transcript
 from streams.wire.codec import loads
 
@@ -33,7 +33,7 @@ def open_http() -> ClientSession:
 class UserClient:
     """The requests of one user. Every answer that is no event stream is noted."""
 
-    def __init__(self, http: ClientSession, url: str, headers: dict[str, str], notes: Notes) -> None:
+    def __init__(self, http: ClientSession, url: str, headers: dict[str, str], notes: Docs) -> None:
         self._http = http
         self._url = url
         self._headers = headers

@@ -160,7 +160,7 @@ def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
         ("a record is left running", f"conversation {conversation_id}, record {record_id}")
         for conversation_id, record_id in remains.running
     ]
-    left += [("turns are left parked", str(remains.parked))] * bool(remains.parked)
+    left += [("turns are left parked", str(remains.queued))] * bool(remains.queued)
     left += [("a turn is left in Valkey", key) for key in remains.turns]
     left += [("a slot is left in Valkey", slot) for slot in remains.slots]
     return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]

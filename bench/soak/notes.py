@@ -70,7 +70,7 @@ class AcknowledgedTurn:
 
 
 @dataclass(slots=True)
-class Notes:
+class Docs:
     """Everything that was noted. `now_s` is the time since the beginning of the load."""
 
     now_s: Callable[[], float]

@@ -56,7 +56,7 @@ class Remains:
 
     running: list[Key] = field(default_factory=list)
     """Records that say that their turn is under way."""
-    parked: int = 0
+    queued: int = 0
     """Turns in Valkey that wait to be written to PostgreSQL."""
     turns: list[str] = field(default_factory=list)
     """Keys in Valkey of turns that are held."""
@@ -65,7 +65,7 @@ class Remains:
 
     @property
     def nothing(self) -> bool:
-        return not (self.running or self.parked or self.turns or self.slots)
+        return not (self.running or self.queued or self.turns or self.slots)
 
 
 async def read_rows(database_url: str) -> dict[Key, Record]:
@@ -139,7 +139,7 @@ async def _remains(database_url: str, redis_url: str, prefix: str) -> Remains:
     finally:
         await conn.close()
     async with Redis.from_url(redis_url) as client:
-        found.parked = int(await client.llen(f"{prefix}{{parked}}:turns"))  # type: ignore[misc]
+        found.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:turn:*", count=1_000):
             found.turns.append(key.decode())
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:streams", count=1_000):

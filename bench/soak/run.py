@@ -22,7 +22,7 @@ from bench.soak.judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak.notes import Notes
+from bench.soak.notes import Docs
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
@@ -86,7 +86,7 @@ class Run:
 
     stand: Stand
     plan: "Plan"
-    notes: Notes
+    notes: Docs
     begun: datetime
     """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)

@@ -8,7 +8,7 @@ from actors.context import Owner, StreamContext
 from actors.mailbox import Cancel, Drain
 from actors.receipt import Receipt
 from actors.spiller import Spiller
-from storage.spilled import Batch
+from storage.detached_logs import Batch
 from streams.log import EventLog
 from streams.tasks import background
 from streams.wire.errors import StoreAway, StoreError

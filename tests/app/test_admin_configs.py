@@ -15,7 +15,7 @@ VOICE = "configs/default/speech/voice"
 
 
 @dataclass(frozen=True)
-class Answer:
+class AdminResponse:
     status: int
     body: Any
 
@@ -28,14 +28,14 @@ class Answer:
 class Operator:
     server: Server
 
-    async def __call__(self, method: str, path: str, value: Any = None, **headers: str) -> Answer:
+    async def __call__(self, method: str, path: str, value: Any = None, **headers: str) -> AdminResponse:
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **headers}
         headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
         url = f"{self.server.url}/admin/api/{path}"
         async with self.server.http.request(method, url, json=value, headers=headers) as response:
-            return Answer(response.status, await response.json() if await response.read() else None)
+            return AdminResponse(response.status, await response.json() if await response.read() else None)
 
-    async def put(self, path: str, value: Any, **headers: str) -> Answer:
+    async def put(self, path: str, value: Any, **headers: str) -> AdminResponse:
         return await self("PUT", path, {"value": value}, **headers)
 
 

@@ -93,7 +93,7 @@ async def test_a_reader_that_began_before_the_revocation_copies_nothing(services
     slow = await row(services, digest)
     async with services.database.transaction() as conn:
         ended = await sessions.revoke(conn, digest, app_id="default", now=START)
-        await services.sessions.bar("default", ended)
+        await services.sessions.tombstone("default", ended)
     await services.sessions.put(slow, for_s=30)
     assert await services.sessions.get("default", digest) is None
     assert await seen(services, digest, START) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from app.accounts.tokens import sign_header
-from app.signatures import parse
+from app.http.signatures import parse
 
 OLD, NEW = "k-old-" + "o" * 32, "k-new-" + "n" * 32
 PATH = "/bp/user/login"

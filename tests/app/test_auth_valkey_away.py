@@ -6,10 +6,10 @@ import pytest
 from aiohttp import ClientSession, web
 
 from app.accounts.tokens import make_server_token, sign_header
-from app.auth import REPLAYS_UNCHECKED
-from app.caller import Access
-from app.endpoint import Endpoint, handler_of
-from app.runner import runner_of
+from app.http.auth import REPLAYS_UNCHECKED
+from app.http.caller import Access
+from app.http.endpoint import Endpoint, handler_of
+from app.http.server import runner_of
 from app.services import SERVICES
 from tests.app.valkey_door import door_to
 from tests.servers import SERVER_KEY
@@ -112,7 +112,7 @@ async def pay(services):
     async def nothing(call) -> None:
         pass
 
-    row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, money=True)
+    row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, single_use_token=True)
     app = web.Application()
     app[SERVICES] = services
     app.router.add_post(str(row.s2s), handler_of(row, str(row.s2s)))

@@ -8,7 +8,7 @@ import re
 import pytest
 from multidict import CIMultiDictProxy
 
-from app.dev.pages import STATIC
+from app.pages.assets import STATIC
 from tests.servers import Server
 
 PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]

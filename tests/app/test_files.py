@@ -19,9 +19,9 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.caller import Caller
-from app.dev.files import FILE_ROUTES, asked_span
-from app.endpoint import Call, Endpoint
+from app.http.caller import Caller
+from app.http.endpoint import Call, Endpoint
+from app.pages.files import FILE_ROUTES, asked_span
 from storage.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import ItemNotFound

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from app.ingress import SLICE_BYTES, SLICE_LINES
-from app.runner import runner_of
+from app.http.ingress import SLICE_BYTES, SLICE_LINES
+from app.http.server import runner_of
 from tests.servers import Server
 from tests.streams.pieces import split
 

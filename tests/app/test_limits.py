@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.tokens import make_server_token
-from app.limits import network_of, peer_ip
+from app.http.limits import network_of, peer_ip
 from app.settings import Settings, SettingsError
 from storage.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
@@ -250,7 +250,7 @@ def test_dns_servers_are_read_from_the_environment():
 
 def test_client_for_vendors_is_chosen_by_the_environment():
     read = Settings.from_env(ENVIRONMENT)
-    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("lane", 60, ())
+    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("http1", 60, ())
     given = {
         "PARLEY_VENDOR_CLIENT": "aiohttp",
         "PARLEY_VENDOR_IDLE_S": "5",
@@ -260,7 +260,7 @@ def test_client_for_vendors_is_chosen_by_the_environment():
     read = Settings.from_env(ENVIRONMENT | given)
     assert (read.vendor_client, read.vendor_idle_s) == ("aiohttp", 5)
     assert read.ignored_proxies == ("HTTPS_PROXY", "all_proxy")
-    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be lane or aiohttp"):
+    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be http1 or aiohttp"):
         Settings.from_env(ENVIRONMENT | {"PARLEY_VENDOR_CLIENT": "curl"})
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from app.endpoint import Endpoint
-from app.errors import STATUS, status_of
-from app.openapi.document import openapi
-from app.openapi.errors import errors_of
+from app.http.endpoint import Endpoint
+from app.http.errors import STATUS, status_of
+from app.http.openapi.document import openapi
+from app.http.openapi.errors import errors_of
 from app.routes import ROUTES
 from streams.events import Event
 from tests.app.reference import check_events, operations, template, values_of
@@ -22,7 +22,7 @@ from tests.sse_client import SeenEvent
 
 ROOT = Path(__file__).parents[2]
 PUBLIC_URL = "https://parley.example"
-STREAMS = [row for row in ROUTES if row.notes.stream]
+STREAMS = [row for row in ROUTES if row.docs.stream]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_every_error_type_that_is_raised_has_a_status() -> None:
     raised = {found for path in files for found in _error_types(ast.parse(path.read_bytes()))}
     assert {"invalid_parameter", "account.deactivate_pending_user", "all_strategies_failed"} <= raised
     assert raised - STATUS.keys() == set()
-    assert {row.missing_user for row in ROUTES} <= STATUS.keys()
+    assert {row.unknown_user_error for row in ROUTES} <= STATUS.keys()
 
 
 def _error_types(module: ast.Module) -> Iterator[str]:
@@ -154,7 +154,7 @@ def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
             responses = document["paths"][template(path)][row.method.lower()]["responses"]
             for error in errors_of(row, s2s=path == row.s2s):
                 status = status_of(error, row.statuses)
-                assert status not in row.notes.answers, path
+                assert status not in row.docs.answers, path
                 answer = responses[str(status)]["content"]["application/json"]
                 assert answer["examples"][str(error)]["value"]["error"]["error_type"] == error.error_type
                 narrowed = answer["schema"]["properties"]["error"]["properties"]
@@ -205,15 +205,15 @@ def test_every_event_of_the_server_is_told_of(document) -> None:
 
 
 def test_example_bodies_are_good_requests() -> None:
-    examples = [(row, value) for row in ROUTES for value in row.notes.bodies.values()]
+    examples = [(row, value) for row in ROUTES for value in row.docs.bodies.values()]
     assert examples
     for row, value in examples:
-        if row.notes.chunked is None:
+        if row.docs.chunked is None:
             assert row.body is not None
             row.body.of(value)
             continue
         parameters, end = json.JSONDecoder().raw_decode(value)
-        row.notes.chunked.of(parameters)
+        row.docs.chunked.of(parameters)
         if parameters.get("type", "audio") == "audio":
             base64.b64decode(value[end:], validate=True)
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.accounts.tokens import make_server_token
-from app.dev.pages import STATIC
+from app.pages.assets import STATIC
 from app.settings import Settings
 from tests.app.reference import check
 from tests.servers import SERVER_KEY, Server

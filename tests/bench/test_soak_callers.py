@@ -11,7 +11,7 @@ from bench.deployment import APP
 from bench.soak.callers import SHORT, make_callers
 from bench.soak.http import UserClient, open_http
 from bench.soak.judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
-from bench.soak.notes import Notes
+from bench.soak.notes import Docs
 from bench.soak.records import read_history, read_remains, read_rows
 from bench.soak.schedule import Disturbances
 from bench.soak.stand import soak_configs
@@ -37,7 +37,7 @@ async def test_callers_of_every_kind_end_well_and_their_turns_are_kept(sound: Se
     tokens = [token for _, token in await make_users(sound.services, APP, USERS)]
     headers = [{"X-Service-App-Id": APP, "X-Service-Session-Token": token} for token in tokens]
     begun = time.monotonic()
-    notes = Notes(lambda: time.monotonic() - begun)
+    notes = Docs(lambda: time.monotonic() - begun)
     async with open_http() as http:
         clients = [UserClient(http, sound.url, one, notes) for one in headers]
         callers = make_callers(clients, notes, lengths=SHORT, seed=3)

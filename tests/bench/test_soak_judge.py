@@ -175,7 +175,7 @@ def test_a_record_is_compared_by_the_text_of_all_its_paragraphs():
     ("remains", "what"),
     [
         (Remains(running=[("c1", 2)]), "a record is left running"),
-        (Remains(parked=3), "turns are left parked"),
+        (Remains(queued=3), "turns are left parked"),
         (Remains(turns=["parley:{bench:u}:turn:c1"]), "a turn is left in Valkey"),
         (Remains(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
     ],

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.soak.judge import Anomaly, Judged
-from bench.soak.notes import Answer, Notes, Stream
+from bench.soak.notes import Answer, Docs, Stream
 from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample
@@ -33,7 +33,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
 
 
 def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
-    run = Run(None, Plan(120, 10, 60, 60), Notes(lambda: 120), begun=datetime.now(UTC))
+    run = Run(None, Plan(120, 10, 60, 60), Docs(lambda: 120), begun=datetime.now(UTC))
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
     run.notes.streams = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from streams.wire.codec import loads
 
 _LONGEST_S = 90

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from tests.servers import listening_socket
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")

@@ -108,12 +108,14 @@ async def _pieces(body: bytes, size_bytes: int) -> AsyncIterator[bytes]:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedStream:
     headers: Mapping[str, str]
     events: list[SeenEvent]
 
 
-async def _converse(http: ClientSession, url: str, token: str, vendor: Vendor, *, kind: str, said: bytes) -> Heard:
+async def _converse(
+    http: ClientSession, url: str, token: str, vendor: Vendor, *, kind: str, said: bytes
+) -> ReceivedStream:
     """A turn in lock step: nobody goes on before the other side has seen what came before.
 
     The input waits for `start`, and the vendor's next word for the event of the last.
@@ -141,7 +143,7 @@ async def _converse(http: ClientSession, url: str, token: str, vendor: Vendor, *
             assert seen[-1].content["text"] == word
         vendor.words.put_nowait("")
         seen += [event async for event in stream]
-        return Heard(answer.headers, seen)
+        return ReceivedStream(answer.headers, seen)
 
 
 def _same(event: SeenEvent) -> tuple[int | None, str, Any]:

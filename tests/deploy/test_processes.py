@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
+from app.process.sockets import check_port
 from app.settings import Settings, SettingsError
-from app.sockets import check_port
 from streams.tasks import background
 from tests.deploy.callers import until
 from tests.deploy.commands import Command, command, left_of

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pytest
 from aiohttp import ClientSession
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from app.services import Services
 from app.settings import Settings
 from streams.wire.codec import loads

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from storage.admission import Asked, Found, Place, Places, open_places
+from storage.admission import Admissions, IdempotencyKey, Slot, StreamLocation, open_admissions
 from storage.heartbeats import Heartbeat
 from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
@@ -52,21 +52,21 @@ async def silent_for(valkey: Valkey, process: str, seconds: float, *, database: 
             await conn.execute(AGED, process, seconds)
 
 
-async def take(places: Places, place: Place, *, limit: int = 4) -> None:
-    assert await places.take(place, limit=limit, lifetime_s=600) is None
+async def take(admissions: Admissions, slot: Slot, *, limit: int = 4) -> None:
+    assert await admissions.take(slot, limit=limit, lifetime_s=600) is None
 
 
 async def test_turn_of_a_dead_process_is_free(valkey: Valkey, database: Database, beating: Beating) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
     await dying.beat()
     conversation_id = new_id()
-    await take(Places(valkey, dying), Place("app", "user", new_id(), conversation_id))
-    place = Place("app", "user", new_id(), conversation_id)
+    await take(Admissions(valkey, dying), Slot("app", "user", new_id(), conversation_id))
+    slot = Slot("app", "user", new_id(), conversation_id)
     await silent_for(valkey, "dying", VOID_AFTER_S - 1.5, database=database)
     with pytest.raises(InvalidOperation):
-        await take(Places(valkey, living), place)
+        await take(Admissions(valkey, living), slot)
     await silent_for(valkey, "dying", VOID_AFTER_S, database=database)
-    await take(Places(valkey, living), place)
+    await take(Admissions(valkey, living), slot)
 
 
 async def test_streams_of_a_dead_process_count_no_more(
@@ -74,12 +74,12 @@ async def test_streams_of_a_dead_process_count_no_more(
 ) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
     for _ in range(2):
-        await take(Places(valkey, dying), Place("app", "user", new_id()), limit=2)
+        await take(Admissions(valkey, dying), Slot("app", "user", new_id()), limit=2)
     await silent_for(valkey, "dying", 0.5)
     with pytest.raises(RateLimited):
-        await take(Places(valkey, living), Place("app", "user", new_id()), limit=2)
+        await take(Admissions(valkey, living), Slot("app", "user", new_id()), limit=2)
     await silent_for(valkey, "dying", VOID_AFTER_S, database=database)
-    await take(Places(valkey, living), Place("app", "user", new_id()), limit=2)
+    await take(Admissions(valkey, living), Slot("app", "user", new_id()), limit=2)
 
 
 async def test_process_that_said_goodbye_is_dead_at_once(
@@ -151,35 +151,35 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     heartbeat = beating(valkey, "process")
-    kept = Place("app", "user", new_id(), new_id(), Asked("key", "fingerprint"))
-    over = Place("app", "user", new_id(), new_id())
-    async with open_places(valkey, heartbeat) as places:
+    kept = Slot("app", "user", new_id(), new_id(), IdempotencyKey("key", "fingerprint"))
+    over = Slot("app", "user", new_id(), new_id())
+    async with open_admissions(valkey, heartbeat) as admissions:
         await heartbeat.beat()
-        for place in (kept, over):
-            await take(places, place)
-        await places.give_back(over, readable_s=0)
+        for slot in (kept, over):
+            await take(admissions, slot)
+        await admissions.give_back(over, readable_s=0)
         names = [name async for name in valkey.client.scan_iter(f"{valkey.key('').partition('{')[0]}*")]
         before = {name: await valkey.client.pttl(name) for name in names if b"processes" not in name}
         assert len(before) == 4
         await valkey.client.delete(*names)
         await heartbeat.beat()
         async with asyncio.timeout(5):
-            while not await places.turn_is_taken("app", "user", kept.conversation_id or ""):  # noqa: ASYNC110
+            while not await admissions.turn_is_taken("app", "user", kept.conversation_id or ""):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             while not await valkey.client.exists(*[name for name in before if b"asked" in name]):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         for name, ttl_ms in before.items():
             assert ttl_ms - 5_000 < await valkey.client.pttl(name) <= ttl_ms + 100, name
-        assert await places.find("app", "user", kept.stream_id) == Found(
+        assert await admissions.find("app", "user", kept.stream_id) == StreamLocation(
             kept.stream_id, "process", kept.conversation_id
         )
         again = kept._replace(stream_id=new_id())
-        found = await places.take(again, limit=4, lifetime_s=600)
+        found = await admissions.take(again, limit=4, lifetime_s=600)
         assert found is not None
         assert found.stream_id == kept.stream_id
-        assert not await places.turn_is_taken("app", "user", over.conversation_id or "")
+        assert not await admissions.turn_is_taken("app", "user", over.conversation_id or "")
         with pytest.raises(RateLimited):
-            await take(places, Place("app", "user", new_id()), limit=1)
+            await take(admissions, Slot("app", "user", new_id()), limit=1)
 
 
 async def test_streams_elsewhere_are_the_sum_of_what_others_tell(

@@ -14,7 +14,7 @@ from storage.attempts import AttemptRow
 from storage.conversations import Answered, ClosedTurn, NewTurn, find
 from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
-from storage.turns import MOST_GROUPS, MOST_TOGETHER, Turns, open_turns
+from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidOperation, ItemNotFound, StoreAway, StoreError
 from streams.wire.ids import new_id
@@ -37,7 +37,7 @@ ATTEMPT = AttemptRow(
 
 
 @pytest.fixture
-def turns(services: Services) -> Turns:
+def turns(services: Services) -> TurnWriter:
     return services.turns
 
 
@@ -61,11 +61,11 @@ def end_of(turn: NewTurn, record_id: int = 1, *, words: str = "Fine.") -> Closed
     return ClosedTurn("default", turn.uid, turn.conversation_id, record_id, turn.stream_id, answered, [ATTEMPT])
 
 
-async def opened(turns: Turns, asked: Sequence[NewTurn]) -> list[Any]:
+async def opened(turns: TurnWriter, asked: Sequence[NewTurn]) -> list[Any]:
     return await asyncio.gather(*[turns.open(turn) for turn in asked], return_exceptions=True)
 
 
-async def closed(turns: Turns, asked: Sequence[ClosedTurn]) -> list[Any]:
+async def closed(turns: TurnWriter, asked: Sequence[ClosedTurn]) -> list[Any]:
     return await asyncio.gather(*[turns.close(turn) for turn in asked], return_exceptions=True)
 
 
@@ -116,14 +116,14 @@ async def until_waiting(services: Services) -> None:
     await until(waiting)
 
 
-async def test_one_that_comes_alone_is_written_at_once(services: Services, turns: Turns) -> None:
+async def test_one_that_comes_alone_is_written_at_once(services: Services, turns: TurnWriter) -> None:
     async with asyncio.timeout(5):
         for number in range(1, 6):
             assert await turns.open(new_turn()) == 1
             assert await transactions(services) == number
 
 
-async def test_those_of_one_moment_are_written_together(services: Services, turns: Turns) -> None:
+async def test_those_of_one_moment_are_written_together(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(MANY)]
     assert await opened(turns, asked) == [1] * MANY
     assert await transactions(services) == 1
@@ -134,13 +134,15 @@ async def test_those_of_one_moment_are_written_together(services: Services, turn
     assert await opened(turns, [new_turn(turn.conversation_id) for turn in asked]) == [2] * MANY
 
 
-async def test_more_than_a_group_takes_are_all_written(services: Services, turns: Turns) -> None:
+async def test_more_than_a_group_takes_are_all_written(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(3 * MOST_TOGETHER + 1)]
     assert await opened(turns, asked) == [1] * len(asked)
     assert await transactions(services) == 4
 
 
-async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(services: Services, turns: Turns) -> None:
+async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(
+    services: Services, turns: TurnWriter
+) -> None:
     theirs, running = new_turn(uid="somebody else"), new_turn(process="lives")
     await opened(turns, [theirs, running])
     assert await turns.close(end_of(theirs))
@@ -157,7 +159,7 @@ async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(services
     assert await told(services, running) == (1, 1, 0, ["running"])
 
 
-async def test_what_the_database_does_not_take_fails_alone(services: Services, turns: Turns) -> None:
+async def test_what_the_database_does_not_take_fails_alone(services: Services, turns: TurnWriter) -> None:
     good = [new_turn() for _ in range(MANY)]
     *firsts, bad = await opened(turns, [*good, new_turn(words="\0")])
     assert firsts == [1] * MANY
@@ -170,7 +172,7 @@ async def test_what_the_database_does_not_take_fails_alone(services: Services, t
     assert await value(services, "select count(*) from attempts") == MANY - 1
 
 
-async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, turns: Turns) -> None:
+async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, turns: TurnWriter) -> None:
     left = [new_turn(process="dead") for _ in range(3)]
     long_ago = new_turn(process="lives")
     await opened(turns, [*left, long_ago])
@@ -186,7 +188,7 @@ async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, tu
     assert await told(services, long_ago) == (2, 2, 0, ["incomplete", "running"])
 
 
-async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Services, turns: Turns) -> None:
+async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Services, turns: TurnWriter) -> None:
     first = new_turn()
     outcomes = await opened(turns, [first, new_turn(first.conversation_id)])
     assert 1 in outcomes
@@ -194,7 +196,7 @@ async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Se
     assert await told(services, first) == (1, 1, 0, ["running"])
 
 
-async def test_an_end_that_is_sent_again_is_written_once(services: Services, turns: Turns) -> None:
+async def test_an_end_that_is_sent_again_is_written_once(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(MANY)]
     await opened(turns, asked)
     ends = [end_of(turn) for turn in asked]
@@ -208,7 +210,7 @@ async def test_an_end_that_is_sent_again_is_written_once(services: Services, tur
     assert await value(services, "select count(*) from attempts") == MANY
 
 
-async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Services, turns: Turns) -> None:
+async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Services, turns: TurnWriter) -> None:
     gone, stays = new_turn(), new_turn()
     giving_up, opening = turns.open(gone), turns.open(stays)
     giving_up.cancel()
@@ -222,7 +224,7 @@ async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Serv
     await until(written)
 
 
-async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Services, turns: Turns) -> None:
+async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Services, turns: TurnWriter) -> None:
     first, *others = asked = [new_turn() for _ in range(5)]
     await opened(turns, asked)
     await closed(turns, [end_of(turn) for turn in asked])
@@ -234,7 +236,7 @@ async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Se
 
 
 async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_other(
-    services: Services, turns: Turns
+    services: Services, turns: TurnWriter
 ) -> None:
     asked = [new_turn() for _ in range(5)]
     await opened(turns, asked)
@@ -255,7 +257,7 @@ async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_othe
 
 async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> None:
     first = new_turn()
-    async with open_turns(services.database, services.heartbeat, within_s=0.3) as turns:
+    async with open_turn_writer(services.database, services.heartbeat, within_s=0.3) as turns:
         assert await turns.open(first) == 1
         async with held(services, first), asyncio.timeout(10):
             closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
@@ -287,7 +289,7 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
     await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     async with (
         open_database(f"{database_url}&application_name={name}", acquire_timeout_s=0.5) as database,
-        open_turns(database, services.heartbeat, within_s=0.3) as turns,
+        open_turn_writer(database, services.heartbeat, within_s=0.3) as turns,
     ):
         first = new_turn()
         await turns.open(first)
@@ -313,7 +315,7 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
 
 async def test_what_was_asked_for_when_the_block_ends_is_written(services: Services) -> None:
     asked = [new_turn() for _ in range(MANY)]
-    async with open_turns(services.database, services.heartbeat) as turns:
+    async with open_turn_writer(services.database, services.heartbeat) as turns:
         await opened(turns, asked)
         closing = [turns.close(end_of(turn)) for turn in asked]
     assert [future.result() for future in closing] == ["complete"] * MANY
@@ -325,14 +327,14 @@ async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) ->
     first = new_turn()
     await services.turns.open(first)
     async with held(services, first):
-        async with open_turns(services.database, services.heartbeat, leave_s=0.2) as turns:
+        async with open_turn_writer(services.database, services.heartbeat, leave_s=0.2) as turns:
             closing = [turns.close(end_of(first)) for _ in range(4)]
             await until_waiting(services)
         assert {type(future.exception()) for future in closing} == {StoreAway}
 
 
-async def test_more_than_there_is_room_for_are_refused_at_once(services: Services, turns: Turns) -> None:
-    waiting = [turns.open(new_turn()) for _ in range(MOST_GROUPS * MOST_TOGETHER)]
+async def test_more_than_there_is_room_for_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
+    waiting = [turns.open(new_turn()) for _ in range(MOST_BATCHES * MOST_TOGETHER)]
     refused = turns.open(new_turn())
     assert isinstance(refused.exception(), StoreAway)
     for one in waiting:

@@ -10,7 +10,7 @@ from aiohttp import WSMsgType, web
 
 from streams.tape import Tape
 from streams.wire.codec import dumps
-from tests.vendors.upstream import Answer
+from tests.vendors.upstream import Respond
 from vendors.speech.azure_frames import Frame, read_frame, text_frame
 
 SECOND = 10_000_000
@@ -73,7 +73,7 @@ class Service:
         await self.say("speech.phrase", {"RecognitionStatus": status, "DisplayText": text, **times})
 
 
-def playing(play: Callable[[Service], Awaitable[None]]) -> Answer:
+def playing(play: Callable[[Service], Awaitable[None]]) -> Respond:
     async def answer(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from tests.vendors.upstream import Upstream, running_upstream
-from vendors.lane.client import HttpLane, open_lane
+from vendors.http1.client import Http1Client, open_http1
 from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp, open_vendor_http
 
@@ -28,7 +28,7 @@ BOTH_CLIENTS = {
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "http" in metafunc.fixturenames:
         both = metafunc.module.__name__.rpartition(".")[2] in BOTH_CLIENTS
-        metafunc.parametrize("http", ["lane", "aiohttp"] if both else ["lane"], indirect=True)
+        metafunc.parametrize("http", ["http1", "aiohttp"] if both else ["http1"], indirect=True)
 
 
 @pytest.fixture
@@ -51,6 +51,6 @@ async def sandbox() -> AsyncIterator[Running]:
 
 
 @pytest.fixture
-async def lane() -> AsyncIterator[HttpLane]:
-    async with open_lane(aiohttp.ThreadedResolver(), idle_s=60) as opened:
+async def http1() -> AsyncIterator[Http1Client]:
+    async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as opened:
         yield opened

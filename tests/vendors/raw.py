@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from vendors.lane.answer import Answer
-from vendors.lane.client import HttpLane
+from vendors.http1.client import Http1Client
+from vendors.http1.response import Response
 
 Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -16,24 +16,24 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @asynccontextmanager
-async def asked(lane: HttpLane, url: str, **fields: Any) -> AsyncIterator[Answer]:
+async def asked(http1: Http1Client, url: str, **fields: Any) -> AsyncIterator[Response]:
     given = {"method": "POST", "headers": {}, "body": b"question", "connect_s": 5, "repeatable": True, **fields}
-    answer = await lane.send(url, **given)
+    answer = await http1.send(url, **given)
     try:
         yield answer
     finally:
         await answer.leave()
 
 
-async def body(answer: Answer) -> bytes:
+async def body(answer: Response) -> bytes:
     whole = b""
     while piece := await answer.read():
         whole += piece
     return whole
 
 
-async def ask(lane: HttpLane, url: str, **fields: Any) -> bytes:
-    async with asked(lane, url, **fields) as answer:
+async def ask(http1: Http1Client, url: str, **fields: Any) -> bytes:
+    async with asked(http1, url, **fields) as answer:
         return await body(answer)
 
 

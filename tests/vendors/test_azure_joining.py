@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure_joining import joined, overall
-from vendors.speech.azure_miscues import Heard, Omitted, compare
+from vendors.speech.azure_miscues import Omitted, RecognizedWord, compare
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=12)
 SECOND = 10_000_000
@@ -62,7 +62,7 @@ def test_scripts_without_gaps_are_compared_by_letters(reference: str, heard: str
 def test_every_word_is_accounted_for(reference: list[str], heard: list[str]):
     result = compare(" ".join(reference), heard, gap=" ")
 
-    assert [mark.position for mark in result if isinstance(mark, Heard)] == list(range(len(heard)))
+    assert [mark.position for mark in result if isinstance(mark, RecognizedWord)] == list(range(len(heard)))
     said = [mark.word if isinstance(mark, Omitted) else heard[mark.position] for mark in result]
     fitting = [
         word for word, mark in zip(said, result, strict=True) if isinstance(mark, Omitted) or not mark.inserted

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from tests.vendors.azure_clients import audio_of, shapes_of, spoken, voice
-from tests.vendors.upstream import Answer, Upstream, plain, streaming
+from tests.vendors.upstream import Respond, Upstream, plain, streaming
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
@@ -214,7 +214,9 @@ async def test_metadata_of_another_form_is_garbled(http: VendorHttp, upstream: U
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 async def test_turn_without_audio_is_empty(http: VendorHttp, upstream: Upstream, need_viseme: bool):
-    silent: Answer = Service(("turn.end", {})).answer if need_viseme else plain(200, b"", Content_Type="audio/mpeg")
+    silent: Respond = (
+        Service(("turn.end", {})).answer if need_viseme else plain(200, b"", Content_Type="audio/mpeg")
+    )
     upstream.will(silent)
 
     with pytest.raises(Empty):

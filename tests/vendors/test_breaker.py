@@ -1,11 +1,11 @@
-"""A breaker opens on a ratio in a window and probes; a lane bounds what runs and waits; hedging has a budget."""
+"""A breaker opens on a ratio in a window and probes; a bulkhead bounds concurrency; hedging has a budget."""
 
 import asyncio
 
 import pytest
 
 from streams.tasks import background
-from vendors.breaker import Breaker, BreakerPolicy, Lane, LaneFull
+from vendors.breaker import Breaker, BreakerPolicy, Bulkhead, BulkheadFull
 from vendors.errors import Refused
 from vendors.gate import Gate, GatePolicy
 
@@ -74,48 +74,48 @@ def test_a_probe_that_was_given_up_leaves_its_place() -> None:
 
 
 async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
-    lane = Lane(at_once=1, waiting=1)
+    bulkhead = Bulkhead(at_once=1, waiting=1)
     entered = asyncio.Event()
 
     async def second() -> None:
-        await lane.enter()
+        await bulkhead.enter()
         entered.set()
 
-    await lane.enter()
+    await bulkhead.enter()
     async with background(second()) as task:
         await asyncio.sleep(0)
-        assert (lane.busy, lane.waiting) == (1, 1)
-        with pytest.raises(LaneFull):
-            await lane.enter()
+        assert (bulkhead.busy, bulkhead.waiting) == (1, 1)
+        with pytest.raises(BulkheadFull):
+            await bulkhead.enter()
         assert not entered.is_set()
-        lane.leave()
+        bulkhead.leave()
         await task
-    assert (lane.busy, lane.waiting) == (1, 0)
-    lane.leave()
-    assert lane.busy == 0
+    assert (bulkhead.busy, bulkhead.waiting) == (1, 0)
+    bulkhead.leave()
+    assert bulkhead.busy == 0
 
 
 async def test_a_place_that_was_given_to_one_who_left_goes_to_the_next() -> None:
-    lane = Lane(at_once=1, waiting=3)
-    assert lane.take()
+    bulkhead = Bulkhead(at_once=1, waiting=3)
+    assert bulkhead.take()
     async with (
-        background(lane.enter()) as given,
-        background(lane.enter()) as left,
-        background(lane.enter()) as last,
+        background(bulkhead.enter()) as given,
+        background(bulkhead.enter()) as left,
+        background(bulkhead.enter()) as last,
     ):
         await asyncio.sleep(0)
-        assert (lane.busy, lane.waiting) == (1, 3)
-        assert not lane.take(), "others wait for it"
+        assert (bulkhead.busy, bulkhead.waiting) == (1, 3)
+        assert not bulkhead.take(), "others wait for it"
         left.cancel()
-        lane.leave()
+        bulkhead.leave()
         given.cancel()
         await last
         assert given.cancelled()
         assert left.cancelled()
-        assert (lane.busy, lane.waiting) == (1, 0)
-    lane.leave()
-    assert lane.busy == 0
-    assert lane.take()
+        assert (bulkhead.busy, bulkhead.waiting) == (1, 0)
+    bulkhead.leave()
+    assert bulkhead.busy == 0
+    assert bulkhead.take()
 
 
 async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
@@ -123,7 +123,7 @@ async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
     gate = Gate("a", GatePolicy(at_once=1, breaker=POLICY), clock)
     leave = gate.take()
     assert leave is not None
-    assert gate.take() is None, "its lane is full"
+    assert gate.take() is None, "its bulkhead is full"
     leave()
     for _ in range(4):
         gate.failed(Refused("acme", "answered 500", status=500))

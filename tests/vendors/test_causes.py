@@ -15,14 +15,14 @@ from tests.vendors.asking import failing
 from tests.vendors.raw import WHOLE, gone, played, request
 from vendors.errors import TimedOut, Unreachable, VendorError
 from vendors.fallback import AllStrategiesFailed, Attempt, first_success
-from vendors.sandbox.names import Names, naming
+from vendors.sandbox.dns import Names, naming
 from vendors.transport import ClientName, Outgoing, VendorHttp, open_vendor_http
 
 HOST = "api.vendor.test"
 NAMES = Names({HOST: ["127.0.0.1"]}, silent=frozenset({"slow.vendor.test"}))
 
 
-@pytest.fixture(params=["lane", "aiohttp"])
+@pytest.fixture(params=["http1", "aiohttp"])
 def client(request: pytest.FixtureRequest) -> ClientName:
     return request.param
 
@@ -139,19 +139,19 @@ async def test_tls_handshake_that_hangs(client: ClientName):
     async with opened(client) as http, played(silent) as url:
         fault = await failing(http, url.replace("http:", "https:"), connect_s=0.25)
 
-    missing = "no TLS handshake" if client == "lane" else "no connection"
+    missing = "no TLS handshake" if client == "http1" else "no connection"
     assert (type(fault), cause(fault)) == (TimedOut, f"{missing} within 0.25 s")
 
 
 async def test_name_server_that_is_silent():
-    async with opened("lane") as http:
+    async with opened("http1") as http:
         fault = await failing(http, "http://slow.vendor.test/", connect_s=0.25)
 
     assert (type(fault), cause(fault)) == (TimedOut, "no address of its host name within 0.25 s")
 
 
 async def test_sockets_tell_the_cause_too():
-    async with opened("lane") as http:
+    async with opened("http1") as http:
         with pytest.raises(Unreachable, match=r"was not reached: connection refused$"):
             async with http.websocket(Outgoing("acme", f"http://{HOST}:{closed_port()}/")):
                 pass
@@ -159,7 +159,7 @@ async def test_sockets_tell_the_cause_too():
 
 async def test_log_line_of_a_failed_attempt_names_host_and_port():
     port = closed_port()
-    async with opened("lane") as http:
+    async with opened("http1") as http:
         call = Outgoing("acme", f"http://user:secret@{HOST}:{port}/v1?key=secret")
         attempt = Attempt("one", "llm", "acme", lambda: http.stream(call), bool, first_output_s=5, between_s=5)
         with capture_logs() as lines, pytest.raises(AllStrategiesFailed) as failed:

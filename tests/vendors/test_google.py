@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.upstream import Answer, Upstream, plain, running_upstream
+from tests.vendors.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp
@@ -33,7 +33,7 @@ async def tokens() -> AsyncIterator[Upstream]:
         yield running
 
 
-def token(text: str, lifetime_s: Any = 3599) -> Answer:
+def token(text: str, lifetime_s: Any = 3599) -> Respond:
     body = dumps({"access_token": text, "expires_in": lifetime_s, "token_type": "Bearer"})
     return plain(200, body, Content_Type="application/json")
 

@@ -13,7 +13,7 @@ from streams.audio import wav_header
 from streams.mp3 import mp3_duration_ms
 from streams.tape import Tape
 from streams.wire.codec import dumps, loads
-from tests.vendors.upstream import Answer, Upstream, plain
+from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioBytes, AudioFormat, SpeechFormat, SpeechItem, Transcript, Viseme, Visemes
@@ -47,7 +47,7 @@ def shapes(items: list[SpeechItem]) -> list[Viseme]:
     return [shape for item in items if isinstance(item, Visemes) for shape in item.visemes]
 
 
-def said(audio: bytes, *times_s: float | None, **more: Any) -> Answer:
+def said(audio: bytes, *times_s: float | None, **more: Any) -> Respond:
     """An answer with the times of the words, in order; none where the vendor leaves one out."""
     points = [{"markName": f"w{n}", "timeSeconds": s} for n, s in enumerate(times_s) if s is not None]
     value = {"audioContent": b64encode(audio).decode(), **({"timepoints": points} if points else {}), **more}
@@ -250,7 +250,7 @@ async def transcribed(
         return [transcript async for transcript in transcripts]
 
 
-def heard(*texts: str, **more: Any) -> Answer:
+def heard(*texts: str, **more: Any) -> Respond:
     results = [{"alternatives": [{"transcript": text, "confidence": 0.9}, {"transcript": "no"}]} for text in texts]
     return plain(200, dumps({**({"results": results} if texts else {}), **more}), Content_Type="application/json")
 

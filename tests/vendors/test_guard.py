@@ -14,11 +14,11 @@ from streams.tasks import background
 from tests.streams.mp3_files import dressed_mp3, tone
 from tests.streams.pieces import split
 from vendors.errors import Empty, Garbled, Refused, VendorError
-from vendors.fallback import Account, Attempt, first_success
+from vendors.fallback import Attempt, AttemptRecord, first_success
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.sandbox.content import mp3
-from vendors.speech.guard import Guard, Rivals, TooSlow, guarded
+from vendors.speech.guard import Guard, RemainingAttempts, TooSlow, guarded
 
 RATE = 24_000
 WAV = SpeechFormat("audio/wav", RATE)
@@ -28,17 +28,17 @@ KINDS = [WAV, MP3]
 Timed = tuple[float, SpeechItem]
 
 
-def rivals_of(left: int) -> Rivals:
+def remaining_of(left: int) -> RemainingAttempts:
     """Rivals of the attempt at the first place, which is tried; so many are behind it."""
-    rivals = Rivals()
+    remaining = RemainingAttempts()
     for _ in range(left + 1):
-        rivals.place()
-    rivals.trying(1).__enter__()
-    return rivals
+        remaining.place()
+    remaining.trying(1).__enter__()
+    return remaining
 
 
 def guard_of(*, left: int = 1, text: str = "Hello", factor: float = 1.2) -> Guard:
-    return Guard("acme", text, factor=factor, rivals=rivals_of(left))
+    return Guard("acme", text, factor=factor, remaining=remaining_of(left))
 
 
 def coded(pcm: bytes, kind: SpeechFormat) -> bytes:
@@ -166,15 +166,15 @@ def test_no_fast_audio_is_counted_as_slow():
 
 
 def test_who_is_the_last_may_change_while_audio_is_held():
-    rivals = Rivals()
-    places = [rivals.place(), rivals.place()]
+    remaining = RemainingAttempts()
+    places = [remaining.place(), remaining.place()]
     timeline = paced(speech(1.0), 1.0, piece_ms=100, pace=0.5)
-    guard = Guard("acme", "Hello", factor=1.2, rivals=rivals)
-    with rivals.trying(places[0]):
-        with rivals.trying(places[1]):
+    guard = Guard("acme", "Hello", factor=1.2, remaining=remaining)
+    with remaining.trying(places[0]):
+        with remaining.trying(places[1]):
             assert guard.take(WAV, 0) == ()
             assert guard.take(timeline[0][1], timeline[0][0]) == ()
-            assert not rivals.alone
+            assert not remaining.alone
         assert guard.take(timeline[1][1], timeline[1][0]) == [WAV, *items_of(timeline[:2])]
 
 
@@ -262,17 +262,17 @@ class Voice:
             await asyncio.Event().wait()
 
 
-async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list[SpeechItem], list[Account]]:
+async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list[SpeechItem], list[AttemptRecord]]:
     """What `voices` say that are tried in order."""
-    rivals = Rivals()
+    remaining = RemainingAttempts()
 
     def attempt(number: int, voice: Voice) -> Attempt[SpeechItem]:
-        place = rivals.place()
+        place = remaining.place()
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
-            with rivals.trying(place):
-                guard = Guard("acme", "Hello", factor=1.2, rivals=rivals)
+            with remaining.trying(place):
+                guard = Guard("acme", "Hello", factor=1.2, remaining=remaining)
                 async with guarded(voice.speak(), guard) as items:
                     yield items
 
@@ -288,7 +288,7 @@ async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list
             meter=lambda: Meter(5),
         )
 
-    accounts: list[Account] = []
+    accounts: list[AttemptRecord] = []
     attempts = [attempt(number, voice) for number, voice in enumerate(voices)]
     async with first_success(attempts, accounts) as (winner, items):
         said = [item async for item in items]

@@ -9,7 +9,7 @@ import pytest
 
 from streams.tasks import background
 from vendors.errors import Garbled, Refused
-from vendors.fallback import Account, AllStrategiesFailed, Attempt, first_success
+from vendors.fallback import AllStrategiesFailed, Attempt, AttemptRecord, first_success
 from vendors.gate import Gate, GatePolicy
 from vendors.meter import Meter
 from vendors.protocols import ChatItem, TextDelta, Usage
@@ -64,14 +64,14 @@ def quick(name: str, *words: str | Exception) -> Vendor:
     return vendor
 
 
-async def heard(*vendors: Vendor) -> tuple[str, str, list[Account]]:
-    accounts: list[Account] = []
+async def heard(*vendors: Vendor) -> tuple[str, str, list[AttemptRecord]]:
+    accounts: list[AttemptRecord] = []
     async with first_success([vendor.attempt() for vendor in vendors], accounts) as (winner, items):
         text = "".join([item.text async for item in items if isinstance(item, TextDelta)])
     return winner.strategy, text, accounts
 
 
-def outcomes(accounts: list[Account]) -> list[tuple[str, str]]:
+def outcomes(accounts: list[AttemptRecord]) -> list[tuple[str, str]]:
     return [(account.strategy, account.outcome) for account in accounts]
 
 
@@ -160,7 +160,7 @@ async def test_a_failure_after_the_first_output_of_a_raced_winner_is_the_readers
         Vendor("late", ["x"], hedge_after_s=0.01),
         quick("second", "Half", Garbled("acme", "sent nonsense")),
     )
-    accounts: list[Account] = []
+    accounts: list[AttemptRecord] = []
     with pytest.raises(Garbled):
         async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
             assert [item async for item in items] == [TextDelta("Half")]
@@ -170,7 +170,7 @@ async def test_a_failure_after_the_first_output_of_a_raced_winner_is_the_readers
 
 async def test_leaving_early_closes_a_raced_winner_and_accounts_for_what_it_said() -> None:
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Half", " of it")
-    accounts: list[Account] = []
+    accounts: list[AttemptRecord] = []
     async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
         assert await anext(items) == TextDelta("Half")
     assert second.closed

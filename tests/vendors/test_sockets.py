@@ -9,12 +9,12 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.upstream import Answer, Upstream, hold, plain, refusing
+from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable
 from vendors.transport import Outgoing, Socket, VendorHttp
 
 
-def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Answer:
+def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Respond:
     """Accept a socket and say on it what `talk` says; then close it with 1000."""
 
     async def answer(request: web.Request) -> web.StreamResponse:

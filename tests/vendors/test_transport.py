@@ -13,7 +13,7 @@ from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import REQUEST_ID
 from tests.vendors.asking import SHORT, ask, failing
 from tests.vendors.raw import WHOLE, request
-from tests.vendors.upstream import Answer, Upstream, hold, plain, refusing, streaming
+from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
 from vendors.sandbox.server import Running
 from vendors.transport import Incoming, Outgoing, VendorHttp
@@ -190,7 +190,7 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
     ],
 )
 async def test_what_is_no_json_or_too_much_is_garbled(
-    http: VendorHttp, upstream: Upstream, answer: Answer, told: str
+    http: VendorHttp, upstream: Upstream, answer: Respond, told: str
 ):
     upstream.will(answer)
 

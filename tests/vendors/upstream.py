@@ -9,7 +9,7 @@ from aiohttp import web
 
 from streams.wire.codec import dumps
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -26,12 +26,12 @@ class Upstream:
     """`answers` are given one after the other, the last again and again."""
 
     url: str = ""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Respond] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """A caller closed the connection before its answer's end."""
 
-    def will(self, *answers: Answer) -> None:
+    def will(self, *answers: Respond) -> None:
         self.answers[:] = answers
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -65,7 +65,7 @@ async def running_upstream() -> AsyncIterator[Upstream]:
         await runner.cleanup()
 
 
-def plain(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+def plain(status: int = 200, body: bytes = b"", **headers: str) -> Respond:
     """One whole answer; `Retry_After` in `headers` is `Retry-After`."""
 
     async def answer(_request: web.Request) -> web.StreamResponse:
@@ -75,7 +75,7 @@ def plain(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
     return answer
 
 
-def refusing(status: int, message: str = "no", code: str | None = None, **headers: str) -> Answer:
+def refusing(status: int, message: str = "no", code: str | None = None, **headers: str) -> Respond:
     """An error in the words of OpenAI."""
     body = dumps({"error": {"message": message, "type": "some_error", "param": None, "code": code}})
     return plain(status, body, Content_Type="application/json", **headers)
@@ -88,7 +88,7 @@ def streaming(
     status: int = 200,
     content_type: str = "text/event-stream",
     apart: bool = False,
-) -> Answer:
+) -> Respond:
     """Pieces, and then a whole end unless `end` does something else. `apart`: no two of them in one read."""
 
     async def answer(request: web.Request) -> web.StreamResponse:

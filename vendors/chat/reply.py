@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Protocol
 
-from streams.pouring import Pouring, Take
+from streams.push import PushSource, Sink
 from vendors.errors import Garbled, VendorError
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
 from vendors.transport import Incoming
@@ -33,7 +33,7 @@ class Reply(Protocol):
         """The text of `piece`, up to a fault where it holds one."""
 
 
-class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
+class replying(PushSource[ChatItem]):  # noqa: N801 - used as a function is
     """The reply that `asked` brings, for a block: text as it comes, then the usage and the finish.
 
     Anything else than an end is raised.
@@ -80,18 +80,18 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             raise StopAsyncIteration
         return last.pop()
 
-    async def pour(self, take: Take[ChatItem]) -> bool:
+    async def push_to(self, sink: Sink[ChatItem]) -> bool:
         reply, wanted = self._reply, True
 
         def took(piece: bytes) -> bool:
             nonlocal wanted
             if text := reply.take(piece):
-                wanted = take(TextDelta(text))
+                wanted = sink(TextDelta(text))
             return wanted and not reply.done and reply.fault is None
 
         try:
             if not (self._read_out or self._answer.left):
-                self._look(ended=not await self._answer.pour(took))
+                self._look(ended=not await self._answer.push_to(took))
         except VendorError:
             if reply.finish is None:
                 raise
@@ -100,7 +100,7 @@ class replying(Pouring[ChatItem]):  # noqa: N801 - used as a function is
             return True
         last = [] if self._answer.left else await self._ending()
         while last:
-            if not take(last.pop()):
+            if not sink(last.pop()):
                 return True
         return False
 

@@ -117,7 +117,7 @@ class _Library:
         self._c.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, _UTF8 | _PAUSE_AT_END, None, None)
 
     def _choose(self, voice: str) -> None:
-        """Asked for a name that it does not know, espeak takes one that begins alike, or falls silent."""
+        """IdempotencyKey for a name that it does not know, espeak takes one that begins alike, or falls silent."""
         if voice == self._voice:
             return
         code, plus, variant = voice.partition("+")

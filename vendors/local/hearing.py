@@ -9,7 +9,7 @@ from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault, read_body
-from vendors.local.protocols import Heard
+from vendors.local.protocols import Transcription
 
 _LARGEST_FILE = 25 * 1024 * 1024
 _LARGEST_FIELD = 16 * 1024
@@ -66,7 +66,7 @@ async def _content(part: BodyPartReader, limit: int) -> bytes:
     return bytes(content)
 
 
-def _verbose(heard: Heard) -> dict[str, Any]:
+def _verbose(heard: Transcription) -> dict[str, Any]:
     segments = [
         {
             "id": index,

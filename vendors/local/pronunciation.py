@@ -22,7 +22,7 @@ from vendors.local.faults import Fault
 from vendors.local.grading import TICKS_A_SECOND
 from vendors.local.packages import Package
 from vendors.local.plan import Segment
-from vendors.local.protocols import Assessed, EarEngine, HeardSegment
+from vendors.local.protocols import Assessed, EarEngine, TranscribedSegment
 from vendors.local.worker import Worker, WorkerLate
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure_miscues import units
@@ -76,7 +76,7 @@ class Pronunciation:
         return Assessed(heard.seconds, text, _result(text, segments, graded))
 
     async def _graded(
-        self, pcm: bytes, segments: Sequence[HeardSegment], request: AssessmentRequest, limit_s: float
+        self, pcm: bytes, segments: Sequence[TranscribedSegment], request: AssessmentRequest, limit_s: float
     ) -> Mapping[str, Any]:
         when = [Segment(segment.start_s, segment.end_s, segment.text) for segment in segments]
         answer: Mapping[str, Any] = {}
@@ -117,7 +117,7 @@ def _nothing(seconds: float) -> dict[str, Any]:
     }
 
 
-def _result(text: str, segments: Sequence[HeardSegment], graded: Mapping[str, Any]) -> dict[str, Any]:
+def _result(text: str, segments: Sequence[TranscribedSegment], graded: Mapping[str, Any]) -> dict[str, Any]:
     """Vendor A's detailed result. `Confidence` is that of the words that were heard, not of their sounds."""
     begin_s, end_s = segments[0].start_s, segments[-1].end_s
     lexical = " ".join(units(text, gap=" "))

@@ -53,7 +53,7 @@ class VoiceEngine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HeardSegment:
+class TranscribedSegment:
     start_s: float
     end_s: float
     text: str
@@ -65,11 +65,11 @@ class HeardSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Transcription:
     """What was said in `seconds` of audio; no segments where nobody spoke."""
 
     seconds: float
-    segments: Sequence[HeardSegment]
+    segments: Sequence[TranscribedSegment]
 
     @property
     def text(self) -> str:
@@ -82,7 +82,7 @@ class EarEngine(Protocol):
 
     def close(self) -> None: ...
 
-    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard: ...
+    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription: ...
 
 
 @dataclass(frozen=True, slots=True)

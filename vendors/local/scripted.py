@@ -26,7 +26,7 @@ _MOST_WORDS = 10_000
 _LONGEST_QUOTE = 1_000
 _WORD = re.compile(r"\s*\S+\s*")
 
-Answer = Callable[[re.Match[str], list[str], list[str]], str]
+Line = Callable[[re.Match[str], list[str], list[str]], str]
 """Of the match in the last message, what the user said before it, and the system messages."""
 
 
@@ -109,7 +109,7 @@ By noon every boat was back.
 That evening the whole harbour sat together and listened to the water. \
 And this is the end of the story about {about}."""
 
-_SCRIPT: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
+_SCRIPT: tuple[tuple[re.Pattern[str], Line], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), give)
     for pattern, give in (
         (r"\brepeat (\d{1,9}) words?\b", _repeat),

@@ -7,7 +7,7 @@ from typing import Any
 from vendors.local.decoding import SAMPLE_RATE, decode
 from vendors.local.engine import Engine, Put
 from vendors.local.packages import Package
-from vendors.local.protocols import Heard, HeardSegment
+from vendors.local.protocols import TranscribedSegment, Transcription
 
 _FOLDER = "model"
 _WEIGHTS = Package(
@@ -34,18 +34,18 @@ class Whisper:
     def fault(self) -> str | None:
         return self._engine.fault
 
-    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard:
+    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
         seconds = 0.0
-        segments: list[HeardSegment] = []
+        segments: list[TranscribedSegment] = []
         with self._engine.place():
             async with self._engine.run(partial(_transcribe, audio, prompt)) as output:
                 async for ready in output:
                     for found in ready:
-                        if isinstance(found, HeardSegment):
+                        if isinstance(found, TranscribedSegment):
                             segments.append(found)
                         else:
                             seconds = found
-        return Heard(seconds, segments)
+        return Transcription(seconds, segments)
 
     def close(self) -> None:
         self._engine.close()
@@ -58,7 +58,7 @@ def _load() -> Any:
     return WhisperModel(folder, device="cpu", compute_type="int8", cpu_threads=1, local_files_only=True)
 
 
-def _transcribe(audio: bytes, prompt: str | None, model: Any, put: Put[float | HeardSegment]) -> None:
+def _transcribe(audio: bytes, prompt: str | None, model: Any, put: Put[float | TranscribedSegment]) -> None:
     """Puts the length of the audio, then segments. Where nobody speaks, the model is not asked: it invents."""
     samples = decode(audio)
     put(len(samples) / SAMPLE_RATE)
@@ -73,9 +73,9 @@ def _transcribe(audio: bytes, prompt: str | None, model: Any, put: Put[float | H
     _put_all(segments, put)
 
 
-def _put_all(segments: Iterable[Any], put: Put[float | HeardSegment]) -> None:
+def _put_all(segments: Iterable[Any], put: Put[float | TranscribedSegment]) -> None:
     for segment in segments:
-        heard = HeardSegment(
+        heard = TranscribedSegment(
             start_s=segment.start,
             end_s=segment.end,
             text=segment.text,

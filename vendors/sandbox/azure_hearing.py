@@ -16,7 +16,7 @@ from vendors.sandbox.azure_dialect import (
     text_message,
 )
 from vendors.sandbox.azure_grading import Wanted, flat, graded, lexical
-from vendors.sandbox.azure_segments import Heard, Segments
+from vendors.sandbox.azure_segments import Segments, SpeechSegment
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, Timed, recording, timed_words
 from vendors.sandbox.flow import Flow
@@ -38,7 +38,7 @@ class Question:
     assessment: Wanted | None
     text: str | None
 
-    def phrase(self, heard: Heard, number: int, *, last: bool) -> dict[str, Any]:
+    def phrase(self, heard: SpeechSegment, number: int, *, last: bool) -> dict[str, Any]:
         """What is told of the phrase with that number, from 0."""
         parts = (self.text or "").split("|")
         text = " ".join(parts[number:]) if last else "".join(parts[number : number + 1])
@@ -52,7 +52,7 @@ class Question:
         told = {"Id": new_tag(), "RecognitionStatus": "Success", **times, "Channel": 0, "DisplayText": text.strip()}
         return {**told, "NBest": [self._best(text.strip(), heard)]} if self.detailed else told
 
-    def _best(self, text: str, heard: Heard) -> dict[str, Any]:
+    def _best(self, text: str, heard: SpeechSegment) -> dict[str, Any]:
         spread = timed_words(text, heard.end_ms - heard.begin_ms)
         words = [
             Timed(word.text, word.at, heard.begin_ms + word.begin_ms, heard.begin_ms + word.end_ms)
@@ -116,7 +116,7 @@ async def hear_file(call: Call) -> None:
     if found.silent:
         await call.answer(nothing | {"RecognitionStatus": "InitialSilenceTimeout"})
         return
-    told = question.phrase(Heard(0, end_ms), 0, last=True)
+    told = question.phrase(SpeechSegment(0, end_ms), 0, last=True)
     del told["Id"]
     if "NBest" in told:
         told["NBest"] = [flat(best) for best in told["NBest"]]
@@ -179,7 +179,7 @@ class _Listener:
         await self._say("turn.start", {"context": {"serviceTag": new_tag()}})
         return audio[told.data_offset :]
 
-    async def _tell(self, heard: Heard, *, last: bool) -> None:
+    async def _tell(self, heard: SpeechSegment, *, last: bool) -> None:
         begin = heard.begin_ms * TICKS_PER_MS
         if heard.begun:
             await self._say("speech.startDetected", {"Offset": begin})

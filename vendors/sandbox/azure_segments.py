@@ -11,7 +11,7 @@ _TOLD_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SpeechSegment:
     """Speech from `begin_ms` to `end_ms`: at its start `begun`, then now and then, at last `ended`."""
 
     begin_ms: int
@@ -31,22 +31,22 @@ class Segments:
     _loud_ms: int = 0
     _windows: int = 0
 
-    def feed(self, pcm: bytes) -> list[Heard]:
+    def feed(self, pcm: bytes) -> list[SpeechSegment]:
         self._held += pcm
         size = self.sample_rate * WINDOW_MS // 1000 * 2
-        found: list[Heard] = []
+        found: list[SpeechSegment] = []
         while len(self._held) >= size:
             found += self._take(bytes(self._held[:size]))
             del self._held[:size]
         return found
 
-    def end(self) -> list[Heard]:
+    def end(self) -> list[SpeechSegment]:
         """The input is over."""
         found = self._take(bytes(self._held[: len(self._held) // 2 * 2])) if len(self._held) > 1 else []
         self._held.clear()
         return found + self._finish()
 
-    def _take(self, window: bytes) -> list[Heard]:
+    def _take(self, window: bytes) -> list[SpeechSegment]:
         samples = array("h", window)
         loud = any(abs(sample) > _SILENT for sample in samples)
         begin_ms = self.now_ms
@@ -57,12 +57,12 @@ class Segments:
         if self._begin_ms is None:
             self._begin_ms = begin_ms
             self._windows = 0
-            return [Heard(begin_ms, self.now_ms, begun=True)]
+            return [SpeechSegment(begin_ms, self.now_ms, begun=True)]
         self._windows += 1
-        return [] if self._windows % _TOLD_EVERY else [Heard(self._begin_ms, self.now_ms)]
+        return [] if self._windows % _TOLD_EVERY else [SpeechSegment(self._begin_ms, self.now_ms)]
 
-    def _finish(self) -> list[Heard]:
+    def _finish(self) -> list[SpeechSegment]:
         if self._begin_ms is None:
             return []
         begin_ms, self._begin_ms = self._begin_ms, None
-        return [Heard(begin_ms, self._loud_ms, ended=True)]
+        return [SpeechSegment(begin_ms, self._loud_ms, ended=True)]

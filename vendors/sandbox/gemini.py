@@ -46,7 +46,7 @@ async def _generate(call: Call) -> None:
     messages = _checked(asked, config, model)
     call.asks(model=model, messages=len(messages), prefill=messages[-1].role == "assistant")
     call.charge(input_tokens=sum(tokens(message.content) for message in messages))
-    answer = _Answer(call, model, thinks=bool(part(config, "thinkingConfig").get("includeThoughts")))
+    answer = _Reply(call, model, thinks=bool(part(config, "thinkingConfig").get("includeThoughts")))
     whole = words(said(call, messages))
     cut = whole[: config.get("maxOutputTokens")]
     reason = "STOP" if len(cut) == len(whole) else "MAX_TOKENS"
@@ -59,7 +59,7 @@ async def _generate(call: Call) -> None:
         await _array(call, answer, cut, reason)
 
 
-class _Answer:
+class _Reply:
     """The chunks of one answer."""
 
     def __init__(self, call: Call, model: str, *, thinks: bool) -> None:
@@ -93,7 +93,7 @@ class _Answer:
         }
 
 
-async def _events(call: Call, answer: _Answer, spoken: Sequence[str], reason: str) -> None:
+async def _events(call: Call, answer: _Reply, spoken: Sequence[str], reason: str) -> None:
     async with call.stream(replace(EVENTS, idle=_event(answer.chunk("")))) as flow:
         if answer.thinks:
             call.charge(thought_tokens=tokens(_THOUGHT))
@@ -107,7 +107,7 @@ def _event(value: Mapping[str, Any]) -> bytes:
     return b"data: " + dumps(value) + b"\r\n\r\n"
 
 
-async def _array(call: Call, answer: _Answer, spoken: Sequence[str], reason: str) -> None:
+async def _array(call: Call, answer: _Reply, spoken: Sequence[str], reason: str) -> None:
     """Without `alt=sse`: one array, sent piece by piece."""
     async with call.stream(ARRAY) as flow:
         await flow.frame(b"[")

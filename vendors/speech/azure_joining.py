@@ -6,7 +6,7 @@ from typing import Any
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure_frames import ticks_of
 from vendors.speech.azure_languages import word_gap
-from vendors.speech.azure_miscues import Heard, Omitted, compare, units
+from vendors.speech.azure_miscues import Omitted, RecognizedWord, compare, units
 
 Fields = dict[str, Any]
 
@@ -58,7 +58,7 @@ def _marked(words: Sequence[Fields], request: AssessmentRequest, gap: str) -> li
         match mark:
             case Omitted(word):
                 marked.append(_omission(word, request))
-            case Heard(position, inserted):
+            case RecognizedWord(position, inserted):
                 marked.append(_remarked(heard[position], full, inserted=inserted))
     return marked
 

@@ -8,7 +8,7 @@ from streams.alignment import matches
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RecognizedWord:
     """The word at `position` among those that were heard; `inserted`: the reference has no place for it."""
 
     position: int
@@ -34,7 +34,7 @@ def units(text: str, *, gap: str) -> list[str]:
     return [word for word in map(_bare, apart.split()) if word]
 
 
-def compare(reference: str, heard: Sequence[str], *, gap: str) -> list[Heard | Omitted]:
+def compare(reference: str, heard: Sequence[str], *, gap: str) -> list[RecognizedWord | Omitted]:
     """Every word heard, in order, with the omitted ones where they belong.
 
     A word of several units fits when at least half of them do; letters left out in one run are one word.
@@ -53,10 +53,10 @@ def compare(reference: str, heard: Sequence[str], *, gap: str) -> list[Heard | O
         for owner in owners[heard_begin:heard_end]:
             fitting[owner] += 1
         done = end
-    marks: list[Heard | Omitted] = []
+    marks: list[RecognizedWord | Omitted] = []
     for position, parts in enumerate(spoken):
         marks += map(Omitted, omitted[position])
-        marks.append(Heard(position, inserted=2 * fitting[position] < len(parts)))
+        marks.append(RecognizedWord(position, inserted=2 * fitting[position] < len(parts)))
     return [*marks, *map(Omitted, omitted[-1])]
 
 

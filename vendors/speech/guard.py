@@ -33,7 +33,7 @@ class TooSlow(VendorError):
     """Audio that a player would wait for."""
 
 
-class Rivals:
+class RemainingAttempts:
     """The strategies that may speak one text, in the order in which they are tried."""
 
     def __init__(self) -> None:
@@ -95,17 +95,17 @@ async def _passed(items: AsyncIterator[SpeechItem], guard: "Guard") -> AsyncGene
 class Guard:
     """Decides when items are passed on. Knows no clock: `now_s` is when an item came. Pure but for the counter.
 
-    `factor`: how many seconds of audio must come in a second. Where `rivals` leaves nobody else to speak, audio is
+    `factor`: seconds of audio that must arrive per second. Where `remaining` leaves nobody else to speak, audio is
     not held for its pace but only until it sounds. A text without letters and digits may rightly be silent.
     """
 
-    def __init__(self, vendor: str, text: str, *, factor: float, rivals: Rivals) -> None:
+    def __init__(self, vendor: str, text: str, *, factor: float, remaining: RemainingAttempts) -> None:
         self.settled = False
         """Whether items are passed on whatever they are."""
         self._vendor = vendor
         self._silent_well = not any(letter.isalnum() for letter in text)
         self._factor = factor
-        self._rivals = rivals
+        self._remaining = remaining
         self._held: list[SpeechItem] = []
         self._held_bytes = 0
         self._released = False
@@ -148,7 +148,7 @@ class Guard:
             self._judge(sound, now_s, last_ms=sound.length_ms - before_ms)
 
     def _listen(self, sound: "_Sound") -> None:
-        alone = self._rivals.alone
+        alone = self._remaining.alone
         if sound.audible or (self._silent_well and sound.length_ms):
             self._released = alone
         elif sound.length_ms >= (_LONGEST_SILENCE_MS if alone else WINDOW_MS):

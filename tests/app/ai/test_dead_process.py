@@ -3,7 +3,7 @@
 from typing import Any
 
 from storage import conversations
-from storage.admission import Place, Places
+from storage.admission import Admissions, Slot
 from storage.conversations import NewTurn
 from storage.heartbeats import Heartbeat
 from streams.wire.codec import dumps
@@ -16,8 +16,8 @@ async def left_running(talk: Talk, server: Server) -> str:
     """A conversation whose one turn was running in a process when that was killed."""
     services, conversation_id = server.services, new_id()
     gone = Heartbeat(services.valkey, services.database, "gone", dict)
-    place = Place("default", talk.uid, new_id(), conversation_id)
-    assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=600) is None
+    slot = Slot("default", talk.uid, new_id(), conversation_id)
+    assert await Admissions(services.valkey, gone).take(slot, limit=4, lifetime_s=600) is None
     message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello?", "source": {}}]}
     async with services.database.connection() as conn:
         turn = NewTurn(
@@ -25,7 +25,7 @@ async def left_running(talk: Talk, server: Server) -> str:
             conversation_id=conversation_id,
             uid=talk.uid,
             content=dumps([message]).decode(),
-            stream_id=place.stream_id,
+            stream_id=slot.stream_id,
             longest_s=600,
             process="gone",
         )

@@ -27,7 +27,7 @@ from bench.failover_judge import judge
 from bench.failover_stand import Stand, standing
 from deploy.stores import Stores
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, listening_socket, new_database, running_server
-from vendors.sandbox.names import Names, naming
+from vendors.sandbox.dns import Names, naming
 from vendors.sandbox.server import listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

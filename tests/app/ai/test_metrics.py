@@ -143,13 +143,13 @@ async def test_calls_that_wait_for_a_place_are_told(talk: Talk, strategy, server
     labels = {"account": "default/test"}
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(talk.say("Hello", "slow"))
-        await until(server, "parley_lane_busy", 1, **labels)
+        await until(server, "parley_bulkhead_busy", 1, **labels)
         second = await stack.enter_async_context(talk.say("Hello", "slow"))
-        found = await until(server, "parley_lane_waiting", 1, **labels)
-        assert found("parley_lane_busy", **labels) == 1
+        found = await until(server, "parley_bulkhead_waiting", 1, **labels)
+        assert found("parley_bulkhead_busy", **labels) == 1
         vendor.release.set()
         assert (await all_events(first))[-1].name == (await all_events(second))[-1].name == "end"
-    assert (await scrape(server))("parley_lane_waiting", **labels) == 0
+    assert (await scrape(server))("parley_bulkhead_waiting", **labels) == 0
 
 
 async def test_whole_text_is_what_prometheus_reads(talk: Talk, strategy, server: Server) -> None:

@@ -27,7 +27,7 @@ async def test_every_metric_is_in_the_readme_with_its_labels(talk: Talk, strateg
     assert {
         "parley_vendor_attempts_total",
         "parley_stream_seconds",
-        "parley_lane_busy",
+        "parley_bulkhead_busy",
         "parley_requests_total",
     } <= {name for name, family in told.items() if family.samples}
     for name, labels in documented():

@@ -22,7 +22,7 @@ REFUSALS = {
 
 
 async def held_by(talk: Talk) -> set[bytes]:
-    """What Valkey holds of the user: places, turns, keys that were asked under."""
+    """What Valkey holds of the user: admissions, turns, keys that were asked under."""
     services = talk.server.services
     return set(await services.valkey.client.keys(f"{services.settings.redis_prefix}*{talk.uid}*"))
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.settings import Settings
-from storage.admission import Place, Places
+from storage.admission import Admissions, Slot
 from storage.heartbeats import Heartbeat
 from streams.tasks import background
 from streams.wire.ids import new_id
@@ -310,9 +310,9 @@ async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_
 async def test_stream_whose_process_is_gone_ends_with_an_error_without_an_id(talk: Talk, server: Server) -> None:
     services = server.services
     gone = Heartbeat(services.valkey, services.database, "gone", dict)
-    place = Place("default", talk.uid, new_id(), new_id())
-    assert await Places(services.valkey, gone).take(place, limit=4, lifetime_s=60) is None
-    async with asyncio.timeout(4), resume(talk, place.stream_id, 7) as answer:
+    slot = Slot("default", talk.uid, new_id(), new_id())
+    assert await Admissions(services.valkey, gone).take(slot, limit=4, lifetime_s=60) is None
+    async with asyncio.timeout(4), resume(talk, slot.stream_id, 7) as answer:
         seen = await all_events(answer)
     assert [(event.id, event.name) for event in seen] == [(None, "error")]
     assert seen[0].content["error"]["error_type"] == "backend_unavailable"

@@ -10,7 +10,7 @@ import pytest
 
 from app.settings import Settings
 from storage.conversations import Answered, ClosedTurn
-from storage.parked import park, write_parked
+from storage.retry_queue import enqueue, write_queued
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_door import Door, door_to
@@ -106,11 +106,11 @@ async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, serv
         answered = Answered("complete", "slow", message, 3, 4, tokens_estimated=False)
         turn = ClosedTurn("default", talk.uid, talk.conversation_id, 1, stream_id, answered, [])
         for _ in range(2):
-            await park(services.valkey, turn)
+            await enqueue(services.valkey, turn)
         async with asyncio.timeout(8):
             while (await talk.history())["conversation"]["status"] == "running":
-                await write_parked(services.database, services.valkey)
-        await write_parked(services.database, services.valkey)
+                await write_queued(services.database, services.valkey)
+        await write_queued(services.database, services.valkey)
         vendor.release.set()
         await all_events(response)
     data = await talk.history()
@@ -177,7 +177,7 @@ async def test_an_end_that_the_database_refuses_to_write_is_written_when_it_take
     async with asyncio.timeout(5):
         while True:
             with suppress(StoreError):  # from a connection whose end is not known yet
-                await write_parked(services.database, services.valkey)
+                await write_queued(services.database, services.valkey)
                 async with services.database.connection() as conn:
                     if not await conn.fetchval(_RUNNING):
                         break

@@ -9,7 +9,7 @@ from app.services import Services
 from storage import conversations
 from storage.conversations import Answered, ClosedTurn, NewTurn, RecordStatus
 from storage.heartbeats import Heartbeat
-from storage.parked import park, write_parked
+from storage.retry_queue import enqueue, write_queued
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
@@ -111,8 +111,8 @@ async def test_end_that_was_parked_is_in_its_record_whoever_has_ended_the_turn_s
     await take_over(services, turn.conversation_id)
     assert (await talk.turn("go on", "quick"))[-1].content["record_id"] == 2
     for _ in range(2):
-        await park(services.valkey, ended(turn, "complete"))
-        await write_parked(services.database, services.valkey)
+        await enqueue(services.valkey, ended(turn, "complete"))
+        await write_queued(services.database, services.valkey)
     assert await records(services, turn.conversation_id) == [
         ("complete", ["story", STORY], 7),
         ("complete", ["go on", "Fine"], 8),

@@ -11,10 +11,10 @@ from app.settings import Settings
 from tests.app.ai.conftest import Talk
 from tests.vendor import Vendor
 from vendors.aiohttp_client import AiohttpClient
-from vendors.lane.client import HttpLane
+from vendors.http1.client import Http1Client
 
 
-@pytest.fixture(params=["lane", "aiohttp"])
+@pytest.fixture(params=["http1", "aiohttp"])
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     return replace(settings, vendor_client=request.param)
 
@@ -32,7 +32,7 @@ async def test_conversation_is_the_same_with_either_client(
     assert record["content"][1]["content"][0]["text"] == "Hello there"
     assert [call["model"] for call in vendor.calls] == ["refuse:500", "refuse:500", "say:Hello there"]
     client = talk.server.services.strategies._http._client
-    assert isinstance(client, HttpLane if settings.vendor_client == "lane" else AiohttpClient)
+    assert isinstance(client, Http1Client if settings.vendor_client == "http1" else AiohttpClient)
 
 
 async def test_proxy_of_the_environment_is_told_to_be_ignored(settings: Settings):

@@ -17,7 +17,7 @@ from tests.vendors.local.speakers import REFERENCE, Reader, reader
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault
 from vendors.local.pronunciation import Pronunciation
-from vendors.local.protocols import Heard, HeardSegment
+from vendors.local.protocols import TranscribedSegment, Transcription
 from vendors.protocols import AssessmentRequest
 
 __all__ = ["reader"]
@@ -311,14 +311,14 @@ class Ear:
         self.heard = asyncio.Event()
         self.text = text
 
-    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard:
+    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
         self.heard.set()
         seconds = len(audio) / 32_000
         segments = [
-            HeardSegment(begin, min(begin + 5.0, seconds), self.text, [], 0.0, -0.2, 1.0, 0.0)
+            TranscribedSegment(begin, min(begin + 5.0, seconds), self.text, [], 0.0, -0.2, 1.0, 0.0)
             for begin in range(0, max(1, round(seconds)), 5)
         ]
-        return Heard(seconds, segments)
+        return Transcription(seconds, segments)
 
     def close(self) -> None:
         pass
@@ -364,7 +364,7 @@ async def test_more_assessments_than_it_takes_are_asked_to_come_again(needs) -> 
     needs("pocketsphinx")
 
     class Deaf(Ear):
-        async def transcribe(self, audio: bytes, *, prompt: str | None) -> Heard:
+        async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
             self.heard.set()
             return await asyncio.Event().wait()
 

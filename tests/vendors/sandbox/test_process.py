@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from app.children import ending_with_parent
+from app.process.children import ending_with_parent
 from streams.wire.codec import dumps, loads
 
 SANDBOX = [sys.executable, "-m", "vendors.sandbox"]

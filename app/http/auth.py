@@ -1,0 +1,220 @@
+"""Who calls: session tokens, signatures, server tokens and the operator's token (§5)."""
+
+import hmac
+import time
+from datetime import UTC, datetime
+
+from aiohttp import web
+from prometheus_client import Counter
+
+from app.http import server_tokens, signatures
+from app.http.caller import Access, Caller
+from app.services import Services
+from storage import users
+from storage.kinds.auth import AUTH, Auth
+from storage.session_tokens import digest, is_token
+from storage.sessions import Session, current
+from storage.single_use import first_use
+from storage.users import User
+from streams.wire.errors import (
+    AuthFailed,
+    ConfigInvalid,
+    PermissionDenied,
+    ServiceError,
+    StoreError,
+    Unavailable,
+)
+from streams.wire.ids import is_id
+
+SESSION_HEADER = "X-Service-Session-Token"
+SERVER_PATHS = "/bp/server/"
+
+REPLAYS_UNCHECKED = Counter(
+    "parley_replays_unchecked", "Nonces and token ids that Valkey could not be asked about.", ["what"]
+)
+
+
+async def identify(
+    request: web.Request,
+    services: Services,
+    *,
+    app_id: str,
+    on_server_path: bool,
+    access: Access,
+    scope: str,
+    frozen_allowed: bool,
+    single_use: bool,
+    accepts_session: bool,
+) -> Caller:
+    """Who calls, by the headers alone.
+
+    A path under `SERVER_PATHS` takes a server token. `accepts_session`: it takes the headers of C2S too, where
+    they are given in the token's place, and then the session's user must be the path's.
+    """
+    config = services.configs.singleton(AUTH, app_id)
+    if on_server_path and not (accepts_session and _has_pair_alone(request)):
+        return await _server_caller(
+            request, services, config, app_id=app_id, access=access, scope=scope, single_use=single_use
+        )
+    if access is Access.PUBLIC:
+        return Caller(app_id=app_id)
+    if access is Access.SIGNED:
+        return Caller(app_id=app_id, must_sign=config.require_sign)
+    session = await _session(request, services, config, app_id=app_id)
+    if on_server_path and request.match_info.get("user_id", session.uid) != session.uid:
+        raise PermissionDenied(f"{SESSION_HEADER} is not of the path's user")
+    if session.frozen and not frozen_allowed:
+        await _refuse_frozen(services, app_id=app_id, uid=session.uid)
+    return Caller(
+        app_id=app_id,
+        user_id=session.uid,
+        session_id=session.digest,
+        must_sign=config.require_sign,
+        frozen=session.frozen,
+    )
+
+
+async def check_sign(request: web.Request, services: Services, *, app_id: str, raw: bytes) -> None:
+    """Check `X-Service-Sign` over `raw`; a nonce in it is taken once."""
+    config = services.configs.singleton(AUTH, app_id)
+    if not config.sign_keys:
+        raise ConfigInvalid("auth default: sign_keys is empty while require_sign is on")
+    signature = signatures.parse(request.headers.get(signatures.HEADER, ""))
+    keys = [key.key.get_secret_value() for key in config.sign_keys]
+    if (
+        signature is None
+        or not signature.fresh(time.time())
+        or (signature.nonce is None and config.require_nonce)
+        or not signature.proves(keys, method=request.method, path_and_query=request.raw_path, body=raw)
+        or not await _nonce_is_new(services, signature.nonce, app_id=app_id)
+    ):
+        raise AuthFailed(f"{signatures.HEADER} is missing or wrong")
+
+
+async def check_user(
+    services: Services, caller: Caller, *, frozen_allowed: bool, missing: str = "item_not_found"
+) -> None:
+    """Check that the user of an S2S path exists; `missing` is the error type when it does not."""
+    if caller.server_key is None or caller.user_id is None:
+        return
+    user = await _user(services, app_id=caller.app_id, uid=caller.user_id)
+    if user is None:
+        raise ServiceError("user_id names no user", error_type=missing, status_hint=404)
+    if user.status == "frozen" and not frozen_allowed:
+        raise deactivate_pending(user, now=datetime.now(UTC))
+
+
+def identify_admin(request: web.Request, services: Services) -> None:
+    """Check the operator's bearer token."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    right = services.settings.admin_token.get_secret_value()
+    same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), right.encode())
+    if not same or scheme.lower() != "bearer" or not right:
+        raise AuthFailed("Authorization is missing or wrong")
+
+
+def deactivate_pending(user: User, *, now: datetime) -> ServiceError:
+    """What a frozen user is told: `deactivate_time_ms` is when its account closes."""
+    assert user.freeze_time is not None, "the table says so of frozen users"
+    assert user.close_time is not None, "the table says so of frozen users"
+    extra = {
+        "deactivate_left_sec": max(0, int((user.close_time - now).total_seconds())),
+        "deactivate_time_ms": int(user.close_time.timestamp() * 1000),
+        "pending_dur_sec": int((user.close_time - user.freeze_time).total_seconds()),
+    }
+    return ServiceError(
+        "the account is to be deactivated", error_type="account.deactivate_pending_user", extra=extra
+    )
+
+
+def invalid_session() -> ServiceError:
+    return ServiceError(f"{SESSION_HEADER} is missing or invalid", error_type="account.invalid_session")
+
+
+async def _server_caller(
+    request: web.Request,
+    services: Services,
+    config: Auth,
+    *,
+    app_id: str,
+    access: Access,
+    scope: str,
+    single_use: bool,
+) -> Caller:
+    key, claims = server_tokens.verify(request.headers.get(server_tokens.HEADER, ""), config, app_id=app_id)
+    if not claims.covers(scope):
+        raise PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {scope or 'this'}")
+    if single_use and claims.jti is None:
+        raise server_tokens.refused()
+    user_id, session_id = request.match_info.get("user_id"), None
+    if user_id is None and access is Access.SESSION:
+        session = await _session(request, services, config, app_id=app_id)
+        user_id, session_id = session.uid, session.digest
+    if claims.sub is not None and claims.sub != user_id:
+        raise PermissionDenied(f"sub of {server_tokens.HEADER} is not the call's user")
+    await _take_token(services, claims, app_id=app_id, single_use=single_use)
+    return Caller(app_id=app_id, user_id=user_id, session_id=session_id, server_key=key.kid)
+
+
+async def _take_token(services: Services, claims: server_tokens.Claims, *, app_id: str, single_use: bool) -> None:
+    if claims.jti is None:
+        return
+    try:
+        fresh = await first_use(services.valkey, claims.jti, app_id=app_id, what="token", within_s=claims.usable_s)
+    except StoreError as error:
+        if single_use:
+            raise Unavailable("single use cannot be ensured at the moment", retry_after_s=1) from error
+        REPLAYS_UNCHECKED.labels("token").inc()
+        return
+    if not fresh:
+        raise server_tokens.refused()
+
+
+async def _nonce_is_new(services: Services, nonce: str | None, *, app_id: str) -> bool:
+    if nonce is None:
+        return True
+    try:
+        # A `t` may lie a window ahead: it is good for two.
+        return await first_use(
+            services.valkey, nonce, app_id=app_id, what="nonce", within_s=2 * signatures.WINDOW_S + 1
+        )
+    except StoreError:
+        REPLAYS_UNCHECKED.labels("nonce").inc()
+        return True
+
+
+async def _session(request: web.Request, services: Services, config: Auth, *, app_id: str) -> Session:
+    token = request.headers.get(SESSION_HEADER, "")
+    if not is_token(token):
+        raise invalid_session()
+    session = await current(
+        services.database,
+        services.sessions,
+        app_id=app_id,
+        digest=digest(token),
+        now=datetime.now(UTC),
+        sliding_s=config.session_sliding_s,
+    )
+    if session is None:
+        raise invalid_session()
+    return session
+
+
+async def _refuse_frozen(services: Services, *, app_id: str, uid: str) -> None:
+    """The session may be a copy from before the recovery: the row says."""
+    user = await _user(services, app_id=app_id, uid=uid)
+    if user is None:
+        raise invalid_session()
+    if user.status == "frozen":
+        raise deactivate_pending(user, now=datetime.now(UTC))
+
+
+async def _user(services: Services, *, app_id: str, uid: str) -> User | None:
+    if not is_id(uid):
+        return None
+    async with services.database.connection() as conn:
+        return await users.find(conn, uid, app_id=app_id)
+
+
+def _has_pair_alone(request: web.Request) -> bool:
+    return SESSION_HEADER in request.headers and server_tokens.HEADER not in request.headers

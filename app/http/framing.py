@@ -1,0 +1,162 @@
+"""Bounds what a client may send besides content, and ends a connection whose bytes cannot be parsed."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import web
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import _ErrInfo
+
+from app.http.ingress import SlicedConnection
+from streams.wire.errors import InvalidParameter, ServiceError
+
+LINE_BYTES = 16 * 1024
+"""The longest request line, and the longest field."""
+HEADER_BLOCK_BYTES = 16 * 1024
+_HEAD_BYTES = LINE_BYTES + HEADER_BLOCK_BYTES + 1024
+"""The last KiB is for empty lines, which may precede the request line."""
+_FRAMING_BYTES = 16 * 1024
+_DISCARDED_BYTES = 1024 * 1024
+_LINGER_S = 2.0
+
+NOT_HTTP = InvalidParameter("the request is not valid HTTP")
+HEADER_BLOCK_FAULT = f"header block exceeds {HEADER_BLOCK_BYTES} bytes"
+_FRAMING_FAULT = f"body: trailers or the extensions of a chunk exceed {_FRAMING_BYTES} bytes"
+
+
+class BrokenBody(web.RequestPayloadError):
+    """Raised to whoever reads a body whose framing cannot be parsed. `fault` is the answer."""
+
+    def __init__(self, fault: ServiceError) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+class BoundedConnection(SlicedConnection):
+    """A server's connection that bounds the bytes of a head, of trailers and of the extensions of a chunk.
+
+    aiohttp's parser bounds the length and the number of fields, which allows 2 MiB, and does not bound extensions.
+    Therefore the connection counts the bytes that it has parsed since the last head or the last content. A slice
+    that brings either starts the count again, so a bound may be exceeded by one slice.
+
+    After bytes that cannot be parsed, nothing else is parsed. What follows is read and discarded, up to a bound,
+    until the client has the answer. Closing a socket that has unread bytes would reset the connection, and the
+    answer would be lost.
+    """
+
+    __slots__ = (
+        "_body",
+        "_content_bytes",
+        "_discarded_bytes",
+        "_ended",
+        "_framing_bytes",
+        "_known_messages",
+        "broken",
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, max_line_size=LINE_BYTES, max_field_size=LINE_BYTES, **options)
+        self.broken = False
+        """Whether some bytes could not be parsed."""
+        self._known_messages = 0
+        self._body: StreamReader = EMPTY_PAYLOAD
+        """The body that is being parsed. Between two requests: the empty one."""
+        self._content_bytes = 0
+        """How much of it has been parsed."""
+        self._framing_bytes = 0
+        """How much has been parsed since, all of it framing."""
+        self._discarded_bytes = 0
+        self._ended: asyncio.Future[None] | None = None
+        """Resolved when there is nothing more to discard. Set while the answer is on its way."""
+
+    def parse(self, data: bytes) -> None:
+        super().parse(data)
+        body = self._body
+        if self._request_count != self._known_messages:
+            self._take_message()
+        elif body is EMPTY_PAYLOAD:
+            self._count(len(data), _HEAD_BYTES, HEADER_BLOCK_FAULT)
+        elif body.is_eof():
+            self._body = EMPTY_PAYLOAD
+            self._framing_bytes = 0
+        elif body.total_bytes != self._content_bytes:
+            self._content_bytes = body.total_bytes
+            self._framing_bytes = 0
+        else:
+            self._count(len(data), _FRAMING_BYTES, _FRAMING_FAULT)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.broken:
+            super().data_received(data)
+        elif data:
+            self._discard(len(data))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_lingering()
+        super().connection_lost(exc)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the rest of an answer. The last one of a broken connection is given time to arrive."""
+        finished = await super().finish_response(request, resp, start_time)
+        if self.broken and not (resp.keep_alive and request.content.is_eof()):
+            await self._linger()
+        return finished
+
+    def _take_message(self) -> None:
+        self._known_messages = self._request_count
+        self._framing_bytes = 0
+        # aiohttp parses what follows a request for an upgrade by itself, and may have taken the message since.
+        message, body = self._messages[-1] if self._messages else (None, _body_of(self._current_request))
+        if isinstance(message, _ErrInfo):
+            # The traceback refers to the connection and its read, which would stay until the collector runs.
+            message.exc.__traceback__ = message.exc.__context__ = None
+            self._break(NOT_HTTP)
+        else:
+            self._body = EMPTY_PAYLOAD if body.is_eof() else body
+            self._content_bytes = body.total_bytes
+
+    def _count(self, size_bytes: int, most_bytes: int, message: str) -> None:
+        if self._upgraded:
+            return  # aiohttp keeps the bytes unparsed, and bounds them
+        self._framing_bytes += size_bytes
+        if self._framing_bytes > most_bytes:
+            fault = InvalidParameter(message)
+            self._messages.append((_ErrInfo(status=400, exc=fault, message=message), EMPTY_PAYLOAD))
+            if (waiter := self._waiter) is not None and not waiter.done():
+                waiter.set_result(None)
+            self._break(fault)
+
+    def _break(self, fault: ServiceError) -> None:
+        self.broken = True
+        self.drop_held()
+        if not self._body.is_eof():
+            self._body.set_exception(BrokenBody(fault))  # aiohttp tells nobody who waits for more of it
+        self._body = EMPTY_PAYLOAD
+
+    def _discard(self, size_bytes: int) -> None:
+        self._discarded_bytes += size_bytes
+        if self._discarded_bytes > _DISCARDED_BYTES:
+            self._pause_transport_reading()
+            self._end_lingering()
+
+    async def _linger(self) -> None:
+        """Send the end of the connection behind the answer, and wait for that of the client."""
+        transport = self.transport
+        if transport is None or transport.is_closing() or self._discarded_bytes > _DISCARDED_BYTES:
+            return
+        self._ended = asyncio.get_running_loop().create_future()
+        transport.write_eof()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                await self._ended
+
+    def _end_lingering(self) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+
+def _body_of(request: web.BaseRequest | None) -> StreamReader:
+    return EMPTY_PAYLOAD if request is None else request.content

@@ -1,0 +1,160 @@
+"""Which errors an endpoint can answer, and what they look like (§7)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import Field
+
+from app.http import auth, server_tokens, signatures
+from app.http.caller import Access
+from app.http.endpoint import API_VERSION, Endpoint
+from app.http.errors import error_response, status_of
+from app.http.openapi.schemas import Schema, Schemas
+from storage.kinds.limits import Limits
+from storage.users import User
+from streams.wire.codec import loads
+from streams.wire.errors import (
+    AuthFailed,
+    ConfigInvalid,
+    InvalidParameter,
+    PermissionDenied,
+    RateLimited,
+    ServiceError,
+    StoreAway,
+    StoreError,
+    TooLarge,
+    Unavailable,
+)
+from streams.wire.model import Model
+
+_NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+_FROZEN_USER = User(
+    uid="",
+    status="frozen",
+    create_time=_NOW,
+    name="",
+    cuid="",
+    freeze_time=_NOW - timedelta(days=5),
+    close_time=_NOW + timedelta(days=10),
+)
+FROZEN = auth.deactivate_pending(_FROZEN_USER, now=_NOW)
+"""What everything answers to a user who waits for the account's end, but for the ways back."""
+
+_BODILESS = {"GET", "HEAD", "DELETE"}
+_RETRY_AFTER = {"description": "Seconds after which asking again may help.", "schema": {"type": "integer"}}
+
+
+class ErrorBody(Model):
+    error_type: str
+    message: str = Field(examples=["invalid_parameter: text is required"])
+    """`<error_type>: <what is wrong>`."""
+    extra: dict[str, Any] | None = None
+    """What more there is to tell, such as `retryable`."""
+
+
+class ErrorReply(Model):
+    """What every error looks like that is no event of a stream."""
+
+    error: ErrorBody
+
+
+def error_responses(row: Endpoint, schemas: Schemas, *, s2s: bool) -> dict[str, Any]:
+    """The error responses of an operation by status."""
+    by_status: dict[int, list[ServiceError]] = {}
+    for error in errors_of(row, s2s=s2s):
+        by_status.setdefault(status_of(error, row.statuses), []).append(error)
+    return {str(status): _response(by_status[status], row.statuses, schemas) for status in sorted(by_status)}
+
+
+def errors_of(row: Endpoint, *, s2s: bool) -> Iterator[ServiceError]:
+    """One of each kind that a call may meet, in the order of the checks."""
+    yield ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
+    if row.access is Access.ADMIN:
+        yield AuthFailed("Authorization is missing or wrong")
+    else:
+        yield ServiceError("X-Service-App-Id names no app", error_type="app_not_found")
+        yield ConfigInvalid("limits default: body_bytes must be an integer")
+        yield from _of_server(row) if s2s else ()
+        if not s2s or row.accepts_session:
+            yield from _of_session(row)
+    yield from _of_input(row)
+    if row.access is not Access.PUBLIC:
+        yield StoreError("the database refused a statement")
+        yield StoreAway("the database is not reachable", retry_after_s=1)
+    if row.limit is not None or s2s:
+        yield RateLimited("more than 200 calls in 2 s", retry_after_s=1)
+    yield from row.docs.errors
+    yield ServiceError("the server failed")
+
+
+def _of_server(row: Endpoint) -> Iterator[ServiceError]:
+    yield server_tokens.refused()
+    yield PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {row.tag}")
+    yield PermissionDenied(f"sub of {server_tokens.HEADER} is not the call's user")
+    if "{user_id}" in (row.s2s or ""):
+        yield ServiceError("user_id names no user", error_type=row.unknown_user_error, status_hint=404)
+        if not row.frozen_allowed:
+            yield FROZEN
+    elif row.access is Access.SESSION and not row.accepts_session:
+        yield auth.invalid_session()
+    if row.single_use_token:
+        yield Unavailable("single use cannot be ensured at the moment", retry_after_s=1)
+
+
+def _of_session(row: Endpoint) -> Iterator[ServiceError]:
+    if row.access is Access.PUBLIC:
+        return
+    if row.access is Access.SESSION:
+        yield auth.invalid_session()
+        if not row.frozen_allowed:
+            yield FROZEN
+    yield AuthFailed(f"{signatures.HEADER} is missing or wrong")
+    if row.accepts_session:
+        yield PermissionDenied(f"{auth.SESSION_HEADER} is not of the path's user")
+
+
+def _of_input(row: Endpoint) -> Iterator[ServiceError]:
+    yield InvalidParameter("Content-Encoding is not supported in requests")
+    if row.method not in _BODILESS and not row.stream:
+        yield TooLarge(f"body exceeds {row.body_bytes or Limits().body_bytes} bytes")
+    for body in filter(None, (row.docs.chunked, row.body)):
+        yield from _complaint(body, b"{}", b"0")
+    if row.query is not None:
+        yield from _complaint(row.query, b"{}")
+
+
+def _complaint(model: type[Model], *nothings: bytes) -> Iterator[InvalidParameter]:
+    """What is said to a caller who sends nothing, or something of another kind."""
+    for nothing in nothings:
+        try:
+            model.read(nothing)
+        except InvalidParameter as error:
+            yield InvalidParameter(error.what)
+            return
+
+
+def _response(errors: Sequence[ServiceError], statuses: Mapping[str, int], schemas: Schemas) -> dict[str, Any]:
+    types = list(dict.fromkeys(error.error_type for error in errors))
+    described: dict[str, Any] = {
+        "description": "\n".join(f"- {error}" for error in errors),
+        "content": {
+            "application/json": {
+                "schema": _narrowed(schemas.told(ErrorReply), types),
+                "examples": {str(error): {"value": _body(error, statuses)} for error in errors},
+            }
+        },
+    }
+    if any(error.retry_after_s is not None for error in errors):
+        described["headers"] = {"Retry-After": _RETRY_AFTER}
+    return described
+
+
+def _narrowed(reply: Schema, types: Sequence[str]) -> Schema:
+    return {**reply, "properties": {"error": {"properties": {"error_type": {"enum": list(types)}}}}}
+
+
+def _body(error: ServiceError, statuses: Mapping[str, int]) -> Any:
+    body = error_response(error, statuses).body
+    assert isinstance(body, bytes), "the envelope is made in one piece"
+    return loads(body)

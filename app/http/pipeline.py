@@ -1,0 +1,261 @@
+"""Around every request: its id, its route, the error envelope, CORS, one access line."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from itertools import chain
+from types import CoroutineType
+from typing import Any
+
+import structlog
+from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
+
+from app.http.endpoint import REQUEST_CONTEXT, RequestContext
+from app.http.errors import error_response
+from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
+from app.logs import LineRate
+from app.services import SERVICES
+from storage.kinds.apps import APPS
+from streams.metrics import Counts, Times
+from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS
+from streams.wire.ids import request_id
+
+log = structlog.get_logger()
+
+REQUESTS = Counts("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
+SECONDS = Times(
+    "parley_request_seconds",
+    "Time to the end of an answer that is no stream",
+    ["method", "endpoint"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_TOLD = frozenset({404, 405, 413})
+"""Of aiohttp's own faults, those that have an error of ours; others are of the request as HTTP."""
+_CLIENT_GONE = 499
+"""In the access line alone: nobody is there to see it."""
+_REST_S = 10
+_REST_BYTES = 16 * 1024 * 1024
+_PATH_CHARACTERS = 256
+_EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
+
+
+_VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
+_CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
+_refusals = LineRate(100, "request.lines_left_out")
+
+
+def answering(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
+    """What names a request, answers it whatever it comes to, tells of it, and reads what the client still sends.
+
+    The caller's `X-Request-Id`, or one of ours, is in every answer and every log line. It does what the application
+    does to find the route, in one coroutine: many of them wait at once.
+    """
+    router = application.router
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        named = request_id(request.headers.get("X-Request-Id"))
+        context = request[REQUEST_CONTEXT] = RequestContext(named, time.monotonic())
+        REQUEST_ID_OF_CALLS.set(named)
+        match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as an application does
+        match.add_app(application)
+        match.freeze()
+        if (fault := _framing_fault(request)) is not None:
+            return malformed(request, context, fault)
+        try:
+            if request.headers.get("Expect"):
+                await match.expect_handler(request)
+                await request.writer.drain()
+            _check_head(request)
+            if request.method == "OPTIONS":
+                response: web.StreamResponse = preflight(request)
+            elif match.http_exception is not None:
+                response = _unroutable(request, context, match)
+            else:
+                replied: Any = await match.handler(request)
+                response = await replied if isinstance(replied, CoroutineType) else replied
+        except Exception as error:  # noqa: BLE001 - none is lost: what is no fault of the request is logged
+            if isinstance(error, web.RequestPayloadError) or (
+                isinstance(error, web.HTTPException) and error.status not in _TOLD
+            ):
+                return malformed(request, context, error)
+            response = _failed(request, context, error)
+        _tell(request, response, context)
+        if request.can_read_body and not request.content.is_eof():
+            await _read_rest(request, response)
+        return response
+
+    return answer
+
+
+def malformed(request: web.BaseRequest, context: RequestContext, error: BaseException | None) -> web.Response:
+    """The answer to what is no good as HTTP; the connection ends."""
+    match error:
+        case ServiceError():
+            fault = error
+        case BrokenBody():
+            fault = error.fault
+        case _:
+            fault = NOT_HTTP
+    log_refused("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
+    response = error_response(fault)
+    count(request.method, "none", status=response.status)
+    response.force_close()
+    return response
+
+
+def log_refused(event: str, **fields: Any) -> None:
+    """Log what anybody can cause without an account: of such lines there are so many a second at most."""
+    if _refusals.admits():
+        log.info(event, **fields)
+
+
+def _framing_fault(request: web.Request) -> ServiceError | None:
+    """What makes it unsafe to read on: a version or a coding of the body that this server does not speak."""
+    version = request._version  # noqa: SLF001 - `version` is kept once it is read
+    coding = request.headers.get("Transfer-Encoding")
+    if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - two comparisons, no tuple to search
+        request._version = HttpVersion11  # noqa: SLF001 - that of the answer
+        return _VERSION
+    if coding is not None and (coding.strip().lower() != "chunked" or version == HttpVersion10):
+        return _CODING if version == HttpVersion11 else NOT_HTTP  # HTTP/1.0 has no codings (RFC 9112 §6.1)
+    return None
+
+
+async def _read_rest(request: web.Request, response: web.StreamResponse) -> None:
+    """After an early answer read the rest of the upload and throw it away, so that the client sees the answer."""
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+        async with asyncio.timeout(_REST_S):
+            rest = 0
+            async for piece in request.content.iter_any():
+                rest += len(piece)
+                if rest > _REST_BYTES:
+                    break
+    except (TimeoutError, ConnectionError, ClientPayloadError, web.RequestPayloadError):
+        pass  # the connection is closed, by them or by us
+
+
+def _tell(request: web.Request, response: web.StreamResponse, context: RequestContext) -> None:
+    """One line and one count per request. The query is left out: it may hold what nobody should log."""
+    row = context.endpoint
+    path = row.path if row else "none"
+    seconds = time.monotonic() - context.arrived
+    count(request.method, path, status=response.status)
+    if row is not None and not row.stream:
+        SECONDS.add(seconds, request.method, path)
+    if not (row and not row.access_log):
+        by_anybody = context.user_id is None and 400 <= response.status < 500
+        (log_refused if by_anybody else log.info)(
+            "request",
+            method=request.method,
+            path=_path(request),
+            status=response.status,
+            ms=round(seconds * 1000, 1),
+            app_id=context.app_id,
+            user_id=context.user_id,
+        )
+
+
+def _path(request: web.Request) -> str:
+    """The beginning of the path, for a log line: the client chooses its length."""
+    return request.path[:_PATH_CHARACTERS]
+
+
+def count(method: str, path: str, *, status: int) -> None:
+    """Count a request; `path` is that of its row in the route table."""
+    REQUESTS.add(1, method, path, str(status))
+
+
+def _failed(request: web.Request, context: RequestContext, error: Exception) -> web.Response:
+    """The envelope of whatever fails. A response that has begun is never patched: it is cut."""
+    match error:
+        case ServiceError():
+            if error.__cause__ is not None:
+                log.warning("request.failed", path=_path(request), error=str(error), cause=repr(error.__cause__))
+            fault = error
+        case web.HTTPMethodNotAllowed():
+            methods = ", ".join(sorted(error.allowed_methods))
+            fault = ServiceError(f"use {methods}", error_type="method_not_allowed")
+        case web.HTTPNotFound():
+            fault = ServiceError("there is no such path", error_type="not_found")
+        case web.HTTPRequestEntityTooLarge():
+            fault = ServiceError("body is too large", error_type="invalid_parameter", status_hint=413)
+        case ConnectionError() if request.transport is None or request.transport.is_closing():
+            return web.Response(status=_CLIENT_GONE)
+        case _:
+            log.error("request.crashed", method=request.method, path=_path(request), exc_info=error)
+            fault = ServiceError("the server failed")
+    if request.writer.output_size > 0 and request.transport is not None:
+        request.transport.abort()
+    response = error_response(fault, context.endpoint.statuses if context.endpoint else None)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        response.headers["Allow"] = error.headers["Allow"]
+    return response
+
+
+def _unroutable(request: web.Request, context: RequestContext, match: web.UrlMappingMatchInfo) -> web.Response:
+    """The answer to a path or method without an endpoint.
+
+    It leaves no reference cycle, because under a flood the garbage collector would take tens of milliseconds for
+    them. The exception is not raised: its traceback would refer to the request, which refers to the exception. And
+    aiohttp's route for it refers to its own method.
+    """
+    assert match.http_exception is not None, "only such a match is given"
+    del match.route._handler  # noqa: SLF001 - it has no public name
+    return _failed(request, context, match.http_exception)
+
+
+def _check_head(request: web.Request) -> None:
+    """Limits of what stands before the body, for all endpoints."""
+    lines = request.raw_headers
+    if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
+        raise InvalidParameter(HEADER_BLOCK_FAULT)
+    if "%00" not in request.raw_path:
+        return
+    for name, value in chain(request.match_info.items(), request.query.items()):
+        if "\0" in value:
+            raise InvalidParameter(f"{name} must not hold the character U+0000")
+        if "\0" in name:
+            raise InvalidParameter("query must not hold the character U+0000")
+
+
+async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    """What aiohttp calls before it sends a head."""
+    add_headers(request, response.headers)
+
+
+def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
+    """Headers that stand on every answer, streams too."""
+    headers["Server"] = "parley"
+    headers["X-Request-Id"] = request[REQUEST_CONTEXT].request_id
+    if (origin := request.headers.get("Origin")) and _allowed(request, origin):
+        headers.setdefault("Access-Control-Allow-Origin", origin)
+        headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Origin")))
+
+
+def preflight(request: web.Request) -> web.Response:
+    """The answer to `OPTIONS`: what a page of an allowed origin may send."""
+    headers: dict[str, str] = {}
+    if (origin := request.headers.get("Origin")) and _allowed(request, origin):
+        headers = {
+            "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
+            "Access-Control-Allow-Headers": request.headers.get("Access-Control-Request-Headers", "*"),
+            "Access-Control-Max-Age": "600",
+        }
+    return web.Response(status=204, headers=headers)
+
+
+def _allowed(request: web.Request, origin: str) -> bool:
+    """By the app's config. A preflight names no app: any app's origin will do, the request itself is checked."""
+    configs = request.app[SERVICES].configs
+    app_id: Any = request[REQUEST_CONTEXT].app_id or request.headers.get("X-Service-App-Id")
+    apps = configs.apps() if app_id is None and request.method == "OPTIONS" else [app_id or "default"]
+    for name in apps:
+        if configs.exists(APPS, name):
+            origins = configs.singleton(APPS, name).cors.origins
+            if "*" in origins or origin in origins:
+                return True
+    return False

@@ -1,0 +1,62 @@
+"""The listening sockets of a server process, and which of them it accepts connections from."""
+
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from app.process.sockets import BACKLOG
+
+
+class Listeners:
+    """Accepts connections from a subset of `sockets` that may change; the other sockets stay open.
+
+    Each site listens on a duplicate of its socket. Closing the duplicate resets no connection that waits to be
+    accepted while another process has the socket too.
+    """
+
+    def __init__(
+        self,
+        sockets: Mapping[str, Sequence[socket.socket]],
+        runner: web.AppRunner,
+        *,
+        runners: Mapping[str, web.AppRunner],
+    ) -> None:
+        """`runner` serves all sockets but those that `runners` has another one for, by name."""
+        self._sockets = sockets
+        self._runner = runner
+        self._runners = runners
+        self._sites: dict[str, list[web.SockSite]] = {}
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def accept_from(self, names: Collection[str]) -> None:
+        """Accept from the listeners `names` and no others. Once closed, do nothing."""
+        for name in () if self._closed else names:
+            if name not in self._sites:
+                runner = self._runners.get(name, self._runner)
+                sites = self._sites[name] = [
+                    web.SockSite(runner, each.dup(), backlog=BACKLOG) for each in self._sockets[name]
+                ]
+                for site in sites:
+                    await site.start()
+        for name in self._sites.keys() - set(names):
+            for site in self._sites.pop(name):
+                await site.stop()
+
+    async def close(self) -> None:
+        """Accept no more and close the sockets."""
+        self._closed = True
+        await self.accept_from(())
+        for sockets in self._sockets.values():
+            for each in sockets:
+                each.close()

@@ -1,0 +1,258 @@
+"""Our client of HTTP at a real socket: which connection is used, what is held back, what is closed."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.vendors.raw import CHUNKED, WHOLE, Vendor, ask, asked, body, gone, played, request
+from vendors.http1.client import Http1Client, open_http1
+from vendors.http1.errors import BrokenResponse
+from vendors.http1.request import address_of
+from vendors.http1.response import MOST_UNREAD_BYTES
+
+ONE_READ_BYTES = 256 * 1024
+
+
+async def test_request_is_sent_as_it_was_made(http1: Http1Client):
+    vendor = Vendor(WHOLE)
+    async with played(vendor) as url:
+        await ask(http1, f"{url}a b/ü?q=1&r=%20", headers={"X-A": "1", "accept": "text/plain"}, body=b"12345")
+        await ask(http1, url.replace("//", "//me:se%40cret@"), method="GET", body=None)
+        await ask(http1, url, body=None)
+
+    host = f"Host: {url.split('/')[2]}\r\n".encode()
+    first, second, third = (sent for _, sent in vendor.requests)
+    assert first == (
+        b"POST /a%20b/%C3%BC?q=1&r=%20 HTTP/1.1\r\n" + host + b"Accept-Encoding: identity\r\nUser-Agent: Parley\r\n"
+        b"X-A: 1\r\naccept: text/plain\r\nContent-Length: 5\r\n\r\n12345"
+    )
+    assert second.startswith(b"GET / HTTP/1.1\r\n" + host)
+    assert b"\r\nAuthorization: Basic bWU6c2VAY3JldA==\r\n" in second
+    assert b"Content-Length" not in second
+    assert b"\r\nContent-Length: 0\r\n" in third
+
+
+async def test_connection_is_used_again_and_the_last_one_first(http1: Http1Client):
+    vendor = Vendor(WHOLE)
+    async with played(vendor) as url:
+        assert await asyncio.gather(ask(http1, url), ask(http1, url)) == [b"ok", b"ok"]
+        for _ in range(3):
+            await ask(http1, url)
+
+    assert vendor.connections == 2
+    assert len({number for number, _ in vendor.requests[2:]}) == 1
+
+
+async def test_unread_answer_that_is_whole_leaves_its_connection_to_the_next(http1: Http1Client):
+    vendor = Vendor(WHOLE)
+    async with played(vendor) as url, asked(http1, url) as first:
+        assert await ask(http1, url) == b"ok"
+        assert await body(first) == b"ok"
+
+    assert vendor.connections == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+        WHOLE.replace(b"1.1", b"1.0"),
+        WHOLE + b"and more",
+        WHOLE + WHOLE,
+    ],
+)
+async def test_connection_that_is_spent_is_not_used_again(http1: Http1Client, answer: bytes):
+    vendor = Vendor(answer, WHOLE)
+    async with played(vendor) as url:
+        assert await ask(http1, url) == b"ok"
+        assert await ask(http1, url) == b"ok"
+
+    assert [number for number, _ in vendor.requests] == [1, 2]
+
+
+async def test_idle_connection_ends_after_its_time():
+    vendor = Vendor(WHOLE)
+    async with open_http1(aiohttp.ThreadedResolver(), idle_s=0.05) as http1, played(vendor) as url:
+        await ask(http1, url)
+        async with asyncio.timeout(5):
+            await vendor.left.wait()
+        await ask(http1, url)
+
+    assert vendor.connections == 2
+
+
+async def test_idle_connection_that_the_vendor_ended_is_not_used(http1: Http1Client):
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(WHOLE)
+
+    async with played(once) as url:
+        await ask(http1, url)
+        async with asyncio.timeout(5):
+            while http1._pool._open:  # noqa: ASYNC110 - its end is no event
+                await asyncio.sleep(0)
+        assert http1._pool.take(address_of(url).origin) is None
+        assert await ask(http1, url) == b"ok"
+
+
+async def test_connection_that_dies_as_it_is_used_again_is_replaced_at_once(http1: Http1Client):
+    vendor = Vendor(WHOLE, None, WHOLE)
+    async with played(vendor) as url:
+        await ask(http1, url)
+        assert await ask(http1, url, body=b"second") == b"ok"
+
+    assert [(number, sent.endswith(b"second")) for number, sent in vendor.requests] == [
+        (1, False),
+        (1, True),
+        (2, True),
+    ]
+
+
+async def test_new_connection_that_dies_is_not_replaced(http1: Http1Client):
+    vendor = Vendor(WHOLE, None, None)
+    async with played(vendor) as url:
+        await ask(http1, url)
+        with pytest.raises(ConnectionError):
+            await ask(http1, url)
+
+    assert len(vendor.requests) == 3
+
+
+async def test_kept_connection_that_dies_in_its_answer_is_not_replaced(http1: Http1Client):
+    async def dying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(WHOLE)
+        await request(reader)
+        writer.write(b"HTTP/1.1 200")
+
+    async with played(dying) as url:
+        await ask(http1, url)
+        with pytest.raises(ConnectionError):
+            await ask(http1, url)
+
+
+async def test_what_must_not_be_sent_twice_has_a_new_connection(http1: Http1Client):
+    vendor = Vendor(WHOLE)
+    async with played(vendor) as url:
+        await ask(http1, url)
+        await ask(http1, url, repeatable=False)
+
+    assert vendor.connections == 2
+
+
+async def test_answer_may_come_before_its_request(http1: Http1Client):
+    async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(WHOLE.replace(b"200 OK", b"408 Late"))
+
+    async with played(hasty) as url, asked(http1, url) as answer:
+        assert (answer.status, await body(answer)) == (408, b"ok")
+
+
+async def test_vendor_is_held_back_while_nobody_reads(http1: Http1Client):
+    piece, count = b"%x\r\n%b\r\n" % (65_536, bytes(65_536)), 512
+    written = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await request(reader)
+        writer.write(CHUNKED)
+        for _ in range(count):
+            writer.write(piece)
+            await writer.drain()
+            written += 1
+        writer.write(b"0\r\n\r\n")
+        await request(reader)
+        writer.write(WHOLE)
+
+    async with played(flood) as url:
+        async with asked(http1, url) as answer:
+            before = -1
+            while before < written:  # until the flood stands still
+                before = written
+                await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.1)
+            assert written < count
+            sizes = []
+            while got := await answer.read():
+                sizes.append(len(got))
+        assert await ask(http1, url) == b"ok"
+
+    assert sum(sizes) == count * 65_536
+    assert MOST_UNREAD_BYTES < max(sizes) <= MOST_UNREAD_BYTES + ONE_READ_BYTES
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200", CHUNKED, CHUNKED + b"5\r\nhello\r\n"])
+async def test_cancelling_closes_the_connection_at_once(http1: Http1Client, sent: bytes):
+    loop = asyncio.get_running_loop()
+    reached, left = asyncio.Event(), loop.create_future()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(sent)
+        reached.set()
+        await gone(reader)
+        left.set_result(loop.time())
+
+    async with played(silent) as url:
+        asking = loop.create_task(ask(http1, url))
+        await reached.wait()
+        await asyncio.wait([asking], timeout=0.02)
+        asking.cancel()
+        cancelled = loop.time()
+        async with asyncio.timeout(5):
+            assert await left - cancelled < 0.1
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+
+async def test_client_that_closes_leaves_nothing_open():
+    loop = asyncio.get_running_loop()
+    vendor, left = Vendor(WHOLE), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(CHUNKED)
+        await gone(reader)
+        left.set()
+
+    async with played(vendor) as idle_url, played(silent) as url:
+        async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1, AsyncExitStack() as held:
+            await ask(http1, idle_url)
+            answer = await held.enter_async_context(asked(http1, url))
+            held.pop_all()
+        begun = loop.time()
+        async with asyncio.timeout(5):
+            await vendor.left.wait()
+            await left.wait()
+        assert loop.time() - begun < 0.1
+        with pytest.raises(BrokenResponse):
+            await answer.read()
+
+
+async def test_many_at_once_are_all_answered_and_leave_no_file_open():
+    def files() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while sent := await request(reader):
+            writer.write(CHUNKED)
+            for letter in sent.rpartition(b"\r\n\r\n")[2]:
+                writer.write(b"1\r\n%c\r\n" % letter)
+                await asyncio.sleep(0)
+            writer.write(b"0\r\n\r\n")
+
+    async def one(http1: Http1Client, url: str, number: int) -> None:
+        for turn in range(3):
+            sent = f"{number}/{turn}".encode() * 3
+            assert await ask(http1, url, body=sent) == sent
+
+    async with asyncio.timeout(50):
+        await asyncio.get_running_loop().run_in_executor(None, files)  # its thread's own
+        async with played(slow) as url:
+            before = files()
+            async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1:
+                await asyncio.gather(*(one(http1, url, number) for number in range(200)))
+                assert before + 200 < files()
+        assert files() <= before

@@ -1,0 +1,135 @@
+"""A reply that is given to a function as it comes is the reply that is read item by item."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from streams.push import drain_into
+from tests.vendors.test_chat_openai import DONE, MESSAGES, USAGE, event, finish, model, text
+from tests.vendors.upstream import Upstream, cut, hold, streaming
+from vendors.errors import Garbled, TimedOut, VendorError
+from vendors.fallback import Attempt, AttemptRecord, first_success
+from vendors.protocols import ChatItem, Finish, TextDelta, Usage
+from vendors.transport import VendorHttp
+
+WORDS = [f"{number} " for number in range(60)]
+REPLY = [*map(text, WORDS), finish("length"), USAGE, DONE]
+
+
+def text_of(items: list[ChatItem]) -> str:
+    return "".join(item.text for item in items if isinstance(item, TextDelta))
+
+
+async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], bool]) -> int:
+    """Pour a whole reply; how often `sink` stopped it."""
+    stops = 0
+    async with model(http, upstream).reply(MESSAGES) as items:
+        while await drain_into(items, take):
+            stops += 1
+    return stops
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_all_is_given_in_its_order(http: VendorHttp, upstream: Upstream, *, apart: bool):
+    upstream.will(streaming(REPLY, apart=apart))
+    seen: list[ChatItem] = []
+    assert await pour(http, upstream, lambda item: seen.append(item) is None) == 0
+    assert text_of(seen) == "".join(WORDS)
+    assert seen[-2:] == [Usage(9, 2), Finish("length")]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_who_stops_and_goes_on_misses_nothing(http: VendorHttp, upstream: Upstream, *, apart: bool):
+    upstream.will(streaming(REPLY, apart=apart))
+    seen: list[ChatItem] = []
+    stops = await pour(http, upstream, lambda item: seen.append(item) is not None)
+    assert stops == len(seen) >= 3
+    assert text_of(seen) == "".join(WORDS)
+    assert seen[-2:] == [Usage(9, 2), Finish("length")]
+
+
+@pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without its end mark")])
+async def test_fault_comes_behind_the_text_before_it(http: VendorHttp, upstream: Upstream, end, fault: str):
+    upstream.will(streaming([text("a"), text("b")], apart=True, end=end))
+    seen: list[ChatItem] = []
+    with pytest.raises(VendorError, match=fault):
+        await pour(http, upstream, lambda item: seen.append(item) is None)
+    assert text_of(seen) == "ab"
+
+
+async def test_error_of_the_vendor_in_the_middle_is_raised(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), event(error={"message": "overloaded"})], apart=True, end=hold))
+    seen: list[ChatItem] = []
+    with pytest.raises(VendorError):
+        await pour(http, upstream, lambda item: seen.append(item) is None)
+    assert text_of(seen) == "a"
+
+
+async def test_fault_of_who_takes_is_its_own_and_closes_the_connection(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), text("b")], apart=True, end=hold))
+
+    def take(item: ChatItem) -> bool:
+        if item == TextDelta("b"):
+            raise LookupError
+        return True
+
+    with pytest.raises(LookupError):
+        await pour(http, upstream, take)
+    async with asyncio.timeout(5):
+        await upstream.left.wait()
+
+
+async def test_cancelled_while_it_pours_it_lets_the_vendor_go(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a")], end=hold))
+    first = asyncio.Event()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+            pouring = tasks.create_task(pour(http, upstream, lambda _: first.set() is None))
+            await first.wait()
+            pouring.cancel()
+    assert pouring.cancelled()
+    async with asyncio.timeout(5):
+        await upstream.left.wait()
+
+
+async def test_silence_between_two_items_ends_it_though_what_came_before_was_never_late(
+    http: VendorHttp, upstream: Upstream
+):
+    upstream.will(streaming([*map(text, WORDS)], apart=True, end=hold))
+    attempt = Attempt(
+        "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.4
+    )
+    came: list[float] = []
+    accounts: list[AttemptRecord] = []
+    loop = asyncio.get_running_loop()
+    with pytest.raises(TimedOut, match="was silent for"):
+        async with first_success([attempt], accounts) as (_, items):
+            await drain_into(items, lambda _: came.append(loop.time()) is None)
+    assert loop.time() - came[-1] >= 0.39
+    assert came[-1] - came[0] > 0.4
+    assert accounts[0].outcome == "failed"
+
+
+async def test_used_tokens_are_counted_of_what_is_poured(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("12345678"), text("1234"), DONE], apart=True))
+    accounts: list[AttemptRecord] = []
+    attempt = Attempt("one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, 5)
+    async with first_success([attempt], accounts) as (_, items):
+        assert not await drain_into(items, lambda _: True)
+    assert accounts[0].outcome == "won"
+    assert accounts[0].usage.output_token == 3
+
+
+async def test_after_the_reply_is_left_nothing_more_is_given(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([text("a"), text("b")], end=hold))
+    async with model(http, upstream).reply(MESSAGES) as items:
+        assert await drain_into(items, lambda _: False)
+    assert not await drain_into(items, lambda _: pytest.fail("nothing may come"))
+
+
+async def test_what_is_no_reply_is_refused_before_anything_is_poured(http: VendorHttp, upstream: Upstream):
+    upstream.will(streaming([b"<html>"], content_type="text/html"))
+    with pytest.raises(Garbled):
+        await pour(http, upstream, lambda _: pytest.fail("nothing may come"))
