@@ -4,6 +4,9 @@ VENV := .venv
 INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
+# Where a shell sets it, as most container images do, every process compiles again all that it imports: 3 s of CPU each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
@@ -14,7 +17,7 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
-	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 --dist loadgroup --durations 15 $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the page in Chromium; its pictures: build/screenshots
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)

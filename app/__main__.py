@@ -3,16 +3,27 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from app.commands import config, keys, serve, users
+_MODULES = {
+    "serve": "app.commands.serve",
+    "migrate": "app.commands.serve",
+    "config": "app.commands.config",
+    "users": "app.commands.users",
+    "sign": "app.commands.keys",
+    "token": "app.commands.keys",
+}
+"""By command. Only the one that is needed is imported: `serve` and `config` take most of a second each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="parley", description="A self-hosted server for voice and chat apps.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (serve, config, users, keys):
-        module.add_parser(commands)
-    args = parser.parse_args(arguments)
+    named = _MODULES.get(given[0]) if given else None
+    for module in [named] if named else dict.fromkeys(_MODULES.values()):
+        import_module(module).add_parser(commands)
+    args = parser.parse_args(given)
     code: int = args.run(args)
     return code
 

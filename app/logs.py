@@ -1,17 +1,15 @@
 """Logging: one JSON object per line on standard output, including messages from libraries."""
 
 import asyncio
-import atexit
 import logging
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import Any
 
 import structlog
 from structlog.typing import EventDict
 
+from app.log_writer import LogWriter
 from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
 
@@ -28,10 +26,11 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 def configure(*, level: str) -> None:
     """Log lines of at least `level`, and messages from libraries of at least WARNING."""
     threshold = _LEVELS.get(level.lower(), 20)
+    writer = LogWriter(_dropped_line)
     structlog.configure(
         processors=[_render],
         wrapper_class=_logger(threshold),
-        logger_factory=lambda *_: _Lines(sys.stdout.buffer),
+        logger_factory=lambda *_: writer,
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[_OneLine()])
@@ -67,6 +66,10 @@ def _render(_logger: object, level: str, line: EventDict) -> bytes:
         line = structlog.processors.format_exc_info(_logger, level, line)
     raw = _dump(line)
     return raw if len(raw) <= _LINE_BYTES else _dump({name: _truncate(name, value) for name, value in line.items()})
+
+
+def _dropped_line(count: int) -> bytes:
+    return _render(None, "warning", {"event": "log.lines_dropped", "count": count})
 
 
 def _dump(line: EventDict) -> bytes:
@@ -116,36 +119,6 @@ class LineRate:
         suppressed, self._suppressed = self._suppressed, 0
         if suppressed:
             log.warning(self._event, count=suppressed)
-
-
-class _Lines:
-    """Writes lines. Those of one iteration of the event loop are written together."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._unwritten: list[bytes] = []
-        atexit.register(self._write)  # For lines of the last iteration of the loop.
-
-    def msg(self, line: bytes) -> None:
-        self._unwritten.append(line)
-        if len(self._unwritten) > 1:
-            return
-        try:
-            asyncio.get_running_loop().call_soon(self._write)
-        except RuntimeError:  # No event loop is running.
-            self._write()
-
-    critical = error = warning = info = debug = msg
-
-    def _write(self) -> None:
-        lines, self._unwritten = self._unwritten, []
-        if not lines:
-            return
-        with suppress(
-            OSError, ValueError
-        ):  # The pipe is closed or the disk is full; there is nowhere to report it.
-            self._file.write(b"".join(lines))
-            self._file.flush()
 
 
 class _OneLine(logging.Handler):

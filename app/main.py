@@ -18,9 +18,9 @@ from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, Orders, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained
-from app.process.listeners import METRICS, PUBLIC, Listeners
+from app.process.listeners import Listeners
 from app.process.memory import limit_free_memory, trim_free_memory
-from app.process.sockets import listening_sockets
+from app.process.sockets import METRICS, PUBLIC, listening_sockets
 from app.routes import ROUTES, public_routes
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
@@ -100,9 +100,9 @@ async def _serve_until_drained(
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
         await stack.enter_async_context(background(parent.follow(listeners, orders)))
-        parent.tell("ready")
+        parent.send("ready")
         await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
-        parent.tell("drained")
+        parent.send("drained")
 
 
 def _settle_collector() -> None:

@@ -134,8 +134,8 @@ ROUTES: list[Endpoint] = [*INTERFACE, *DOCS_ROUTES]
 def public_routes(settings: Settings) -> list[Endpoint]:
     """Return the rows for the public port. `/metrics` and the reference are included if the settings say so."""
     hidden: list[Endpoint] = []
-    if not (settings.development if settings.public_metrics is None else settings.public_metrics):
+    if not settings.shows_metrics:
         hidden += METRICS_ROUTES
-    if not (settings.development if settings.public_docs is None else settings.public_docs):
+    if not settings.shows_docs:
         hidden += DOCS_ROUTES
     return [row for row in ROUTES if row not in hidden]

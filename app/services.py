@@ -13,25 +13,19 @@ from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
 from app.settings import Settings
+from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
 from storage.admission import Admissions, open_admissions
-from storage.configs import ConfigStore, open_configs
 from storage.heartbeats import Heartbeat, open_heartbeat
-from storage.kinds.vendor_accounts import VendorAccount
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
-from storage.postgres import Database, open_database
-from storage.redis import Valkey, open_valkey
+from storage.postgres import open_database
 from storage.retry_queue import open_retry_queue
-from storage.secrets import Keyring
 from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
 from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
-from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
-from streams.wire.model import Model
-from vendors.catalog import CATALOG
 from vendors.local_engines import open_local_engines
 from vendors.transport import open_vendor_http
 
@@ -39,14 +33,9 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class Services(Stores):
     """The long-lived objects of a server process."""
 
-    settings: Settings
-    database: Database
-    valkey: Valkey
-    keyring: Keyring
-    configs: ConfigStore
     objects: ObjectStore
     limiter: RateLimiter
     strategies: Strategies
@@ -75,27 +64,19 @@ class Services:
 SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
 
 
-def _check_config(app_id: str, kind: str, value: Model) -> None:
-    """Validate what the model of a config kind cannot, because it depends on the vendor catalog."""
-    if isinstance(value, VendorAccount) and value.platform not in CATALOG:
-        raise InvalidParameter(f"platform must be one of {', '.join(sorted(CATALOG))}")
-
-
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open all services for the duration of the block."""
     async with AsyncExitStack() as stack:
-        keyring = Keyring.from_hex(settings.master_key.get_secret_value())
-        database = await stack.enter_async_context(open_database(settings.database_url))
-        valkey = await stack.enter_async_context(open_valkey(settings.redis_url, prefix=settings.redis_prefix))
-        configs = await stack.enter_async_context(open_configs(database, valkey, keyring, check=_check_config))
+        stores = await stack.enter_async_context(open_stores(settings))
+        database, valkey, configs = stores.database, stores.valkey, stores.configs
         objects = await stack.enter_async_context(
             open_objects(
                 folder=settings.data_dir / "objects",
                 bucket=settings.s3_bucket,
                 endpoint_url=settings.s3_endpoint_url,
                 public_url=settings.public_url,
-                keyring=keyring,
+                keyring=stores.keyring,
             )
         )
         if settings.ignored_proxies:
@@ -135,7 +116,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             settings=settings,
             database=database,
             valkey=valkey,
-            keyring=keyring,
+            keyring=stores.keyring,
             configs=configs,
             objects=objects,
             limiter=RateLimiter(valkey),

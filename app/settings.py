@@ -9,8 +9,7 @@ from typing import Literal, Self
 
 from pydantic import SecretStr
 
-from vendors.dns import DNS_PORT
-
+_DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
 _MOST_CONNECTIONS = 1_000_000
@@ -73,6 +72,16 @@ class Settings:
     def development(self) -> bool:
         return self.env == "development"
 
+    @property
+    def shows_metrics(self) -> bool:
+        """Whether the public port serves `/metrics`."""
+        return self.development if self.public_metrics is None else self.public_metrics
+
+    @property
+    def shows_docs(self) -> bool:
+        """Whether the public port serves `/docs` and `/openapi.json`."""
+        return self.development if self.public_docs is None else self.public_docs
+
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
         """Read the settings from the environment.
@@ -113,7 +122,7 @@ class Settings:
             keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, least=1, most=_LONGEST_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),
             public_docs=read.is_public("PARLEY_DOCS"),
-            dns_servers=read.servers("PARLEY_DNS", port=DNS_PORT),
+            dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
             vendor_client=read.vendor_client(),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
             ignored_proxies=read.proxies(),

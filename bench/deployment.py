@@ -18,18 +18,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession
 
 from bench.client import Target
 from bench.machine import Cores
 from bench.scenarios import ScenarioName
-from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
-from deploy.stores import Stores, embedded_stores
-from storage.migrate import migrate
 from streams.wire.codec import loads
+
+if TYPE_CHECKING:
+    from deploy.stores import Stores
 
 APP = "bench"
 _ROOT = Path(__file__).parents[1]
@@ -80,6 +80,9 @@ class DeploymentSpec:
 @asynccontextmanager
 async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deployment]:
     """Start stores, vendor and server, with all limits raised, and stop them when the block ends."""
+    from deploy.stores import embedded_stores  # noqa: PLC0415 - slow to import, and most loads use other servers
+    from storage.migrate import migrate  # noqa: PLC0415
+
     os.sched_setaffinity(0, cores.others)  # Child processes inherit it.
     async with AsyncExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-bench-"))
@@ -115,7 +118,9 @@ async def _sandbox(stack: AsyncExitStack) -> str:
     return url
 
 
-def _environment(folder: Path, stores: Stores, spec: DeploymentSpec) -> dict[str, str]:
+def _environment(folder: Path, stores: "Stores", spec: DeploymentSpec) -> dict[str, str]:
+    from deploy.local import development  # noqa: PLC0415 - as above
+
     env = development({"PARLEY_DATA_DIR": str(folder), "PORT": str(free_port()), "PATH": os.defpath})
     env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
     if spec.one_address:

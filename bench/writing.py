@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.marks import write_between
-from bench.plots import bars, latencies, over_time
 
 if TYPE_CHECKING:
     from bench.versus import SuiteResult
@@ -35,6 +34,8 @@ def _figures(folder: Path, result: "SuiteResult", command: str) -> str:
 
 
 def _pictures(folder: Path, result: "SuiteResult") -> list[Path]:
+    from bench.plots import bars, latencies, over_time  # noqa: PLC0415 - slow to import, and most runs have no report
+
     names = ("cpu-per-delta", "cpu-per-conversation", "first-chunk", "over-time")
     paths = [folder / f"{name}.png" for name in names]
     by_delta = {

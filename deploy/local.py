@@ -20,16 +20,13 @@ from app import logs
 from app.process.children import end_with_parent
 from app.process.sockets import check_port
 from app.settings import Settings, SettingsError
+from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from deploy.welcome import OPERATOR_FILE, base_url, welcome
-from storage.configs import open_configs
 from storage.migrate import MigrationRefused, migrate
-from storage.postgres import open_database
-from storage.redis import open_valkey
-from storage.secrets import Keyring
 from streams.wire.errors import ServiceError
 
 _READY_S = 60
@@ -133,13 +130,8 @@ async def _stores(env: Mapping[str, str], data_dir: Path) -> AsyncIterator[Store
 
 
 async def _seed(settings: Settings, env: Mapping[str, str]) -> None:
-    keyring = Keyring.from_hex(settings.master_key.get_secret_value())
-    async with (
-        open_database(settings.database_url) as database,
-        open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey,
-        open_configs(database, valkey, keyring) as configs,
-    ):
-        await seed(configs, env)
+    async with open_stores(settings) as stores:
+        await seed(stores.configs, env)
 
 
 async def _ready(url: str) -> None:

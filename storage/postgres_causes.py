@@ -2,9 +2,9 @@
 
 import asyncpg
 
-from storage.network_causes import network_cause
 from storage.pool import AllInUse
 from streams.wire.errors import StoreAway, StoreError
+from streams.wire.network import network_cause
 
 AWAY = (
     OSError,

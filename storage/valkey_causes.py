@@ -11,7 +11,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from storage.network_causes import network_cause
+from streams.wire.network import network_cause
 
 _BY_CLASS = {
     BusyLoadingError: "is loading its data",

@@ -1,6 +1,7 @@
 """Fixtures: real stores, a database and a key prefix per test, the services, the server."""
 
 import asyncio
+import gc
 import inspect
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from deploy.seeds import seed
 from deploy.stores import Stores
+from tests.environment import forget_settings
 from tests.servers import (
     ADMIN_TOKEN,
     MASTER_KEY,
@@ -29,17 +31,47 @@ from tests.servers import (
     running_stores,
 )
 
+forget_settings()
+
 hypothesis.settings.register_profile("parley", deadline=None)  # the machine may be busy
 hypothesis.settings.load_profile("parley")
 
 _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 1
+_ONE_WORKER = {"engines", "local_vendors"}
+"""Fixtures of a session that take seconds to make."""
+_LONGEST = ("tests/deploy/", "tests/bench/")
+"""Folders of tests that start processes."""
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop of the server."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Exclude modules and tests from garbage collections: each would walk a million objects that stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Have one worker of xdist run all tests of an engine, which each would load, and start with the longest tests.
+
+    Last, a test of 20 s would keep one worker busy while the others have nothing left to do.
+    """
+    for item in items:
+        for fixture in _ONE_WORKER & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(fixture))
+    yield
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)

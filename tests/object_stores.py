@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from storage.objects import ObjectStore, open_objects
 from storage.objects.s3 import new_session
@@ -29,6 +28,8 @@ def s3_credentials() -> Iterator[None]:
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The URL of an S3 server that is gone afterwards."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     with s3_credentials():
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()

@@ -3,48 +3,17 @@
 Clients may see the cause. The host, the port and the message of the operating system are only logged.
 """
 
-import errno
-import socket
 import ssl
 
 import aiohttp
 from yarl import URL
 
-from vendors.dns import NameNotFound
+from streams.wire.network import network_cause
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
 from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout
 
 FAULTS = (TimeoutError, OSError, BrokenResponse, BadAddress, aiohttp.ClientError)
 """The exceptions that HTTP calls raise for network and protocol failures."""
-
-_BY_ERRNO = {
-    errno.ECONNREFUSED: "connection refused",
-    errno.ECONNRESET: "the connection was reset",
-    errno.ECONNABORTED: "the connection was reset",
-    errno.EPIPE: "the connection was reset",
-    errno.ENETUNREACH: "its network is unreachable",
-    errno.ENETDOWN: "the network is down",
-    errno.EHOSTUNREACH: "its host is unreachable",
-    errno.EHOSTDOWN: "its host is unreachable",
-    errno.ETIMEDOUT: "the connection timed out",
-    errno.EADDRNOTAVAIL: "no local address or port is free",
-    errno.EMFILE: "this process has no file descriptor free",
-    errno.ENFILE: "this machine has no file descriptor free",
-    errno.EACCES: "this machine forbids the connection",
-    errno.EPERM: "this machine forbids the connection",
-}
-_BY_VERIFY_CODE = {
-    9: "its TLS certificate is not valid yet",
-    10: "its TLS certificate has expired",
-    18: "its TLS certificate is self-signed",
-    19: "its TLS certificate comes from an unknown authority",
-    20: "its TLS certificate comes from an unknown authority",
-    21: "its TLS certificate comes from an unknown authority",
-    23: "its TLS certificate is revoked",
-    62: "its TLS certificate is for another host name",
-    64: "its TLS certificate is for another IP address",
-}
-"""Keys are OpenSSL's `X509_V_ERR_…` codes."""
 
 
 def connect_error(vendor: str, error: BaseException, *, url: str, connect_s: float) -> VendorError:
@@ -78,22 +47,14 @@ def connection_error(vendor: str, error: BaseException) -> VendorError:
 
 def _cause(error: BaseException) -> str:
     error = _unwrapped(error)
-    cause = "the connection failed"
     match error:
-        case NameNotFound() | socket.gaierror():
-            cause = "its host name was not resolved"
-        case ssl.SSLCertVerificationError():
-            cause = _BY_VERIFY_CODE.get(error.verify_code, "its TLS certificate is not trusted")
-        case ssl.SSLError():
-            reason = (error.reason or "the connection was closed").replace("_", " ").lower()
-            cause = f"the TLS handshake failed: {reason}"
-        case OSError() if error.errno is not None:
-            cause = _BY_ERRNO.get(error.errno, cause)
-        case aiohttp.ServerDisconnectedError() | ConnectionResetError():
-            cause = "the connection was closed without an answer"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed without an answer"
+        case ConnectionResetError() if error.errno is None:
+            return "the connection was closed without an answer"
         case OSError() if str(error).startswith("Multiple exceptions"):
-            cause = "none of its addresses accepted a connection"
-    return cause
+            return "none of its addresses accepted a connection"
+    return network_cause(error) or "the connection failed"
 
 
 def _detail(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-DNS_PORT = 53
 _HEADER = struct.Struct("!6H")
 _RECORD = struct.Struct("!HHIH")
 _RECURSIVE = 0x0100
@@ -25,7 +24,7 @@ _OTHER_FAMILY_WAIT_S = 0.05
 """How long to wait for one address family after the other has returned addresses."""
 
 
-class NameNotFound(OSError):
+class NameNotFound(socket.gaierror):
     """The name has no address, or no server responded."""
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from actors.conversation import TurnPlan
 from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
-from app.ai.opening import idempotency_key_of, open_actor
+from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.ai.upload import discard, pump_audio, pump_text, read_parameters
 from app.http.endpoint import Call, DeferredResponse, check_user
@@ -51,14 +51,14 @@ async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
     await check_user(call)
     running = await _has_running_turn(call, params.conversation_id)
     plan = _plan(call, params)
-    opened = await open_actor(
-        call,
+    spec = StreamSpec(
+        "conversation",
         partial(play_turn, plan=plan),
-        kind="conversation",
         conversation_id=plan.conversation_id,
         idempotency_key=idempotency_key_of(call, params),
         seen_running=running,
     )
+    opened = await open_actor(call, spec)
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened, pump=discard(reader))
     pump = pump_audio if plan.spoken else pump_text

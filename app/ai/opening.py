@@ -4,6 +4,7 @@ import asyncio
 import string
 import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from actors.actor import Actor, Play
@@ -28,36 +29,33 @@ _RETRY_S = 0.1
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
 
-async def open_actor(
-    call: Call,
-    play: Play,
-    *,
-    kind: str,
-    conversation_id: str | None = None,
-    idempotency_key: IdempotencyKey | None = None,
-    readable: bool = True,
-    seen_running: bool = False,
-) -> Actor | StreamLocation:
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """The stream that a request asks for.
+
+    `readable`: clients read its events and may resume it. `seen_running`: the conversation had a running turn just
+    now. If Valkey admits this stream nevertheless, the database row of that turn decides.
+    """
+
+    kind: str
+    play: Play
+    conversation_id: str | None = None
+    idempotency_key: IdempotencyKey | None = None
+    readable: bool = True
+    seen_running: bool = False
+
+
+async def open_actor(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     """Admit a stream and start it. For a repeated request, return the location of the existing stream.
 
-    Raises `InvalidOperation`, `RateLimited` or `Unavailable` when the stream is not admitted. Set `seen_running` if
-    the conversation had a running turn just now: if Valkey admits this one nevertheless, the database row of that
-    turn decides.
+    Raises `InvalidOperation`, `RateLimited` or `Unavailable` when the stream is not admitted.
 
     A stream whose client disconnects before its input is complete cannot answer a repeat of its request. Therefore
     a repeat waits, for at most 5 s, until that input is complete or the stream has ended and released the key.
     """
     deadline, previous_id = time.monotonic() + _REPEAT_WAIT_S, ""
     while True:
-        opened = await _open_once(
-            call,
-            play,
-            kind=kind,
-            conversation_id=conversation_id,
-            idempotency_key=idempotency_key,
-            readable=readable,
-            seen_running=seen_running,
-        )
+        opened = await _open_once(call, spec)
         if not isinstance(opened, StreamLocation):
             return opened
         left_s = deadline - time.monotonic()
@@ -82,21 +80,12 @@ async def _has_whole_input(call: Call, location: StreamLocation, *, within_s: fl
     return await services.relay.has_whole_input(owner, location)
 
 
-async def _open_once(
-    call: Call,
-    play: Play,
-    *,
-    kind: str,
-    conversation_id: str | None,
-    idempotency_key: IdempotencyKey | None,
-    readable: bool,
-    seen_running: bool,
-) -> Actor | StreamLocation:
+async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
-    slot = Slot(owner.app_id, owner.user_id, new_id(), conversation_id, idempotency_key)
+    slot = Slot(owner.app_id, owner.user_id, new_id(), spec.conversation_id, spec.idempotency_key)
     longest_s = longest_stream_s(limits)
-    readable_s = limits.readable_s if readable else 0
+    readable_s = limits.readable_s if spec.readable else 0
     context = call.request[REQUEST_CONTEXT]
     admission = services.admissions.take(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
     try:
@@ -116,16 +105,18 @@ async def _open_once(
         held = _HeldSlot(services, slot, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)
         actor = Actor(
             ctx,
-            play,
-            kind=kind,
-            conversation_id=conversation_id,
+            spec.play,
+            kind=spec.kind,
+            conversation_id=spec.conversation_id,
             spiller=held.spiller,
             release=held.give_back,
             stream_s=limits.stream_s,
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
         )
-        if location := await _admitted(admission, services, slot, longest_s=longest_s, seen_running=seen_running):
+        if location := await _admitted(
+            admission, services, slot, longest_s=longest_s, seen_running=spec.seen_running
+        ):
             return location
         services.supervisor.check_owner(
             owner,
@@ -134,7 +125,7 @@ async def _open_once(
             elsewhere=services.heartbeat.elsewhere[owner.app_id],
         )
         services.supervisor.check_open(limit=limits.streams_per_process)
-        if readable:
+        if spec.readable:
             check_readers(call, owner)
     except BaseException:
         admission.close()

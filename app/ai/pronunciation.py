@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from actors.actor import Actor
 from actors.mailbox import Cancel
 from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
-from app.ai.opening import open_actor
+from app.ai.opening import StreamSpec, open_actor
 from app.ai.upload import pump_audio, read_parameters
 from app.http.endpoint import Call, check_user, json_response
 from app.http.errors import error_response
@@ -91,7 +91,7 @@ async def pronunciation(call: Call) -> web.StreamResponse:
     params = PronunciationParams.of(value, short_paths=True)
     await check_user(call)
     plan = _plan(call, params)
-    actor = await open_actor(call, partial(assess, plan=plan), kind="pronunciation", readable=False)
+    actor = await open_actor(call, StreamSpec("pronunciation", partial(assess, plan=plan), readable=False))
     assert isinstance(actor, Actor), "only a request with an idempotency key can find an existing stream"
     try:
         async with background(pump_audio(reader, actor, call.app_limits, plan.pcm)):

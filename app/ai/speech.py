@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechOverrides
-from app.ai.opening import idempotency_key_of, open_actor
+from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.http.endpoint import Call, DeferredResponse
 from storage.admission import StreamLocation
@@ -52,12 +52,8 @@ async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResp
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
-    opened = await open_actor(
-        call,
-        partial(speak, plan=SpeechPlan(body.text, voices)),
-        kind="tts",
-        idempotency_key=idempotency_key_of(call, body),
-    )
+    play = partial(speak, plan=SpeechPlan(body.text, voices))
+    opened = await open_actor(call, StreamSpec("tts", play, idempotency_key=idempotency_key_of(call, body)))
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened)
     opened.ctx.input.end()

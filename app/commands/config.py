@@ -10,8 +10,8 @@ from typing import Any
 
 from app.commands.config_files import export_folder, import_folder
 from app.logs import configure as configure_logs
-from app.services import open_services
 from app.settings import Settings
+from app.stores import open_stores
 from storage.config_edits import Change
 from streams.wire.errors import ServiceError
 
@@ -46,16 +46,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, str]) -> None:
-    async with open_services(settings) as services:
+    async with open_stores(settings) as stores:
         if args.action == "export":
-            exported = await export_folder(services.configs, args.folder, app_id=args.app)
+            exported = await export_folder(stores.configs, args.folder, app_id=args.app)
             sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
             sys.stderr.writelines(
                 f"{'/'.join(key)} is left out: app {key.app_id} does not exist\n" for key in exported.left_out
             )
             return
         changes = await import_folder(
-            services.configs,
+            stores.configs,
             args.folder,
             author=args.author,
             env=env,

@@ -7,7 +7,6 @@ from typing import Any
 
 import uvloop
 
-from app.main import serve
 from app.process.control import Inherited
 from app.process.parent import supervise
 from app.settings import Settings
@@ -43,6 +42,8 @@ def run_migrate(args: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
+    from app.main import serve  # noqa: PLC0415 - slow to import, and the parent of several processes does not need it
+
     try:
         uvloop.run(serve(settings, inherited))
     except (ServiceError, OSError) as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from app.logs import configure as configure_logs
-from app.services import Services, open_services
 from app.settings import Settings
+from app.stores import Stores, open_stores
 from storage import identities, sessions
 from storage.identities import Identity
 from storage.kinds.apps import APPS
@@ -69,19 +69,19 @@ def _write(path: Path, lines: str) -> None:
 
 
 async def _make(settings: Settings, app_id: str, count: int) -> list[tuple[str, str]]:
-    async with open_services(settings) as services:
-        if not services.configs.exists(APPS, app_id):
+    async with open_stores(settings) as stores:
+        if not stores.configs.exists(APPS, app_id):
             raise ItemNotFound(f"app {app_id} does not exist")
-        return await make_users(services, app_id, count)
+        return await make_users(stores, app_id, count)
 
 
-async def make_users(services: Services, app_id: str, count: int) -> list[tuple[str, str]]:
+async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str, str]]:
     """Make `count` users of an app, each with a device identity. Return their uids and session tokens."""
     users = [(new_id(), new_token()) for _ in range(count)]
-    absolute_s = services.configs.singleton(AUTH, app_id).session_absolute_s
+    absolute_s = stores.configs.singleton(AUTH, app_id).session_absolute_s
     for batch in _batches(users):
         now = datetime.now(UTC)
-        async with services.database.transaction() as conn:
+        async with stores.database.transaction() as conn:
             for uid, token in batch:
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
                 await identities.add_user(conn, identity, uid=uid, now=now)

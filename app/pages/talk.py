@@ -19,6 +19,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_DOCS_LINK = 'href="/docs"'
 _PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 
@@ -47,7 +48,8 @@ async def talk_page(call: Call, query: TalkQuery) -> web.Response:
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise _not_found()
         return await _not_found_page(call.request)
-    return await static_page("talk/index.html").response(call.request, policy=_POLICY)
+    page = static_page("talk/index.html", without="" if call.services.settings.shows_docs else _DOCS_LINK)
+    return await page.response(call.request, policy=_POLICY)
 
 
 async def talk_part(call: Call) -> web.Response:

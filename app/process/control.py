@@ -14,15 +14,18 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import structlog
 
 from app.process.children import ending_with_parent
-from app.process.listeners import METRICS, Listeners
+from app.process.sockets import METRICS
 from streams.wire.codec import dumps, loads
 
 log = structlog.get_logger()
+
+if TYPE_CHECKING:  # It imports aiohttp, which the parent does not need.
+    from app.process.listeners import Listeners
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +105,10 @@ class ParentChannel:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         _write_line(self.writer, line)
 
-    async def follow(self, listeners: Listeners, orders: Orders) -> None:
+    async def follow(self, listeners: "Listeners", orders: Orders) -> None:
         """Execute the parent's commands. Stop this process when the parent has ended."""
         async for line in _lines(self.reader):
             match line.split():

@@ -9,10 +9,6 @@ from aiohttp import web
 
 from app.process.sockets import BACKLOG
 
-PUBLIC = "public"
-METRICS = "metrics"
-"""Names of the two listeners of a single process. With several processes, public listeners are named by slot."""
-
 
 class Listeners:
     """Accepts connections from a changing subset of `sockets`. The other sockets stay open.

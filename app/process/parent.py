@@ -21,8 +21,7 @@ import structlog
 
 from app import logs
 from app.process.control import Child, start_child
-from app.process.listeners import METRICS
-from app.process.sockets import check_port, listening_sockets
+from app.process.sockets import METRICS, check_port, listening_sockets
 from app.settings import Settings, SettingsError
 
 log = structlog.get_logger()

@@ -5,6 +5,10 @@ import socket
 
 from app.settings import SettingsError
 
+PUBLIC = "public"
+METRICS = "metrics"
+"""Names of the two listeners of a lone process. Of several processes, each has a public one named by its slot."""
+
 BACKLOG = 4096
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from bench.figures import table
 from bench.marks import write_between
-from bench.plots import plot_soak
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
 
@@ -16,6 +15,8 @@ _MIB = 2**20
 
 def write_report(path: Path, run: Run, judged: Judged, *, command: str) -> None:
     """Write the tables between the marks in `path`, and the plot to the directory `plots` beside it."""
+    from bench.plots import plot_soak  # noqa: PLC0415 - slow to import, and most runs have no report
+
     picture = path.parent / "plots" / "soak.png"
     plot_soak(picture, run.samples, run.disturbances.all)
     heading = f"`{command}`, Python {platform.python_version()}."

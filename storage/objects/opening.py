@@ -7,7 +7,6 @@ from pathlib import Path
 from storage.objects.contract import ObjectStore
 from storage.objects.folder import open_folder
 from storage.objects.links import Links
-from storage.objects.s3 import open_bucket
 from storage.secrets import Keyring
 
 
@@ -21,5 +20,7 @@ async def open_objects(
         async with open_folder(folder, links) as objects:
             yield objects
     else:
+        from storage.objects.s3 import open_bucket  # noqa: PLC0415 - slow to import, and most deployments have a folder
+
         async with open_bucket(bucket, links, endpoint_url=endpoint_url) as objects:
             yield objects

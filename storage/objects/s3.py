@@ -13,11 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.loaders import create_loader
 
-from storage.network_causes import network_cause
 from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, not_found, rechunk
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
+from streams.wire.network import network_cause
 
 _CALL_S = 20.0  # Includes retries.
 _PIECE_BYTES = 256 * 1024

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from tests.sse_client import SeenEvent
 
 Document = dict[str, Any]
@@ -39,6 +37,8 @@ def values_of(node: Any, name: str) -> Iterator[Any]:
 
 def check(document: Document, schema: dict[str, Any], value: Any) -> None:
     """`value` is what `schema` says, and no more than that."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     closed = json.loads(json.dumps({**schema, "components": document["components"]}))
     for node in [closed, *_nodes(closed)]:
         if node.get("type") == "object" and "properties" in node:

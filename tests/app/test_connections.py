@@ -117,7 +117,7 @@ async def test_an_idle_connection_is_closed_and_one_in_use_is_not(server: Server
         began = clock()
         for _ in range(4):
             assert await used.asks() == 200
-            await asyncio.sleep(KEEP_ALIVE_S / 4)
+            await asyncio.sleep(KEEP_ALIVE_S / 4)  # the other one stays idle for the whole time
         assert await idle.rest(KEEP_ALIVE_S + LATER_S) == b""
         assert clock() - began > KEEP_ALIVE_S - 0.25
         assert await used.asks() == 200
@@ -137,7 +137,7 @@ async def test_an_idle_connection_is_kept_for_75_seconds(server: Server) -> None
 async def test_a_request_that_comes_as_its_connection_expires_is_answered(server: Server) -> None:
     async with client(server) as idle:
         assert await idle.asks() == 200
-        await asyncio.sleep(KEEP_ALIVE_S - 0.7)
+        await asyncio.sleep(KEEP_ALIVE_S - 0.7)  # most of its time is over
         idle.writer.get_extra_info("socket").setblocking(False)
         idle.send(ASK)
         threading.Event().wait(1.4)  # the loop is busy with something else while the time ends

@@ -7,7 +7,6 @@ import re
 
 import pytest
 from multidict import CIMultiDictProxy
-from openapi_spec_validator import validate
 
 from app.pages.assets import STATIC
 from tests.servers import Server
@@ -48,6 +47,8 @@ def test_the_viewer_is_told_to_stay_at_home() -> None:
 
 
 async def test_the_document_is_served_for_this_address(server: Server) -> None:
+    from openapi_spec_validator import validate  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     async with server.http.get(f"{server.url}/openapi.json") as response:
         assert response.status == 200
         document = await response.json()

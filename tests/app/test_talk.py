@@ -22,7 +22,9 @@ IN_PRODUCTION = pytest.mark.parametrize("settings", ["production"], indirect=Tru
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    return replace(settings, env=getattr(request, "param", settings.env))
+    """Of the environment that the test names, or with its changes."""
+    param = getattr(request, "param", {})
+    return replace(settings, **({"env": param} if isinstance(param, str) else param))
 
 
 async def get(server: Server, path: str, **headers: str) -> tuple[int, Any]:
@@ -87,6 +89,26 @@ async def test_all_that_the_page_is_made_of_is_there(server: Server) -> None:
                 )
                 found += [one] if one not in found else []
     assert {"static/talk/worklet.js", "static/talk/stream.js", "static/vendor/eventsource-parser.js"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "links"),
+    [
+        ({"env": "development"}, True),
+        ({"env": "development", "public_docs": False}, False),
+        ({"env": "production"}, False),
+        ({"env": "production", "public_docs": True}, True),
+    ],
+    indirect=["settings"],
+)
+async def test_the_page_links_to_the_reference_where_that_is_served(server: Server, *, links: bool) -> None:
+    await put(server, "apps", "default", {"title": "Talkative", "currency": "USD", "playground": True})
+    status, page = await get(server, "/")
+    assert (status, b'href="/docs"' in page) == (200, links)
+    assert ((await get(server, "/docs"))[0] == 200) is links
+    assert page.rstrip().endswith(b"</html>")
+    _, script = await get(server, "/static/talk/page.js")
+    assert b"/docs" not in script
 
 
 async def test_a_part_that_has_not_changed_is_not_sent_again(server: Server) -> None:

@@ -102,6 +102,12 @@ async def test_a_finger_may_hold_the_button(visit: Visit, say, ear: str) -> None
     await talk.answered()
 
 
+async def test_the_reference_is_one_click_away(talk: Talking) -> None:
+    await talk.open()
+    await talk.page.get_by_role("link", name="Reference of the interface").click()
+    await talk.page.wait_for_url("**/docs")
+
+
 async def test_a_keyboard_is_enough(talk: Talking, teller, told: str) -> None:
     keyboard = talk.page.keyboard
     await talk.open()

@@ -9,13 +9,12 @@ import pytest
 from app.settings import Settings
 from tests.deploy.commands import Command, command
 
-__all__ = ["serving", "settings"]
+__all__ = ["server_env", "serving", "settings"]
 
 
-@asynccontextmanager
-async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
-    """Two processes, unless `more` of the environment says otherwise."""
-    env = {
+def server_env(settings: Settings, **more: str) -> dict[str, str]:
+    """The environment of two processes on the stores of the test, unless `more` says otherwise."""
+    return {
         "PARLEY_ENV": "development",
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
@@ -28,7 +27,12 @@ async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
         "PORT": str(settings.port),
         **more,
     }
-    async with command("app", "serve", **env) as parent:
+
+
+@asynccontextmanager
+async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
+    """Two processes, unless `more` of the environment says otherwise."""
+    async with command("app", "serve", **server_env(settings, **more)) as parent:
         yield parent
 
 

@@ -7,12 +7,16 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import psutil
-from aiohttp import ClientSession
+import pytest
+from aiohttp import ClientSession, ClientTimeout
 
 from app.settings import Settings
 from streams.tasks import background
 from tests.deploy.callers import Caller
-from tests.deploy.commands import Command, command
+from tests.deploy.commands import Command
+from tests.deploy.serving import serving, settings
+
+__all__ = ["ServerProcess", "Stalled", "http", "server_process", "settings", "stalled"]
 
 _RECEIVE_BYTES = 4096
 _ANSWERED_WITHIN_S = 60
@@ -67,6 +71,12 @@ def stalled(port: int) -> Iterator[Stalled]:
         readers.leave()
 
 
+@pytest.fixture
+async def http() -> AsyncIterator[ClientSession]:
+    async with ClientSession(timeout=ClientTimeout(total=60)) as session:
+        yield session
+
+
 @dataclass
 class ServerProcess:
     process: psutil.Process
@@ -95,20 +105,8 @@ async def server_process(settings: Settings, http: ClientSession, **more: str) -
     """`python -m app serve` on the stores of the test, with its metrics on a port of their own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         metrics_port = free.getsockname()[1]
-    env = {
-        "PARLEY_ENV": "development",
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
-        "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),
-        "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
-        "PARLEY_DATA_DIR": str(settings.data_dir),
-        "PARLEY_METRICS_PORT": str(metrics_port),
-        "PARLEY_DRAIN_TIMEOUT_S": "0",
-        "PORT": str(settings.port),
-        **more,
-    }
-    async with command("app", "serve", **env) as running:
+    alone = {"PARLEY_PROCESSES": "1", "PARLEY_DRAIN_TIMEOUT_S": "0", "PARLEY_METRICS_PORT": str(metrics_port)}
+    async with serving(settings, **alone, **more) as running:
         await running.event("server.listening")
         async with background(_read_on(running)):
             yield ServerProcess(

@@ -1,16 +1,16 @@
 """Heads and trailers that never end cost a server process no memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
-from typing import Any
 
 import pytest
-from aiohttp import ClientSession, ClientTimeout
+from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
-from tests.deploy.stalled import server_process
+from tests.deploy.stalled import http, server_process, settings
+
+__all__ = ["http", "settings"]
 
 KIB, MIB = 1024, 1024 * 1024
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
@@ -19,19 +19,6 @@ FIELDS = (b"x-field: " + b"v" * 15 * KIB + b"\r\n") * 110
 """1.6 MiB: fewer fields than the parser's limit of 128, each below its limit of 16 KiB."""
 CONNECTIONS = 12
 ANSWER_S = 3
-
-
-@pytest.fixture
-def settings(settings: Settings, listener: Any) -> Settings:
-    """The port is the server process's."""
-    listener.close()
-    return settings
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[ClientSession]:
-    async with ClientSession(timeout=ClientTimeout(total=60)) as session:
-        yield session
 
 
 @pytest.mark.parametrize("opening", [HEAD, UPLOAD], ids=["head", "trailers"])

@@ -58,9 +58,9 @@ async def _up(local: Command) -> str:
     return url
 
 
-async def test_first_requests_that_it_prints_work(tmp_path: Path):
-    async with command("deploy.local", **_environment(tmp_path)) as local, ClientSession() as http:
-        url = await _up(local)
+async def _first_requests_work(local: Command, url: str) -> None:
+    """Those that it prints."""
+    async with ClientSession() as http:
         async with http.get(f"{url}/readyz") as answer:
             assert answer.status == 200
         converse, speak, user, configs = [await _curl(http, line) for line in _curl_lines(local.lines)]
@@ -72,10 +72,19 @@ async def test_first_requests_that_it_prints_work(tmp_path: Path):
     assert '"scripted-text"' in configs[1]
 
 
-async def test_users_are_there_after_ctrl_c_and_no_process_is(tmp_path: Path):
+async def _second_instance_is_refused(tmp_path: Path) -> None:
+    """On data that is in use."""
+    async with command("deploy.local", **_environment(tmp_path)) as second:
+        assert await second.end() == 1
+    assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
+
+
+async def test_it_serves_alone_on_its_data_and_keeps_users_beyond_ctrl_c_but_no_process(tmp_path: Path):
     env = _environment(tmp_path)
     async with command("deploy.local", **env) as local:
-        await _up(local)
+        url = await _up(local)
+        await _first_requests_work(local, url)
+        await _second_instance_is_refused(tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
         assert await local.end() == 0
@@ -93,15 +102,6 @@ async def test_no_process_outlives_one_that_is_killed(tmp_path: Path):
         assert len(processes) > 3
         local.process.kill()
         assert not await left_of(processes)
-
-
-async def test_second_instance_on_the_same_data_is_refused(tmp_path: Path):
-    env = _environment(tmp_path)
-    async with command("deploy.local", **env) as first:
-        await _up(first)
-        async with command("deploy.local", **env | {"PORT": str(_free_port())}) as second:
-            assert await second.end() == 1
-    assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
 
 
 async def test_taken_port_is_one_clear_line(tmp_path: Path):

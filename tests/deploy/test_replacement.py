@@ -223,7 +223,7 @@ async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
         first = {child.pid for child in parent.descendants()}
         for _ in range(SIGHUPS):
             parent.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(3)
+            await asyncio.sleep(3)  # one signal every three seconds, whether or not the last replacement is over
         await two_are_left(parent)
         assert count(parent, "processes.replacing") >= 2, "signals that come during a round are one more round"
         assert not first & {child.pid for child in parent.descendants()}

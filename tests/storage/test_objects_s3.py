@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import StoreError
+from tests.certificates import Authority
 from tests.object_stores import KEYRING, new_bucket, s3_client, s3_credentials, s3_server
 
 KEY = "conversation/0198c0de/1/0.mp3"
@@ -142,4 +143,13 @@ async def test_body_that_is_cut_on_its_way_is_no_object():
     app.router.add_route("*", "/{path:.*}", cut)
     async with TestServer(app) as server, store_at(str(server.make_url("/"))) as objects:
         with pytest.raises(StoreError, match="not reachable"):
+            await objects.get(KEY)
+
+
+async def test_certificate_that_is_not_accepted_is_the_cause(tmp_path: Path):
+    tls = Authority(tmp_path).server("127.0.0.1")
+    server = TestServer(web.Application(), scheme="https")
+    await server.start_server(ssl=tls)
+    async with server, store_at(str(server.make_url("/"))) as objects:
+        with pytest.raises(StoreError, match="its TLS certificate comes from an unknown authority"):
             await objects.get(KEY)

@@ -1,12 +1,11 @@
 """The ElevenLabs client against its sandboxed vendor, and that vendor against the vendor's own client."""
 
 from base64 import b64decode
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
-from elevenlabs import AsyncElevenLabs, VoiceSettings
-from elevenlabs.core import ApiError
 from pydantic import SecretStr
 
 from streams.mp3 import mp3_duration_ms
@@ -18,6 +17,9 @@ from vendors.sandbox.content import speech, speech_ms
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 from vendors.speech.elevenlabs import ElevenLabsSpeech
+
+if TYPE_CHECKING:
+    from elevenlabs import AsyncElevenLabs
 from vendors.transport import VendorHttp
 
 TEXT = "Show me the harbour, please"
@@ -168,25 +170,33 @@ async def test_text_that_is_too_long_is_refused(call: Open):
     assert "A maximum of 10000 characters" in str(found.error)
 
 
-def theirs(sandbox: Running, client: httpx.AsyncClient, key: str = "k1") -> AsyncElevenLabs:
-    return AsyncElevenLabs(base_url=f"{sandbox.url}/elevenlabs", api_key=key, httpx_client=client)
+@asynccontextmanager
+async def theirs(sandbox: Running, key: str = "k1") -> AsyncIterator["AsyncElevenLabs"]:
+    import httpx  # noqa: PLC0415 - slow to import, for each worker of the tests
+    from elevenlabs import AsyncElevenLabs  # noqa: PLC0415
+
+    async with httpx.AsyncClient(trust_env=False) as client:
+        yield AsyncElevenLabs(base_url=f"{sandbox.url}/elevenlabs", api_key=key, httpx_client=client)
 
 
-ASKED: dict[str, Any] = {
-    "text": TEXT,
-    "model_id": "eleven_flash_v2_5",
-    "output_format": "pcm_24000",
-    "voice_settings": VoiceSettings(speed=1.2),
-}
+def asked() -> dict[str, Any]:
+    from elevenlabs import VoiceSettings  # noqa: PLC0415
+
+    return {
+        "text": TEXT,
+        "model_id": "eleven_flash_v2_5",
+        "output_format": "pcm_24000",
+        "voice_settings": VoiceSettings(speed=1.2),
+    }
 
 
 async def test_vendors_own_client_hears_the_same(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2))
 
-    async with httpx.AsyncClient(trust_env=False) as client:
-        speaking = theirs(sandbox, client).text_to_speech
-        streamed = b"".join([piece async for piece in speaking.stream(VOICE, **ASKED)])
-        whole = b"".join([piece async for piece in speaking.convert(VOICE, **ASKED)])
+    async with theirs(sandbox) as client:
+        speaking = client.text_to_speech
+        streamed = b"".join([piece async for piece in speaking.stream(VOICE, **asked())])
+        whole = b"".join([piece async for piece in speaking.convert(VOICE, **asked())])
 
     assert streamed == whole == ours.audio
     first, second, third = calls(sandbox)
@@ -197,10 +207,10 @@ async def test_vendors_own_client_hears_the_same(call: Open, sandbox: Running):
 async def test_vendors_own_client_is_told_the_same_times(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2, need_viseme=True))
 
-    async with httpx.AsyncClient(trust_env=False) as client:
-        speaking = theirs(sandbox, client).text_to_speech
-        lines = [line async for line in speaking.stream_with_timestamps(VOICE, **ASKED)]
-        whole = await speaking.convert_with_timestamps(VOICE, **ASKED)
+    async with theirs(sandbox) as client:
+        speaking = client.text_to_speech
+        lines = [line async for line in speaking.stream_with_timestamps(VOICE, **asked())]
+        whole = await speaking.convert_with_timestamps(VOICE, **asked())
 
     assert b"".join(b64decode(line.audio_base_64) for line in lines) == ours.audio
     assert b64decode(whole.audio_base_64) == ours.audio
@@ -210,14 +220,18 @@ async def test_vendors_own_client_is_told_the_same_times(call: Open, sandbox: Ru
 
 
 async def test_vendors_own_client_understands_its_errors(sandbox: Running):
-    async with httpx.AsyncClient(trust_env=False) as client:
-        for fault, status in ((Fault.OUT_OF_QUOTA, 401), (Fault.UNAVAILABLE, 429)):
-            speaking = theirs(sandbox, client, key_of(fault=fault)).text_to_speech
+    from elevenlabs.core import ApiError  # noqa: PLC0415
+
+    for fault, status in ((Fault.OUT_OF_QUOTA, 401), (Fault.UNAVAILABLE, 429)):
+        async with theirs(sandbox, key_of(fault=fault)) as client:
             with pytest.raises(ApiError) as error:
-                await speaking.convert_with_timestamps(VOICE, request_options={"max_retries": 0}, **ASKED)
-            assert error.value.status_code == status
-        voices = await theirs(sandbox, client).voices.get_all()
-        models = await theirs(sandbox, client).models.list()
+                await client.text_to_speech.convert_with_timestamps(
+                    VOICE, request_options={"max_retries": 0}, **asked()
+                )
+        assert error.value.status_code == status
+    async with theirs(sandbox) as client:
+        voices = await client.voices.get_all()
+        models = await client.models.list()
 
     assert voices.voices[0].voice_id == VOICE
     assert "eleven_v3" in [model.model_id for model in models]

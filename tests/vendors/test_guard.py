@@ -355,7 +355,7 @@ async def test_the_time_that_a_reader_takes_is_not_the_vendors():
     async with guarded(Voice([WAV, *pieces]).speak(), guard) as items:
         async for _ in items:
             if not guard.settled:
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.2)  # the reader is slow
     assert guard.settled
     assert slow_audio() == before
 

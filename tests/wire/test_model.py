@@ -9,6 +9,24 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, QueryInt, faults
 
 
+class Named(Model):
+    name: str
+    """What it is called."""
+    size_: int = Field(default=0, serialization_alias="size")
+    """In bytes."""
+
+
+class Placed(Model):
+    path: str = Field(default="/", description="Given by hand.")
+    """Not read, because the field has a description."""
+    tags: list[str] = Field(default_factory=list)
+
+
+class NamedAndPlaced(Named, Placed):
+    name: str = "new"
+    """A better name."""
+
+
 class Inner(Model):
     reference_text: str = Field(min_length=1)
     offset: int = 0
@@ -166,3 +184,10 @@ def test_integer_of_a_query_is_nothing_else(given: Any):
 def test_integer_of_a_query_keeps_its_bounds():
     with pytest.raises(InvalidParameter, match="size must be at least 1"):
         Query.of({"size": "-3"})
+
+
+def test_schema_describes_fields_by_the_strings_below_them():
+    schema = NamedAndPlaced.model_json_schema(mode="serialization")
+    described = {name: field.get("description") for name, field in schema["properties"].items()}
+    assert described == {"name": "A better name.", "size": "In bytes.", "path": "Given by hand.", "tags": None}
+    assert Named.model_json_schema()["properties"]["name"]["description"] == "What it is called."

@@ -1,10 +1,13 @@
 """The same request under the same `Idempotency-Key` is one stream, answered and billed once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from app.settings import Settings
 from tests.app.ai.conftest import Talk
@@ -14,12 +17,27 @@ from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
 KEY = {"Idempotency-Key": "5b1f"}
+FINGERPRINT = sha256(b"/bp/ai/conversation 5b1f").hexdigest()
+"""What the name of the key in Valkey contains."""
 
 
 @pytest.fixture
 async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
     async with another_server(settings) as running:
         yield running
+
+
+@asynccontextmanager
+async def lookups(settings: Settings) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Yields what waits until Valkey has run the next command with the key of the requests."""
+    async with Redis.from_url(settings.redis_url) as client, client.monitor() as monitor:
+
+        async def next_lookup() -> None:
+            async for each in monitor.listen():  # the commands of other tests too
+                if settings.redis_prefix in each["command"] and FINGERPRINT in each["command"]:
+                    return
+
+        yield next_lookup
 
 
 def say(talk: Talk, text: str, *strategies: str, headers: dict[str, str] = KEY, **fields: Any) -> Any:
@@ -121,7 +139,7 @@ async def test_stream_that_broke_before_its_input_was_whole_frees_its_key(
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_asked_again_before_the_server_knows_that_the_first_request_broke_is_answered(
-    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+    talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Fine")
     await knows(other, "one")
@@ -139,9 +157,9 @@ async def test_asked_again_before_the_server_knows_that_the_first_request_broke_
             assert response.status == 200
             return response.headers["X-Service-Stream-Id"], await all_events(response)
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(10), lookups(settings) as next_lookup, asyncio.TaskGroup() as tasks:
         again = tasks.create_task(ask_again())
-        await asyncio.sleep(0.3)  # the repeat meets a stream whose input may still come
+        await next_lookup()  # the repeat has found a stream whose input may still come
         broken.close()
     stream_id, seen = again.result()
     assert stream_id != broken.headers["X-Service-Stream-Id"]
@@ -151,7 +169,7 @@ async def test_asked_again_before_the_server_knows_that_the_first_request_broke_
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
-    talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
+    talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Fine")
     await knows(other, "one")
@@ -169,9 +187,9 @@ async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
         async with say(asker, "hi", "one") as response:
             return response.headers["X-Service-Stream-Id"], await all_events(response)
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(10), lookups(settings) as next_lookup, asyncio.TaskGroup() as tasks:
         again = tasks.create_task(ask_again())
-        await asyncio.sleep(0.3)  # the repeat meets a stream whose input still comes
+        await next_lookup()  # the repeat has found a stream whose input still comes
         go_on.set()
     seen = await all_events(first)
     assert seen[-1].name == "end"

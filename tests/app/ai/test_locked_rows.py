@@ -50,7 +50,7 @@ async def test_two_conversations_that_somebody_holds_keep_nobody_else_waiting(
                 await asyncio.sleep(0.05)  # the next one is no more of its group
             async with asyncio.timeout(FREE_WITHIN_S):
                 ends = await asyncio.gather(*[one.turn("second", "one") for one in [*free, newcomer]])
-            await asyncio.sleep(RETRIED_S)
+            await asyncio.sleep(RETRIED_S)  # the two that are held do not end meanwhile
             assert not any(task.done() for task in waiting)
         assert [(seen[-1].name, seen[-1].content.get("record_id")) for seen in ends] == [
             ("end", 2),

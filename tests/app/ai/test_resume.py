@@ -213,7 +213,7 @@ async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(
         stream_id = response.headers["X-Service-Stream-Id"]
         await all_events(response)
     await server.services.supervisor.idle()
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(0.5)  # a part of the time for which the log is kept
     await server.services.supervisor.spill_finished()
     assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
 

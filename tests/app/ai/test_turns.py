@@ -223,7 +223,7 @@ async def test_waiting_for_the_client_is_no_overhead_of_ours(talk: Talk, strateg
 
     async def slowly():
         yield b" "
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.4)  # the client is slow
         yield talk.params("one") + b"Hello"
 
     async with talk.post("/bp/ai/conversation", data=slowly()) as response:

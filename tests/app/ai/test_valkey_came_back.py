@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -85,15 +86,21 @@ async def until_first_words(response: Any) -> None:
             return
 
 
+@asynccontextmanager
+async def telling(talk: Talk) -> AsyncIterator[tuple[Any, str]]:
+    """The response of a stream that has said its first words, and its id. It waits for the vendor's release."""
+    async with talk.say("story", "slow") as running:
+        assert running.status == 200
+        await until_first_words(running)
+        yield running, running.headers["X-Service-Stream-Id"]
+
+
 @pytest.mark.usefixtures("strategies")
 async def test_stream_that_began_while_valkey_was_away_is_found_elsewhere_once_it_is_back(
     talk: Talk, other: Server, vendor: Vendor, door: Door
 ) -> None:
     await door.shut()
-    async with talk.say("story", "slow") as running:
-        assert running.status == 200
-        stream_id = running.headers["X-Service-Stream-Id"]
-        await until_first_words(running)
+    async with telling(talk) as (_, stream_id):
         await door.open()
         vendor.release.set()
         seen = await read_when_found(at(other, talk), stream_id)
@@ -105,9 +112,7 @@ async def test_stream_that_began_while_valkey_was_away_is_found_elsewhere_once_i
 async def test_stream_is_found_elsewhere_after_valkey_came_back_without_its_data(
     talk: Talk, other: Server, vendor: Vendor, door: Door, empty_valkey, *, ended: bool
 ) -> None:
-    async with talk.say("story", "slow") as running:
-        stream_id = running.headers["X-Service-Stream-Id"]
-        await until_first_words(running)
+    async with telling(talk) as (running, stream_id):
         if ended:
             vendor.release.set()
             await all_events(running)
@@ -124,10 +129,8 @@ async def test_stream_is_found_elsewhere_after_valkey_came_back_without_its_data
 async def test_stream_that_was_left_is_read_whole_elsewhere_after_valkey_lost_its_data(
     talk: Talk, other: Server, vendor: Vendor, server: Server, empty_valkey, *, ended: bool
 ) -> None:
-    running = await talk.say("story", "slow")
-    stream_id = running.headers["X-Service-Stream-Id"]
-    await until_first_words(running)
-    running.close()
+    async with telling(talk) as (running, stream_id):
+        running.close()
     async with resume(at(other, talk), stream_id) as again:
         await until_first_words(again)
         if ended:

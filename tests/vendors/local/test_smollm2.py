@@ -56,10 +56,15 @@ async def test_marks_of_the_template_are_text_when_a_user_writes_them(engines: E
 
 
 async def test_oldest_messages_give_way(local: Local) -> None:
-    long = "tell me of the sea " * 80
-    async with local.chat(long, long, long, "Say yes.", model="smollm2", max_tokens=400, temperature=0) as response:
-        assert response.status == 200
-        assert 800 < (await response.json())["usage"]["prompt_tokens"] < 1536 - 400
+    """A message that the context would hold is left out where the answer needs the room."""
+    long, newest = "tell me of the sea " * 240, ("My dog is called Rex.", "Say yes.")
+    counts = []
+    for said in (newest, (long, *newest), (long[: len(long) // 12], *newest)):
+        async with local.chat(*said, model="smollm2", max_tokens=400, temperature=0) as response:
+            assert response.status == 200
+            counts.append((await response.json())["usage"]["prompt_tokens"])
+    assert counts[1] == counts[0]
+    assert counts[2] > counts[0] + 100
 
 
 async def test_message_that_never_fits_is_refused(local: Local) -> None:

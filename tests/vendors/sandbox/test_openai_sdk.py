@@ -3,8 +3,8 @@
 import io
 from base64 import b64decode
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
-import openai
 import pytest
 
 from streams.audio import wav_header
@@ -18,6 +18,9 @@ from vendors.sandbox.server import Running
 from vendors.speech.openai import OpenAITranscription
 from vendors.transport import VendorHttp
 
+if TYPE_CHECKING:
+    import openai
+
 ASKED = "Tell me a story about the sea, please."
 WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
 
@@ -29,7 +32,9 @@ class _Wav:
         yield WAV
 
 
-def client(sandbox: Running, **orders: object):
+def client(sandbox: Running, **orders: object) -> "openai.AsyncOpenAI":
+    import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     return openai.AsyncOpenAI(base_url=f"{sandbox.url}/openai/v1", api_key=key_of(**orders), max_retries=1)
 
 
@@ -147,6 +152,8 @@ async def test_models_are_listed(theirs):
     ],
 )
 async def test_refusals_are_their_errors(sandbox: Running, fault: str, kind: str, calls: int):
+    import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     async with client(sandbox, fault=fault, retry_after_s=0.002) as theirs:
         with pytest.raises(getattr(openai, kind)) as error:
             await theirs.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}])
@@ -156,6 +163,8 @@ async def test_refusals_are_their_errors(sandbox: Running, fault: str, kind: str
 
 
 async def test_error_inside_the_stream_is_their_error(sandbox: Running):
+    import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     async with client(sandbox, fault="error_inside_200", position=2) as theirs:
         stream = await theirs.chat.completions.create(
             model="gpt-4o", messages=[{"role": "user", "content": "repeat 9 words"}], stream=True

@@ -28,6 +28,8 @@ const player = new Player({ onState: () => talk.playerChanged() });
 const talk = new Talk(account, player, new Memory(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
 const chosen = new Memory(storage, account.app, "choices");
 
+const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
+
 let redraw = () => {};
 
 // For the tests of this page, read-only.
@@ -67,7 +69,7 @@ function App() {
   return html`
     <header class="container">
       <h1>Talk to Parley</h1>
-      <p>${offers?.title} <a href="/docs">API reference</a></p>
+      <p>${offers?.title} ${reference && html`<a href=${reference.href}>API reference</a>`}</p>
     </header>
     <main class="container">
       ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}

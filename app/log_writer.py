@@ -1,0 +1,105 @@
+"""Writes log lines to standard output in a thread of its own: an output that is not read blocks no other thread."""
+
+import atexit
+import os
+import select
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
+
+from prometheus_client import Counter
+
+DROPPED = Counter("parley_log_lines_dropped", "Log lines that standard output did not accept")
+
+_STDOUT = 1
+_MOST_LINES = 5_000
+"""Waiting lines: usually less than 2 MB, and 20 MB if each has the greatest length."""
+_LINES_A_ROUND = 64
+_FLUSH_S = 2
+"""How long the process waits at its end for lines to be written."""
+
+
+class LogWriter:
+    """Writes whole lines in their order. Drops new lines while too many wait, until all that wait are written.
+
+    `dropped_line` renders the line that stands in place of so many dropped ones.
+    """
+
+    def __init__(self, dropped_line: Callable[[int], bytes]) -> None:
+        self._dropped_line = dropped_line
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        """None: the process ends."""
+        self._dropped = 0
+        self._reported = 0
+        """How many of the dropped lines have been reported. Lines are dropped until it equals `_dropped`."""
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def msg(self, line: bytes) -> None:
+        """Write `line` soon. Any thread may call it."""
+        if self._thread is None:
+            self._start()
+        if self._dropped != self._reported or self._waiting.qsize() >= _MOST_LINES:
+            self._drop()
+        else:
+            self._waiting.put(line)
+
+    critical = error = warning = info = debug = msg
+
+    def _drop(self) -> None:
+        first = self._dropped == self._reported
+        self._dropped += 1
+        DROPPED.inc()
+        if first:
+            self._waiting.put(b"")  # The thread may have taken all lines meanwhile, and must wake to report.
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="log writer", daemon=True)
+                thread.start()
+                atexit.register(self._end, thread)
+                self._thread = thread
+
+    def _end(self, thread: threading.Thread) -> None:
+        self._waiting.put(None)
+        thread.join(_FLUSH_S)
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            lines = [self._waiting.get()]
+            lines += [self._waiting.get() for _ in range(min(self._waiting.qsize(), _LINES_A_ROUND - 1))]
+            ended = None in lines
+            for piece in _pieces(filter(None, lines)):
+                _write(piece)
+            if self._waiting.empty():
+                self._report()
+
+    def _report(self) -> None:
+        while count := self._dropped - self._reported:
+            _write(self._dropped_line(count))
+            self._reported += count
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines joined to pieces that a pipe keeps whole, also if several processes write to it."""
+    joined = b""
+    for line in lines:
+        if joined and len(joined) + len(line) > select.PIPE_BUF:
+            yield joined
+            joined = b""
+        joined += line
+    yield joined
+
+
+def _write(piece: bytes) -> None:
+    """Block until `piece` is written. It is lost if nobody will ever read it, or the disk is full."""
+    while piece:
+        try:
+            piece = piece[os.write(_STDOUT, piece) :]
+        except BlockingIOError:  # Another process that has this file open has made it non-blocking.
+            select.select([], [_STDOUT], [])
+        except OSError:
+            DROPPED.inc(piece.count(b"\n"))
+            return

@@ -1,0 +1,36 @@
+"""A process imports what it uses and no more, because needless imports delay each start and each replacement."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that `python <arguments>` has imported when it ends."""
+    command = [sys.executable, "-X", "importtime", *arguments]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stderr.splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize(
+    ("command", "needless"),
+    [
+        (
+            "serve",
+            {"aiohttp", "redis", "app.main"},
+        ),  # as the parent of several processes, which serves nothing itself
+        ("config", {"aiohttp", "app.services", "vendors.catalog"}),
+        ("users", {"aiohttp", "app.services", "vendors.catalog", "yaml"}),
+    ],
+)
+def test_command_imports_what_it_uses(command: str, needless: set[str]):
+    modules = imported("-m", "app", command, "--help")
+    assert "argparse" in modules
+    assert not needless & modules
+
+
+def test_server_imports_no_client_of_a_bucket_and_no_tracing_of_its_own():
+    modules = imported("-c", "import app.main")
+    assert "app.routes" in modules
+    assert not {"aiobotocore", "botocore", "app.otlp", "app.commands.config_files"} & modules
