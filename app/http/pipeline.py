@@ -42,7 +42,7 @@ _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-
 
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
 _CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
-_refusals = LineRate(100, "request.lines_left_out")
+_anonymous_lines = LineRate(100, "request.lines_left_out")
 
 
 def answering(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
@@ -97,16 +97,16 @@ def malformed(request: web.BaseRequest, context: RequestContext, error: BaseExce
             fault = error.fault
         case _:
             fault = NOT_HTTP
-    log_refused("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
+    log_anonymous("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
     response = error_response(fault)
     count(request.method, "none", status=response.status)
     response.force_close()
     return response
 
 
-def log_refused(event: str, **fields: Any) -> None:
-    """Log what anybody can cause without an account: of such lines there are so many a second at most."""
-    if _refusals.admits():
+def log_anonymous(event: str, **fields: Any) -> None:
+    """Log what a caller without an account has caused. The number of such lines a second is limited."""
+    if _anonymous_lines.admits():
         log.info(event, **fields)
 
 
@@ -146,8 +146,7 @@ def _tell(request: web.Request, response: web.StreamResponse, context: RequestCo
     if row is not None and not row.stream:
         SECONDS.add(seconds, request.method, path)
     if not (row and not row.access_log):
-        by_anybody = context.user_id is None and 400 <= response.status < 500
-        (log_refused if by_anybody else log.info)(
+        (log.info if context.authenticated else log_anonymous)(
             "request",
             method=request.method,
             path=_path(request),

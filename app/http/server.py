@@ -18,7 +18,7 @@ from app.http.endpoint import REQUEST_CONTEXT
 from app.http.errors import error_response
 from app.http.framing import NOT_HTTP, BoundedConnection
 from app.http.ingress import ParsingTurns
-from app.http.pipeline import answering, count, log_refused
+from app.http.pipeline import answering, count, log_anonymous
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -132,7 +132,7 @@ class _Connection(BoundedConnection, StreamConnection):
         """Close, with an answer where some of the head has come."""
         if self.head_began and self.transport is not None:
             given = new_id()
-            log_refused("request.malformed", request_id=given, exception="late head")
+            log_anonymous("request.malformed", request_id=given, exception="late head")
             count("UNKNOWN", "none", status=408)
             self.transport.write(raw_answer(LATE_HEAD, request_id=given))
         self.force_close()
@@ -150,7 +150,7 @@ class _Connection(BoundedConnection, StreamConnection):
         given = context.request_id if context else new_id()
         what = None if exc is None else type(exc).__name__
         if status < 500:
-            log_refused("request.malformed", request_id=given, exception=what)
+            log_anonymous("request.malformed", request_id=given, exception=what)
             count("UNKNOWN", "none", status=400)
         else:
             log.error("request.crashed", request_id=given, exc_info=exc)
