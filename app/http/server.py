@@ -118,6 +118,7 @@ class _Connection(BoundedConnection, StreamConnection):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_drain()
         super().connection_lost(exc)
         self.connections.release(self)
         if self.on_lost is not None:
@@ -127,6 +128,16 @@ class _Connection(BoundedConnection, StreamConnection):
         super().parse(data)
         if self.awaits_head or (self._waiter is not None and not self._messages):
             self.connections.head_continues(self, whole=bool(self._messages))
+
+    def _end_drain(self) -> None:
+        """Wake the task that waits for the client to read; its next write finds the connection closed.
+
+        aiohttp would fail the future that the task awaits. Its exception would then refer to the task's frames and
+        these to the future, so that what the frames hold, a whole response, would wait for the garbage collector.
+        """
+        waiter, self._drain_waiter = self._drain_waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def end_for_late_head(self) -> None:
         """Close, with an answer where some of the head has come."""
