@@ -15,6 +15,9 @@ dumps = orjson.dumps
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for a line of its own, with times as `rfc3339` tells them."""
 
+encoded = orjson.Fragment
+"""JSON that `dumps` copies into its output as it stands."""
+
 loads = orjson.loads
 """Of trusted JSON (our own rows, a vendor's frame); `ValueError` when it is none."""
 
