@@ -12,6 +12,7 @@ from aiohttp import web
 from app import logs
 from app.http.connections import Bounds
 from app.http.endpoint import Endpoint, handler_of
+from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, Orders, parent_channel
@@ -33,6 +34,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     """`rows` of the route table, else those of the public port. A path may have a slash at its end."""
     app = web.Application()
     app[SERVICES] = services
+    app[UNSENT_BYTES] = UnsentBytes()
     for row in public_routes(services.settings) if rows is None else rows:
         for path in filter(None, (row.path, row.s2s)):
             handle = handler_of(row, path)

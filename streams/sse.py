@@ -63,7 +63,7 @@ class EventStream(EventSourceResponse):
         protocol = self._protocol = request.protocol
         if protocol.transport is None:
             raise ReaderGone
-        self._set_socket(protocol.transport)
+        limit_send_buffer(protocol, self._send_timeout_s)
         self._req, self._payload_writer = request, request.writer
         self._chunked = request.version >= HttpVersion11
         self._keep_alive = self._chunked and request.keep_alive  # else the body ends with the connection
@@ -219,20 +219,22 @@ class EventStream(EventSourceResponse):
                 transport.abort()
             raise ReaderGone from None
 
-    def _set_socket(self, transport: asyncio.Transport) -> None:
-        """Limit what the transport and the kernel hold for a reader, and how long the kernel waits for one.
 
-        Neither counts as reader lag. The transport reports that writing is paused as soon as it holds anything, so
-        that it never holds more than one write. Set once per connection, which may carry several streams.
-        """
-        connection = self._protocol if isinstance(self._protocol, StreamConnection) else None
-        if connection is not None and connection.send_timeout_s == self._send_timeout_s:
-            return
-        transport.set_write_buffer_limits(high=0)
-        socket = transport.get_extra_info("socket")
-        if socket is not None and socket.family in {AF_INET, AF_INET6}:
-            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
-            if _TCP_USER_TIMEOUT is not None:
-                socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(self._send_timeout_s * 1000))
-        if connection is not None:
-            connection.send_timeout_s = self._send_timeout_s
+def limit_send_buffer(protocol: RequestHandler, send_timeout_s: float) -> None:
+    """Limit what the transport and the kernel hold for a reader, and how long the kernel waits for one.
+
+    Neither counts as reader lag. The transport reports that writing is paused as soon as it holds anything, so
+    that it never holds more than one write. Set once per connection, which may carry several responses.
+    """
+    connection = protocol if isinstance(protocol, StreamConnection) else None
+    transport = protocol.transport
+    if transport is None or (connection is not None and connection.send_timeout_s == send_timeout_s):
+        return
+    transport.set_write_buffer_limits(high=0)
+    socket = transport.get_extra_info("socket")
+    if socket is not None and socket.family in {AF_INET, AF_INET6}:
+        socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles it
+        if _TCP_USER_TIMEOUT is not None:
+            socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(send_timeout_s * 1000))
+    if connection is not None:
+        connection.send_timeout_s = send_timeout_s

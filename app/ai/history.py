@@ -10,6 +10,7 @@ from aiohttp import web
 from pydantic import BeforeValidator, Field, model_validator
 
 from app.http.endpoint import Call, json_response
+from app.http.large_responses import reserve
 from storage import conversations
 from storage.conversations import Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
@@ -95,6 +96,7 @@ async def history(call: Call, query: HistoryQuery) -> web.Response:
         )
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
         raise ItemNotFound("record_id names no record of this conversation")
+    reserve(call.request, sum(len(record.content) for record in records))
     data = {
         "conversation": conversation_view(conversation).model_dump(),
         "conversation_records": await _records(call, query.conversation_id, records),

@@ -105,6 +105,10 @@ class RequestContext:
     user_id: str | None = None
     authenticated: bool = False
     """Whether the caller has proved to be a user, an app's server or the operator."""
+    unsent_bytes: int = 0
+    """Size of its response where that is large, while it is being sent."""
+    unsent_caller: str = ""
+    """Whom these bytes are counted for."""
     waited_s: float = 0.0
     """Spent waiting for the client's body before the handler began."""
 

@@ -13,6 +13,7 @@ from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.errors import error_response
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
+from app.http.large_responses import is_large, release, send_large
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
@@ -74,12 +75,16 @@ def answering(application: web.Application) -> Callable[[Any], Awaitable[web.Str
             else:
                 replied: Any = await match.handler(request)
                 response = await replied if isinstance(replied, CoroutineType) else replied
+            if is_large(response, request.method):
+                await send_large(request, response)
         except Exception as error:  # noqa: BLE001 - none is lost: what is no fault of the request is logged
             if isinstance(error, web.RequestPayloadError) or (
                 isinstance(error, web.HTTPException) and error.status not in _TOLD
             ):
                 return malformed(request, context, error)
             response = _failed(request, context, error)
+        finally:
+            release(request)
         _tell(request, response, context)
         if request.can_read_body and not request.content.is_eof():
             await _read_rest(request, response)
