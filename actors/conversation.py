@@ -26,6 +26,9 @@ from vendors.meter import Meter, estimated_tokens
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
+_HISTORY_BYTES = 1024 * 1024
+_HISTORY_BYTES_PER_TOKEN = 64
+"""Of stored JSON. The text is 4 of them, the rest is for what stands around each paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,16 @@ async def _hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
 
 
 async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
+    strategies = [strategy for strategy in plan.strategies if isinstance(strategy, Strategy)]
+    context_tokens = max((strategy.config.chat.context_tokens for strategy in strategies), default=0)
     async with ctx.resources.database.connection() as conn:
         return await conversations.page(
-            conn, ctx.owner.app_id, plan.conversation_id, newest=2**31 - 1, size=_HISTORY_RECORDS
+            conn,
+            ctx.owner.app_id,
+            plan.conversation_id,
+            newest=2**31 - 1,
+            size=_HISTORY_RECORDS,
+            most_bytes=max(_HISTORY_BYTES, _HISTORY_BYTES_PER_TOKEN * context_tokens),
         )
 
 

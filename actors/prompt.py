@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from storage.conversations import Record
+from streams.wire.codec import loads
 from streams.wire.template import render
 from vendors.meter import estimated_tokens
 from vendors.protocols import ChatMessage
@@ -39,9 +40,9 @@ def build(
 def _messages(record: Record) -> list[ChatMessage]:
     if record.status in {"failed", "running"}:
         return []
-    messages = []
+    messages, content = [], loads(record.content)
     for role in _ROLES:
-        text = "".join(_texts(m["content"]) for m in record.content if m["role"] == role)
+        text = "".join(_texts(m["content"]) for m in content if m["role"] == role)
         if text:
             messages.append(ChatMessage(role, text))
     return messages

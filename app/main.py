@@ -14,6 +14,7 @@ from aiohttp import web
 from app import logs
 from app.http.connections import Bounds
 from app.http.endpoint import Endpoint, handler_of
+from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, Orders, parent_channel
@@ -38,6 +39,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     """
     app = web.Application()
     app[SERVICES] = services
+    app[UNSENT_BYTES] = UnsentBytes()
     for row in public_routes(services.settings) if rows is None else rows:
         for path in filter(None, (row.path, row.s2s)):
             handle = handler_of(row, path)

@@ -11,7 +11,7 @@ import asyncpg
 from storage.attempts import AttemptRow, insert_statement
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection, Database
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
 
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
@@ -30,12 +30,15 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A turn of a conversation. `content` is the list of messages of §2.12, with `key` instead of `url`."""
+    """A turn of a conversation. `content` is JSON: the list of messages of §2.12, with `key` instead of `url`.
+
+    It is PostgreSQL's text form of a `jsonb`, with one space after each colon and comma.
+    """
 
     record_id: int
     status: RecordStatus
     strategy: str
-    content: list[dict[str, Any]]
+    content: bytes
     created_at: datetime
     updated_at: datetime
 
@@ -151,16 +154,38 @@ async def delete(conn: Connection, app_id: str, uid: str, conversation_id: str) 
     return keys
 
 
+# One record at a time, because the size of a compressed value is known only once it is read: the records behind the
+# last one are not read at all.
 _PAGE = """
-select record_id, status, strategy, content, created_at, updated_at from conversation_records
-where app_id = $1 and conversation_id = $2 and record_id <= $3 order by record_id desc limit $4
+with recursive page as (
+    select *, octet_length(content)::bigint as size_bytes, 1 as number from (
+        select record_id, status, strategy, convert_to(content::text, 'UTF8') as content, created_at, updated_at
+        from conversation_records
+        where app_id = $1 and conversation_id = $2 and record_id <= $3 order by record_id desc limit 1
+    ) as newest
+    union all
+    select older.*, page.size_bytes + octet_length(older.content), page.number + 1
+    from page, lateral (
+        select record_id, status, strategy, convert_to(content::text, 'UTF8') as content, created_at, updated_at
+        from conversation_records
+        where app_id = $1 and conversation_id = $2 and record_id < page.record_id order by record_id desc limit 1
+    ) as older
+    where page.number < $4 and page.size_bytes < $5
+)
+select record_id, status, strategy, content, created_at, updated_at from page
+where size_bytes <= $5 or number = 1 order by number
 """
 
 
-async def page(conn: Connection, app_id: str, conversation_id: str, *, newest: int, size: int) -> list[Record]:
-    """Return at most `size` records, newest first, starting at record id `newest`."""
-    rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size)
-    return [Record(**{**row, "content": loads(row["content"])}) for row in rows]
+async def page(
+    conn: Connection, app_id: str, conversation_id: str, *, newest: int, size: int, most_bytes: int
+) -> list[Record]:
+    """Return at most `size` records, newest first, starting at record id `newest`.
+
+    They have at most `most_bytes` of content together, but one is returned whatever its size.
+    """
+    rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size, most_bytes)
+    return [Record(**row) for row in rows]
 
 
 _OPEN = """

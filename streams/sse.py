@@ -64,7 +64,7 @@ class EventStream(EventSourceResponse):
         protocol = self._protocol = request.protocol
         if protocol.transport is None:
             raise ReaderGone
-        self._set_socket(protocol.transport)
+        limit_send_buffer(protocol, self._send_timeout_s)
         self._req, self._payload_writer = request, request.writer
         self._chunked = request.version >= HttpVersion11
         self._keep_alive = self._chunked and request.keep_alive  # Without chunks, closing ends the body.
@@ -227,20 +227,22 @@ class EventStream(EventSourceResponse):
                 transport.abort()
             raise ReaderGone from None
 
-    def _set_socket(self, transport: asyncio.Transport) -> None:
-        """Limit how much the transport and the kernel buffer for a reader, and how long the kernel waits for it.
 
-        Data in these buffers does not count as reader lag. The transport pauses writing as soon as it holds any
-        data, so it never holds more than one write. A connection, which may carry several streams, is set up once.
-        """
-        connection = self._protocol if isinstance(self._protocol, StreamConnection) else None
-        if connection is not None and connection.send_timeout_s == self._send_timeout_s:
-            return
-        transport.set_write_buffer_limits(high=0)
-        socket = transport.get_extra_info("socket")
-        if socket is not None and socket.family in {AF_INET, AF_INET6}:
-            socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles the value.
-            if _TCP_USER_TIMEOUT is not None:
-                socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(self._send_timeout_s * 1000))
-        if connection is not None:
-            connection.send_timeout_s = self._send_timeout_s
+def limit_send_buffer(protocol: RequestHandler, send_timeout_s: float) -> None:
+    """Limit how much the transport and the kernel buffer for a reader, and how long the kernel waits for it.
+
+    Data in these buffers does not count as reader lag. The transport pauses writing as soon as it holds data, so
+    it never holds more than one write. A connection, which may carry several responses, is set up once.
+    """
+    connection = protocol if isinstance(protocol, StreamConnection) else None
+    transport = protocol.transport
+    if transport is None or (connection is not None and connection.send_timeout_s == send_timeout_s):
+        return
+    transport.set_write_buffer_limits(high=0)
+    socket = transport.get_extra_info("socket")
+    if socket is not None and socket.family in {AF_INET, AF_INET6}:
+        socket.setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER_BYTES // 2)  # Linux doubles the value.
+        if _TCP_USER_TIMEOUT is not None:
+            socket.setsockopt(IPPROTO_TCP, _TCP_USER_TIMEOUT, round(send_timeout_s * 1000))
+    if connection is not None:
+        connection.send_timeout_s = send_timeout_s

@@ -41,6 +41,7 @@ async def login(call: Call, body: LoginBody) -> UserReply:
         user, is_new = await _find_or_create_user(conn, identity, now=now, cuid=body.cuid)
         revoked = await _begin_session(conn, identity, user, token=token, now=now, config=config)
         await call.services.sessions.tombstone(call.app_id, revoked)
+    call.logged_in(user.uid)
     return UserReply(user=user_view(user, is_new_user=is_new, session_token=token))
 
 

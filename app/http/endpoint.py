@@ -45,6 +45,11 @@ class Call:
     def request_id(self) -> str:
         return self.request[REQUEST_CONTEXT].request_id
 
+    def logged_in(self, user_id: str) -> None:
+        """Name the user that the call has logged in, for the access line."""
+        context = self.request[REQUEST_CONTEXT]
+        context.user_id, context.authenticated = user_id, True
+
 
 DeferredResponse = Coroutine[Any, Any, web.StreamResponse]
 """A coroutine that a handler returns and the pipeline awaits.
@@ -103,6 +108,12 @@ class RequestContext:
     endpoint: Endpoint | None = None
     app_id: str | None = None
     user_id: str | None = None
+    authenticated: bool = False
+    """Whether the caller has proved to be a user, an app's server or the operator."""
+    unsent_bytes: int = 0
+    """Size of its response where that is large, while it is being sent."""
+    unsent_caller: str = ""
+    """Whom these bytes are counted for."""
     waited_s: float = 0.0
     """Time spent waiting for the client's body, or for the parameters of a stream."""
 
@@ -149,6 +160,7 @@ async def _identified(
     app_id = request.headers.get("X-Service-App-Id", DEFAULT_APP)
     if row.access is Access.ADMIN:
         auth.identify_admin(request, services)
+        context.authenticated = True
         return Call(request, services, row, Limits(), Caller(app_id=app_id))
     if row.access is Access.PUBLIC and "X-Service-App-Id" not in request.headers:
         return Call(request, services, row, Limits(), Caller(app_id=app_id))
@@ -167,6 +179,7 @@ async def _identified(
         accepts_session=row.accepts_session,
     )
     context.user_id = caller.user_id
+    context.authenticated = caller.user_id is not None or caller.server_key is not None
     return Call(request, services, row, services.configs.singleton(LIMITS, app_id), caller)
 
 

@@ -101,6 +101,10 @@ class BoundedConnection(SlicedConnection):
     ) -> tuple[web.StreamResponse, bool]:
         """Send the rest of a response. On a broken connection, wait until the last response has arrived."""
         finished = await super().finish_response(request, resp, start_time)
+        if (error := request.content.exception()) is not None:
+            # The body keeps the error that its readers got. Its traceback refers to their frames, and these to the
+            # body and to all that was uploaded, which would stay until the collector runs.
+            error.__traceback__ = None
         if self.broken and not (resp.keep_alive and request.content.is_eof()):
             await self._linger()
         return finished

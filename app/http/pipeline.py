@@ -13,6 +13,7 @@ from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.errors import error_response
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
+from app.http.large_responses import is_large, release, send_large
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
@@ -42,7 +43,7 @@ _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-
 
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
 _CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
-_refusals = LineRate(100, "request.lines_dropped")
+_anonymous_lines = LineRate(100, "request.lines_dropped")
 
 
 def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[web.StreamResponse]]:
@@ -75,12 +76,16 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
             else:
                 result: Any = await match.handler(request)
                 response = await result if isinstance(result, CoroutineType) else result
+            if is_large(response, request.method):
+                await send_large(request, response)
         except Exception as error:  # noqa: BLE001 - unexpected ones are logged and answered with `internal`
             if isinstance(error, web.RequestPayloadError) or (
                 isinstance(error, web.HTTPException) and error.status not in _MAPPED_STATUSES
             ):
                 return malformed(request, context, error)
             response = _failed(request, context, error)
+        finally:
+            release(request)
         _log_and_count(request, response, context)
         if request.can_read_body and not request.content.is_eof():
             await _read_rest(request, response)
@@ -98,16 +103,16 @@ def malformed(request: web.BaseRequest, context: RequestContext, error: BaseExce
             fault = error.fault
         case _:
             fault = NOT_HTTP
-    log_refused("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
+    log_anonymous("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
     response = error_response(fault)
     count(request.method, "none", status=response.status)
     response.force_close()
     return response
 
 
-def log_refused(event: str, **fields: Any) -> None:
+def log_anonymous(event: str, **fields: Any) -> None:
     """Log an event that anybody can cause without an account. The rate of such lines is limited."""
-    if _refusals.admits():
+    if _anonymous_lines.admits():
         log.info(event, **fields)
 
 
@@ -147,8 +152,7 @@ def _log_and_count(request: web.Request, response: web.StreamResponse, context: 
     if row is not None and not row.stream:
         SECONDS.add(seconds, request.method, path)
     if not (row and not row.access_log):
-        unauthenticated = context.user_id is None and 400 <= response.status < 500
-        (log_refused if unauthenticated else log.info)(
+        (log.info if context.authenticated else log_anonymous)(
             "request",
             method=request.method,
             path=_path(request),

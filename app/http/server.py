@@ -18,7 +18,7 @@ from app.http.endpoint import REQUEST_CONTEXT
 from app.http.errors import error_response
 from app.http.framing import NOT_HTTP, BoundedConnection
 from app.http.ingress import ParsingTurns
-from app.http.pipeline import count, log_refused, request_pipeline
+from app.http.pipeline import count, log_anonymous, request_pipeline
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
@@ -119,6 +119,7 @@ class _Connection(BoundedConnection, StreamConnection):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_drain()
         super().connection_lost(exc)
         self.connections.release(self)
         if self.on_lost is not None:
@@ -129,11 +130,21 @@ class _Connection(BoundedConnection, StreamConnection):
         if self.awaits_head or (self._waiter is not None and not self._messages):
             self.connections.head_continues(self, complete=bool(self._messages))
 
+    def _end_drain(self) -> None:
+        """Wake the task that waits for the client to read; its next write finds the connection closed.
+
+        aiohttp would fail the future that the task awaits. Its exception would then refer to the task's frames and
+        these to the future, so that what the frames hold, a whole response, would wait for the garbage collector.
+        """
+        waiter, self._drain_waiter = self._drain_waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
     def end_for_late_head(self) -> None:
         """Close the connection. Send a 408 first if part of the head has arrived."""
         if self.head_began and self.transport is not None:
             request_id = new_id()
-            log_refused("request.malformed", request_id=request_id, exception="late head")
+            log_anonymous("request.malformed", request_id=request_id, exception="late head")
             count("UNKNOWN", "none", status=408)
             self.transport.write(raw_response(LATE_HEAD, request_id=request_id))
         self.force_close()
@@ -154,7 +165,7 @@ class _Connection(BoundedConnection, StreamConnection):
         request_id = context.request_id if context else new_id()
         exception = None if exc is None else type(exc).__name__
         if status < 500:
-            log_refused("request.malformed", request_id=request_id, exception=exception)
+            log_anonymous("request.malformed", request_id=request_id, exception=exception)
             count("UNKNOWN", "none", status=400)
         else:
             log.error("request.crashed", request_id=request_id, exc_info=exc)

@@ -100,16 +100,19 @@ async def read_history(
 
     async def read() -> None:
         for conversation_id, user in remaining:
-            query = {"conversation_id": conversation_id, "size": _PAGE}
-            path = f"{url}/bp/ai/conversation/query"
-            try:
-                async with http.get(path, params=query, headers=headers(user)) as answer:
-                    records = (await answer.json())["data"]["conversation_records"] if answer.status == 200 else []
-            except (ClientError, OSError, TimeoutError):
-                continue
-            for record in records:
-                key = (conversation_id, record["record_id"])
-                records_by_key[key] = Record.of(record["status"], record["content"])
+            newest = -1
+            while newest:  # A response may hold fewer records than requested.
+                query = {"conversation_id": conversation_id, "size": _PAGE, "from": newest}
+                path = f"{url}/bp/ai/conversation/query"
+                try:
+                    async with http.get(path, params=query, headers=headers(user)) as answer:
+                        records = (await answer.json())["data"]["conversation_records"] if answer.ok else []
+                except (ClientError, OSError, TimeoutError):
+                    break
+                for record in records:
+                    key = (conversation_id, record["record_id"])
+                    records_by_key[key] = Record.of(record["status"], record["content"])
+                newest = records[-1]["record_id"] - 1 if records else 0
 
     async with ClientSession(trust_env=False) as http, asyncio.TaskGroup() as tasks:
         for _ in range(_AT_ONCE):

@@ -15,6 +15,9 @@ dumps = orjson.dumps
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
 
+encoded = orjson.Fragment
+"""JSON that `dumps` copies into its output as it stands."""
+
 loads = orjson.loads
 """Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
 

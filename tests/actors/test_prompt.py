@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from actors.prompt import build
 from actors.records import audio_item, source, text_item
 from storage.conversations import Record, RecordStatus
+from streams.wire.codec import dumps
 from vendors.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
@@ -22,7 +23,7 @@ def message(role: str, *items: dict[str, Any]) -> dict[str, Any]:
 
 
 def record(number: int, *messages: dict[str, Any], status: RecordStatus = "complete") -> Record:
-    return Record(number, status, "s", list(messages), NOW, NOW)
+    return Record(number, status, "s", dumps(list(messages)), NOW, NOW)
 
 
 def turn(number: int, asked: str, answered: str, status: RecordStatus = "complete") -> Record:

@@ -244,7 +244,7 @@ def test_dns_servers_are_read_from_the_environment():
     assert Settings.from_env(ENVIRONMENT | given).dns_servers == servers
     assert Settings.from_env(ENVIRONMENT).dns_servers == ()
     for wrong in ("a name", "10.0.0.2:0", "10.0.0.2:70000", "10.0.0.2:x", "[::1"):
-        with pytest.raises(SettingsError, match="PARLEY_DNS must be IP addresses"):
+        with pytest.raises(SettingsError, match="PARLEY_DNS must be comma-separated IP addresses"):
             Settings.from_env(ENVIRONMENT | {"PARLEY_DNS": wrong})
 
 

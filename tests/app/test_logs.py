@@ -5,10 +5,11 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from streams.wire.codec import loads
-from tests.servers import Server
+from tests.servers import ADMIN_TOKEN, Server
 
 SAID = """
 import asyncio
@@ -122,14 +123,22 @@ async def test_a_line_is_bounded_whatever_length_its_fields_have() -> None:
     assert short["text"] == "t" * 1000, "a line of usual length is whole"
 
 
-async def test_paths_and_lines_of_anonymous_requests_are_bounded(server: Server) -> None:
-    requests, longest = 400, 256
-    url = f"{server.url}/{'x' * 8000}"
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/" + "x" * 8000, 404), ("OPTIONS", "/" + "x" * 3000, 204)],
+)
+async def test_paths_and_lines_of_anonymous_requests_are_bounded(
+    server: Server, method: str, path: str, status: int
+) -> None:
+    requests, longest = 1000, 256
+
+    async def call() -> None:
+        async with server.http.request(method, server.url + path) as response:
+            assert response.status == status
+
     with capture_logs() as said:
         began = asyncio.get_running_loop().time()
-        for _ in range(requests):
-            async with server.http.get(url) as response:
-                assert response.status == 404
+        await asyncio.gather(*(call() for _ in range(requests)))
         seconds = asyncio.get_running_loop().time() - began
         async with asyncio.timeout(5):
             while not (told := [line for line in said if line["event"] == "request.lines_dropped"]):  # noqa: ASYNC110
@@ -142,3 +151,17 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(server: Server)
         while len(seen) + sum(line["count"] for line in told) < requests:
             await asyncio.sleep(0.02)
             told = [line for line in said if line["event"] == "request.lines_dropped"]
+
+
+async def test_requests_of_known_callers_have_lines_while_anonymous_ones_are_left_out(server: Server) -> None:
+    async def call(method: str, path: str, **headers: str) -> None:
+        async with server.http.request(method, server.url + path, headers=headers) as response:
+            assert response.status in {200, 204}
+
+    with capture_logs() as said:
+        await asyncio.gather(*(call("OPTIONS", "/") for _ in range(120)))
+        uid, token = await server.login()
+        await call("GET", "/bp/user/me", **{"X-Service-Session-Token": token})
+        await call("GET", "/admin/api/kinds", Authorization=f"Bearer {ADMIN_TOKEN}")
+    seen = [(line["path"], line["user_id"]) for line in said if line["event"] == "request"]
+    assert seen[-3:] == [("/bp/user/login", uid), ("/bp/user/me", uid), ("/admin/api/kinds", None)]

@@ -1,15 +1,20 @@
-"""Refused requests leave nothing for the garbage collector, whose work would delay every stream of the process."""
+"""Refused and unfinished requests leave nothing for the garbage collector, whose work would delay every stream."""
 
 import asyncio
 import gc
+import socket
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
+from prometheus_client import REGISTRY
 
+from tests.config_stores import until
 from tests.servers import Server
 
 REQUESTS = 200
 BROKEN = 50
+LEAVERS = 20
 
 
 @pytest.mark.parametrize(
@@ -73,3 +78,47 @@ async def test_a_request_that_cannot_be_parsed_leaves_no_reference_cycle(server:
             assert gc.collect() < 5 * BROKEN
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"GET /docs/scalar.js HTTP/1.1\r\nHost: a\r\n\r\n", id="with an answer half read"),
+        pytest.param(
+            b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{",
+            id="in the middle of an upload",
+        ),
+    ],
+)
+async def test_a_client_that_leaves_leaves_no_reference_cycle(server: Server, raw: bytes) -> None:
+    url = urlsplit(server.url)
+    loop = asyncio.get_running_loop()
+
+    async def leave() -> None:
+        opened = open_connections()
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await loop.sock_connect(client, (url.hostname, url.port))
+            await loop.sock_sendall(client, raw)
+            if raw.startswith(b"GET"):
+                assert await loop.sock_recv(client, 12) == b"HTTP/1.1 200"
+            else:
+                await until(lambda: open_connections() > opened, within_s=20)
+                await asyncio.sleep(0.05)
+        await until(lambda: open_connections() == opened, within_s=20)
+
+    try:
+        async with asyncio.timeout(60):
+            await leave()
+            gc.collect()
+            gc.disable()
+            for _ in range(LEAVERS):
+                await leave()
+            assert not [each for each in gc.get_objects() if isinstance(each, web.BaseRequest | web.Response)]
+    finally:
+        gc.enable()
+
+
+def open_connections() -> float:
+    return REGISTRY.get_sample_value("parley_connections") or 0

@@ -31,7 +31,11 @@ class Stalled:
 
     async def get(self, caller: Caller, stream_id: str) -> None:
         """Resume a stream, and wait until the first bytes of the answer have arrived."""
-        await self._ask(f"GET /bp/ai/stream/{stream_id} HTTP/1.1", caller, b"")
+        await self.request(caller, f"/bp/ai/stream/{stream_id}")
+
+    async def request(self, caller: Caller, path: str, *, refused: bool = False) -> None:
+        """Ask for `path`, and wait until the first bytes of the answer have arrived; `refused`: it may be 429."""
+        await self._ask(f"GET {path} HTTP/1.1", caller, b"", refused=refused)
 
     async def post(self, caller: Caller, path: str, body: bytes) -> None:
         """Begin a stream, and wait until the first bytes of the answer have arrived."""
@@ -42,7 +46,7 @@ class Stalled:
             client.close()
         self.sockets.clear()
 
-    async def _ask(self, line: str, caller: Caller, body: bytes) -> None:
+    async def _ask(self, line: str, caller: Caller, body: bytes, *, refused: bool = False) -> None:
         loop = asyncio.get_running_loop()
         client = socket.socket()
         self.sockets.append(client)
@@ -59,7 +63,8 @@ class Stalled:
                 await answered
         finally:
             loop.remove_reader(client)
-        assert (begin := client.recv(400, socket.MSG_PEEK)).startswith(b"HTTP/1.1 200"), begin
+        begin = client.recv(400, socket.MSG_PEEK)
+        assert begin.startswith(b"HTTP/1.1 200") or (refused and begin.startswith(b"HTTP/1.1 429")), begin
 
 
 @contextmanager

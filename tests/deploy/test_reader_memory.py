@@ -28,17 +28,20 @@ MOST_BYTES = 256 * KIB
 READERS_A_STREAM = 15
 WAIT_S = 30
 """How long after its readers have left a process may keep their memory."""
+LEAVERS = 20
+UNREAD = 20
 SPOKEN_CHARACTERS = 1_300
 """As WAV with 24,000 samples a second: 5.5 MiB of events."""
 
 
 async def configure(services: Services, vendor: Vendor, **limits: Any) -> None:
-    """The conversation strategy `wide`, whose answer is 1 MiB of text."""
+    """The conversation strategies `wide`, whose answer is 1 MiB of text, and `wider`, whose answer is 3 MiB."""
     put = services.configs.put
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test"}
     await put("default", "vendor_accounts", "text", account, author="test")
-    chat = {"chat": {"account": "text", "model": "wide:1023"}}
-    await put("default", "conversation", "wide", chat, author="test")
+    for name, kib in (("wide", 1023), ("wider", 3000)):
+        chat = {"chat": {"account": "text", "model": f"wide:{kib}"}}
+        await put("default", "conversation", name, chat, author="test")
     rates = {"signup": {"count": 10**6, "per_s": 1}}
     await put("default", "limits", "default", {"rates": rates, **limits}, author="test")
 
@@ -141,6 +144,48 @@ async def test_memory_of_stalled_answers_is_given_back(
             most = server.rss_bytes
         await until(lambda: gives_back(server, before * 1.3), within_s=WAIT_S + 40)
         assert most > before * 2
+
+
+@pytest.mark.timeout(180)
+async def test_readers_who_do_not_read_a_large_history_cost_bounded_memory(
+    settings: Settings, services: Services, vendor: Vendor, http: ClientSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await configure(services, vendor, readable_s=0.1, answer_bytes=4 * MIB)
+    async with server_process(settings, http) as server:
+        [caller] = await callers(http, settings.public_url, 1)
+        conversation_id = await long_history(caller)
+        path = f"/bp/ai/conversation/query?conversation_id={conversation_id}&size=100"
+        async with http.get(settings.public_url + path, headers=caller.headers) as response:
+            assert len(await response.read()) > 2 * MIB
+        before = server.rss_bytes
+        for _ in range(LEAVERS):
+            with stalled(settings.port) as reader:
+                await reader.request(caller, path)
+        left = server.rss_bytes
+        with stalled(settings.port) as readers:
+            for _ in range(UNREAD):
+                await readers.request(caller, path, refused=True)
+            held = server.rss_bytes
+        with capsys.disabled():
+            print(  # noqa: T201 - the figures of the report
+                f"\nMiB: before {before / MIB:.0f}, after {LEAVERS} who left {left / MIB:.0f}, "
+                f"with {UNREAD} unread {held / MIB:.0f}"
+            )
+        assert left - before < 24 * MIB
+        assert held - before < 48 * MIB
+
+
+async def long_history(caller: Caller) -> str:
+    """A conversation of five records of 3 MiB each; its id."""
+    conversation_id = ""
+    for _ in range(5):
+        params = {"strategies": ["wider"], "type": "text", "language_code": "en", "target_language_code": "en"}
+        body = dumps({**params, "conversation_id": conversation_id}) + b"Tell me"
+        url = f"{caller.url}/bp/ai/conversation"
+        async with caller.http.post(url, data=body, headers=caller.headers) as response:
+            assert b"event: end\n" in await response.read()
+            conversation_id = response.headers["X-Service-Conversation-Id"]
+    return conversation_id
 
 
 async def logs_hold(server: ServerProcess, least_bytes: int) -> bool:
