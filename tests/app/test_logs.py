@@ -140,6 +140,8 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(call() for _ in range(requests)))
         seconds = asyncio.get_running_loop().time() - began
+        if seconds > requests / 150:
+            pytest.skip("the machine is too busy to make more requests than lines are admitted")
         async with asyncio.timeout(5):
             while not (told := [line for line in said if line["event"] == "request.lines_dropped"]):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)

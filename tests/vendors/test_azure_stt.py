@@ -281,7 +281,9 @@ async def test_short_ogg_goes_over_http_in_one_piece(http: VendorHttp, upstream:
 
 
 @pytest.mark.parametrize(
-    ("audio", "what"), [(ogg(61), "more than 60 s"), (ogg(5, b"\1vorbis"), "but of Opus")], ids=["long", "vorbis"]
+    ("audio", "what"),
+    [(ogg(61), "more than 60 s"), (ogg(5, b"\1vorbis"), "Ogg files with Opus")],
+    ids=["long", "vorbis"],
 )
 async def test_other_ogg_is_refused_unsent(http: VendorHttp, upstream: Upstream, audio: bytes, what: str):
     with pytest.raises(Refused, match=what):

@@ -190,7 +190,7 @@ async def test_cut_behind_the_last_audio_costs_the_usage_alone(http: VendorHttp,
 async def test_answer_in_text_is_no_speech(http: VendorHttp, upstream: Upstream, message: dict[str, Any]):
     upstream.will(plain(200, dumps({"choices": [{"message": message}]}), Content_Type="application/json"))
 
-    with pytest.raises(Garbled, match="answered in text"):
+    with pytest.raises(Garbled, match="answered with text"):
         await collect(reader()(http, here(upstream)), [])
 
 

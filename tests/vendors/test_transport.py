@@ -147,7 +147,7 @@ async def test_address_that_is_none_is_told_and_not_tried_again(http: VendorHttp
 async def test_key_that_http_cannot_send_is_a_fault_of_the_config(http: VendorHttp, upstream: Upstream):
     upstream.will(plain())
 
-    with pytest.raises(ConfigInvalid, match=r"^config_invalid: acme: its key") as fault:
+    with pytest.raises(ConfigInvalid, match=r"^config_invalid: acme: its API key") as fault:
         await ask(http, upstream.url, headers={"Authorization": "Bearer secret\n"})
 
     assert "secret" not in str(fault.value)
