@@ -130,15 +130,12 @@ async def test_a_line_is_bounded_whatever_length_its_fields_have() -> None:
 async def test_paths_and_lines_of_anonymous_requests_are_bounded(
     server: Server, method: str, path: str, status: int
 ) -> None:
-    requests, longest = 1000, 256
-
-    async def call() -> None:
-        async with server.http.request(method, server.url + path) as response:
-            assert response.status == status
-
+    requests, longest = 400, 256
     with capture_logs() as said:
         began = asyncio.get_running_loop().time()
-        await asyncio.gather(*(call() for _ in range(requests)))
+        for _ in range(requests):
+            async with server.http.request(method, server.url + path) as response:
+                assert response.status == status
         seconds = asyncio.get_running_loop().time() - began
         if seconds > requests / 150:
             pytest.skip("the machine is too busy to make more requests than lines are admitted")
