@@ -104,7 +104,7 @@ async def test_a_finger_may_hold_the_button(visit: Visit, say, ear: str) -> None
 
 async def test_the_reference_is_one_click_away(talk: Talking) -> None:
     await talk.open()
-    await talk.page.get_by_role("link", name="Reference of the interface").click()
+    await talk.page.get_by_role("link", name="API reference").click()
     await talk.page.wait_for_url("**/docs")
 
 

@@ -38,7 +38,7 @@ async def test_an_answer_is_whole_wherever_the_plug_is_pulled(talk: Talking, tel
         await talk.say(f"Tell me a story, I shall stop you after {point} words")
         teller.tell(*WORDS[:point])
         await shown(talk, WORDS[:point])
-        await talk.button("Drop connection").click()
+        await talk.button("Disconnect").click()
         teller.tell(*WORDS[point:])
         teller.finish()
         assert await talk.answered() == PARAGRAPHS, f"after {point} words"

@@ -141,7 +141,7 @@ async def test_the_sound_goes_on_where_the_plug_was_pulled(talk: Talking, teller
     await talk.say("Tell me a story")
     teller.tell(first + "\n\n")
     await heard(talk, 300)
-    await talk.button("Drop connection").click()
+    await talk.button("Disconnect").click()
     teller.tell(second)
     teller.finish()
     assert await talk.answered() == [first, second]

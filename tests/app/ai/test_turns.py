@@ -223,10 +223,10 @@ async def test_waiting_for_the_client_is_no_overhead_of_ours(talk: Talk, strateg
 
     async def slowly():
         yield b" "
-        await asyncio.sleep(0.4)  # the client is slow
+        await asyncio.sleep(0.6)  # the client is slow; the server may see the request a little after it was sent
         yield talk.params("one") + b"Hello"
 
     async with talk.post("/bp/ai/conversation", data=slowly()) as response:
         latency_ms = (await all_events(response))[-1].content["latency_ms"]
-    assert latency_ms["admission"] >= 400
+    assert latency_ms["admission"] >= 500
     assert latency_ms["overhead"] < 300

@@ -16,12 +16,12 @@ export function Controls({ talk, choices }) {
         onStop=${() => talk.release()}
       />
       <${Action} label="Interrupt" enabled=${talk.interruptible} onAct=${() => talk.interrupt()} />
-      <${Action} label="Drop connection" enabled=${talk.connected} onAct=${() => talk.dropConnection()} />
+      <${Action} label="Disconnect" enabled=${talk.connected} onAct=${() => talk.dropConnection()} />
       <${Action} label="New conversation" enabled=${talk.turns.length > 0} onAct=${() => talk.startNew()} />
     </div>
     <p id="talk-how" class="how">
       ${choices.hears
-        ? "Hold the button with the pointer, Space or Enter while you speak. This interrupts the answer."
+        ? "Hold it with the pointer, Space or Enter while you speak. This interrupts the answer."
         : "This strategy does not accept audio. Choose another one to speak."}
     </p>
   `;

@@ -37,7 +37,7 @@ const MESSAGES = [
   [/conversation_id names no/, "This conversation no longer exists.", "Start a new conversation."],
   [/stream_id names no/, "The answer can no longer be resumed.", "Reload the page to see the history."],
   [/no longer kept/, "The answer is too long to be resumed at this point.", "Reload the page to see the history."],
-  [/no strategy|names no .* strategy/, "This strategy no longer exists.", "Reload the page and choose another one."],
+  [/names? no .* strategy/, "This strategy no longer exists.", "Reload the page and choose another one."],
   [/exceeds/, "The input is longer than the server allows.", "Split it into several turns."],
   [/language(_code)? \S+ is not one of/, "The strategy does not support this language.", "Choose another language or another strategy."],
 ];
