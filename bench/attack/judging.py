@@ -8,6 +8,9 @@ from bench.attack.witness import Window
 
 GAP_GROWTH_MS = 20.0
 HEALTH_MS = 50.0
+UPLOAD_FACTOR = 2.0
+UPLOAD_GROWTH_MS = 250.0
+"""An upload may take `UPLOAD_FACTOR` times its calm median and this much more."""
 READER_KIB = 256.0
 MEMORY_RETURNS = 1.10
 """Of the resident memory before, once the attack is over and the server has had time."""
@@ -134,14 +137,16 @@ def _timings(seen: Seen) -> tuple[list[str], list[str]]:
     missed, uncertain = [], []
     p99_ms, most_ms = seen.growth_ms
     health_ms = seen.under.health.at(100)
+    upload_limit_ms = UPLOAD_FACTOR * seen.calm.upload.at(50) + UPLOAD_GROWTH_MS
     for what, found_ms, limit_ms in (
         ("gap p99", p99_ms, GAP_GROWTH_MS),
         ("longest gap", most_ms, GAP_GROWTH_MS),
         ("/healthz", health_ms, HEALTH_MS),
+        ("upload", seen.under.upload.at(100), upload_limit_ms),
     ):
         if found_ms < limit_ms:
             continue
-        told = f"{what} {'' if what == '/healthz' else '+'}{found_ms:,.0f} ms"
+        told = f"{what} {'+' if 'gap' in what else ''}{found_ms:,.0f} ms"
         if found_ms - seen.under.late_ms < limit_ms:
             uncertain.append(f"{told}, and the witness itself was {seen.under.late_ms:,.0f} ms late")
         elif seen.waited >= CROWDED and found_ms < CROWDED_EXPLAINS_MS:
