@@ -16,12 +16,8 @@ SLICE_LINES = 64
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 8
 _BURST_S = 0.001
-ORDINARY_SHARE = 1.0
 DENSE_SHARE = 0.15
-"""Maximum fractions of the loop's time. Handlers that read the parsed data take up to three times as much again.
-
-Uploads in chunks of ordinary size are limited only by the number of slices per turn.
-"""
+"""Maximum fraction of the loop's time. Handlers that read the parsed data take up to three times as much again."""
 _FREE_BYTES_PER_LINE = 1536
 _DENSE_LINES = 4 * SLICE_LINES
 _FRAMING_BYTES_PER_LINE = 4
@@ -43,13 +39,13 @@ class ParsingTurns:
     """Lets connections parse the bytes they hold back, one slice each in turn, within limits that all share.
 
     One iteration of the loop parses few slices, because the next iteration runs all handlers that read them. The
-    time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `share`. It is CPU
-    time, because waiting for a core on a busy machine is not the cost of any connection.
+    time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `share`. If that
+    is None, only the number of slices is limited.
     """
 
     __slots__ = ("_budget_s", "_loop", "_measured_at", "_scheduled", "_share", "_waiting")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, share: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, share: float | None) -> None:
         self._loop = loop
         self._share = share
         self._waiting: deque[SlicedConnection] = deque()
@@ -66,29 +62,30 @@ class ParsingTurns:
 
     def _schedule(self) -> None:
         self._scheduled = True
-        if self._budget_s > 0:
+        if self._share is None or self._budget_s > 0:
             self._loop.call_soon(self._run)
         else:
             self._loop.call_later((_BURST_S - self._budget_s) / self._share, self._run)
 
     def _run(self) -> None:
         self._scheduled = False
-        self._refill()
-        began_s = time.thread_time()
+        began = self._refill()
         for _ in range(_SLICES_PER_TURN):
             if not self._waiting:
                 break
             connection = self._waiting.popleft()
             if connection.parse_slice():
                 self._waiting.append(connection)
-        self._budget_s -= time.thread_time() - began_s
+        self._measured_at = time.monotonic()
+        self._budget_s -= self._measured_at - began
         if self._waiting and not self._scheduled:
             self._schedule()
 
-    def _refill(self) -> None:
+    def _refill(self) -> float:
         now = time.monotonic()
-        self._budget_s = min(_BURST_S, self._budget_s + (now - self._measured_at) * self._share)
+        self._budget_s = min(_BURST_S, self._budget_s + (now - self._measured_at) * (self._share or 0))
         self._measured_at = now
+        return now
 
 
 class SlicedConnection(web.RequestHandler):

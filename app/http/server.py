@@ -17,7 +17,7 @@ from app.http.connections import (
 from app.http.endpoint import REQUEST_CONTEXT
 from app.http.errors import error_response
 from app.http.framing import NOT_HTTP, BoundedConnection
-from app.http.ingress import DENSE_SHARE, ORDINARY_SHARE, ParsingTurns
+from app.http.ingress import DENSE_SHARE, ParsingTurns
 from app.http.pipeline import count, log_refused, request_pipeline
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
@@ -78,7 +78,7 @@ class Runner(web.AppRunner):
             request_pipeline(self.app),
             self._connections,
             request_factory=make_request_that_may_close,
-            ordinary_turns=ParsingTurns(loop, share=ORDINARY_SHARE),
+            ordinary_turns=ParsingTurns(loop, share=None),
             dense_turns=ParsingTurns(loop, share=DENSE_SHARE),
             **self._kwargs,
         )
