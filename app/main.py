@@ -30,6 +30,7 @@ from streams.tasks import background
 log = structlog.get_logger()
 
 _LAST_WRITES_S = 5
+COLLECTOR_THRESHOLDS = (5_000, 200, 50)
 
 
 def application(services: Services, rows: Sequence[Endpoint] | None = None) -> web.Application:
@@ -115,7 +116,7 @@ def _settle_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 200, 50)
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def _raise_descriptor_limit() -> None:

@@ -19,6 +19,8 @@ _HEAD_BYTES = LINE_BYTES + HEADER_BLOCK_BYTES + 1024
 _FRAMING_BYTES = 16 * 1024
 _DISCARDED_BYTES = 1024 * 1024
 _LINGER_S = 2.0
+_END_OF_HEAD = b"\r\n\r\n"
+"""Also the end of a chunked body."""
 
 NOT_HTTP = InvalidParameter("the request is not valid HTTP")
 HEADER_BLOCK_FAULT = f"header block exceeds {HEADER_BLOCK_BYTES} bytes"
@@ -65,7 +67,10 @@ class BoundedConnection(SlicedConnection):
         self._content_bytes = 0
         """Number of bytes of `_body` that have been parsed."""
         self._framing_bytes = 0
-        """Number of bytes parsed since the last head or content; all of them are framing."""
+        """Number of bytes parsed since the last head or content; all of them are framing.
+
+        Only one is counted of the bytes that follow the end of a request in the same piece.
+        """
         self._discarded_bytes = 0
         self._ended: asyncio.Future[None] | None = None
         """Resolved when nothing more needs to be discarded. Set while the response is being delivered."""
@@ -73,14 +78,17 @@ class BoundedConnection(SlicedConnection):
     def parse(self, data: bytes) -> None:
         super().parse(data)
         body = self._body
+        content_bytes = body.total_bytes - self._content_bytes
+        self.content_bytes += content_bytes
         if self._request_count != self._known_messages:
-            self._take_message()
+            self._take_message(data)
         elif body is EMPTY_PAYLOAD:
             self._count(len(data), _HEAD_BYTES, HEADER_BLOCK_FAULT)
         elif body.is_eof():
             self._body = EMPTY_PAYLOAD
-            self._framing_bytes = 0
-        elif body.total_bytes != self._content_bytes:
+            self._content_bytes = 0
+            self._framing_bytes = int(_goes_beyond(data, content_bytes))
+        elif content_bytes:
             self._content_bytes = body.total_bytes
             self._framing_bytes = 0
         else:
@@ -109,7 +117,12 @@ class BoundedConnection(SlicedConnection):
             await self._linger()
         return finished
 
-    def _take_message(self) -> None:
+    @property
+    def next_head_began(self) -> bool:
+        """Whether part of a head has been parsed behind the last whole request."""
+        return self._body is EMPTY_PAYLOAD and self._framing_bytes > 0 and not self._messages and not self._upgraded
+
+    def _take_message(self, data: bytes) -> None:
         self._known_messages = self._request_count
         self._framing_bytes = 0
         # aiohttp itself parses the bytes after an upgrade request, and may have removed the message already.
@@ -119,8 +132,11 @@ class BoundedConnection(SlicedConnection):
             message.exc.__traceback__ = message.exc.__context__ = None
             self._break(NOT_HTTP)
         else:
+            self.content_bytes += body.total_bytes
             self._body = EMPTY_PAYLOAD if body.is_eof() else body
-            self._content_bytes = body.total_bytes
+            self._content_bytes = self._body.total_bytes
+            if body.is_eof():
+                self._framing_bytes = int(_goes_beyond(data, body.total_bytes))
 
     def _count(self, size_bytes: int, limit_bytes: int, message: str) -> None:
         if self._upgraded:
@@ -140,6 +156,7 @@ class BoundedConnection(SlicedConnection):
             # aiohttp does not wake a reader that waits for more of the body.
             self._body.set_exception(BrokenBody(fault))
         self._body = EMPTY_PAYLOAD
+        self._content_bytes = 0
 
     def _discard(self, size_bytes: int) -> None:
         self._discarded_bytes += size_bytes
@@ -165,3 +182,17 @@ class BoundedConnection(SlicedConnection):
 
 def _body_of(request: web.BaseRequest | None) -> StreamReader:
     return EMPTY_PAYLOAD if request is None else request.content
+
+
+def _goes_beyond(data: bytes, content_bytes: int) -> bool:
+    """Return whether `data`, which ends a request, seems to contain part of the next head as well.
+
+    `content_bytes` is the number of bytes in `data` that belong to the request's body. A crafted body can hide the
+    part of a head. Such a connection is closed like one that is idle.
+    """
+    framing_bytes = len(data) - content_bytes
+    return (
+        framing_bytes >= len(_END_OF_HEAD)  # Less may be the end of a head or a chunk, which began in other pieces.
+        and not data.endswith(_END_OF_HEAD)
+        and not data.endswith(_END_OF_HEAD, 0, framing_bytes)
+    )

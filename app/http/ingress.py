@@ -16,8 +16,12 @@ SLICE_LINES = 64
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 8
 _BURST_S = 0.001
-_SHARE = 0.15
+DENSE_SHARE = 0.15
 """Maximum fraction of the loop's time. Handlers that read the parsed data take up to three times as much again."""
+_FREE_BYTES_PER_LINE = 1536
+_DENSE_LINES = 4 * SLICE_LINES
+_FRAMING_BYTES_PER_LINE = 4
+"""A chunk has at least five bytes of framing in its two lines, and about eight if it has a few KiB of content."""
 
 
 def slice_end(data: bytes, start: int) -> int:
@@ -35,13 +39,15 @@ class ParsingTurns:
     """Lets connections parse the bytes they hold back, one slice each in turn, within limits that all share.
 
     One iteration of the loop parses few slices, because the next iteration runs all handlers that read them. The
-    time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `_SHARE`.
+    time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `share`. If that
+    is None, only the number of slices is limited.
     """
 
-    __slots__ = ("_budget_s", "_loop", "_measured_at", "_scheduled", "_waiting")
+    __slots__ = ("_budget_s", "_loop", "_measured_at", "_scheduled", "_share", "_waiting")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, share: float | None) -> None:
         self._loop = loop
+        self._share = share
         self._waiting: deque[SlicedConnection] = deque()
         self._scheduled = False
         self._budget_s = _BURST_S
@@ -56,10 +62,10 @@ class ParsingTurns:
 
     def _schedule(self) -> None:
         self._scheduled = True
-        if self._budget_s > 0:
+        if self._share is None or self._budget_s > 0:
             self._loop.call_soon(self._run)
         else:
-            self._loop.call_later((_BURST_S - self._budget_s) / _SHARE, self._run)
+            self._loop.call_later((_BURST_S - self._budget_s) / self._share, self._run)
 
     def _run(self) -> None:
         self._scheduled = False
@@ -77,7 +83,7 @@ class ParsingTurns:
 
     def _refill(self) -> float:
         now = time.monotonic()
-        self._budget_s = min(_BURST_S, self._budget_s + (now - self._measured_at) * _SHARE)
+        self._budget_s = min(_BURST_S, self._budget_s + (now - self._measured_at) * (self._share or 0))
         self._measured_at = now
         return now
 
@@ -87,13 +93,35 @@ class SlicedConnection(web.RequestHandler):
 
     Other reads are parsed at once. The transport is paused while a part of a read is held back. Thus at most one
     read is held, and the end of the connection is noticed only after it.
+
+    Parsing costs time per line of framing, not per byte. Therefore a connection is dense while its slices have on
+    average more than one line of framing per `_FREE_BYTES_PER_LINE`, as tiny chunks and pipelined requests have.
+    Dense connections take turns among themselves, so that other uploads never wait for them.
     """
 
-    __slots__ = ("_held", "_held_from", "_parser_paused", "_turns", "_waits_for_turn")
+    __slots__ = (
+        "_dense_lines",
+        "_dense_turns",
+        "_held",
+        "_held_from",
+        "_ordinary_turns",
+        "_parser_paused",
+        "_slice_bytes",
+        "_slice_lines",
+        "_waits_for_turn",
+        "content_bytes",
+    )
 
-    def __init__(self, *args: Any, turns: ParsingTurns, **options: Any) -> None:
+    def __init__(self, *args: Any, ordinary_turns: ParsingTurns, dense_turns: ParsingTurns, **options: Any) -> None:
         super().__init__(*args, read_bufsize=READ_BUFFER_BYTES, **options)
-        self._turns = turns
+        self._ordinary_turns = ordinary_turns
+        self._dense_turns = dense_turns
+        self._dense_lines = 0
+        """Lines of framing beyond one per `_FREE_BYTES_PER_LINE`. At `_DENSE_LINES`, the maximum, it is dense."""
+        self._slice_bytes = self._slice_lines = 0
+        """Size of the last slice, which is not part of `_dense_lines` yet."""
+        self.content_bytes = 0
+        """Number of bytes of bodies parsed since the last slice began. `parse()` of a subclass counts them."""
         self._held = b""
         self._held_from = 0
         self._parser_paused = False
@@ -119,18 +147,34 @@ class SlicedConnection(web.RequestHandler):
         self._wait_for_turn()
 
     def parse_slice(self) -> bool:
-        """Parse the next slice of the held bytes. Return whether another slice can follow."""
+        """Parse the next slice of the held bytes. Return whether another slice can follow in the same turns."""
+        turns = self._turns
         if self._can_parse():
+            self._measure()
             start = self._held_from
             self._held_from = end = slice_end(self._held, start)
             piece = self._held[start:end]
             if end == len(self._held):
                 self.drop_held()
+            self._slice_bytes, self._slice_lines = len(piece), piece.count(b"\n")
             self.parse(piece)
-        self._waits_for_turn = self._can_parse()
-        if not self._waits_for_turn and not self._reading_paused and not self._buffer_paused:
+        self._waits_for_turn = waits = self._can_parse() and self._turns is turns
+        if not waits and not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
-        return self._waits_for_turn
+        return waits
+
+    @property
+    def _turns(self) -> ParsingTurns:
+        return self._dense_turns if self._dense_lines == _DENSE_LINES else self._ordinary_turns
+
+    def _measure(self) -> None:
+        """Count the last slice. aiohttp may have parsed the end of it later, after a pause."""
+        framing_bytes = self._slice_bytes - self.content_bytes
+        # The slice may have more lines than that, but these are lines of content.
+        lines = min(self._slice_lines, max(0, framing_bytes) // _FRAMING_BYTES_PER_LINE)
+        surplus = self._dense_lines + lines - self._slice_bytes // _FREE_BYTES_PER_LINE
+        self._dense_lines = min(max(0, surplus), _DENSE_LINES)
+        self.content_bytes = 0
 
     def drop_held(self) -> None:
         """Discard the held bytes."""

@@ -17,7 +17,7 @@ from app.http.connections import (
 from app.http.endpoint import REQUEST_CONTEXT
 from app.http.errors import error_response
 from app.http.framing import NOT_HTTP, BoundedConnection
-from app.http.ingress import ParsingTurns
+from app.http.ingress import DENSE_SHARE, ParsingTurns
 from app.http.pipeline import count, log_anonymous, request_pipeline
 from streams.sse import StreamConnection
 from streams.wire.errors import ServiceError
@@ -73,11 +73,13 @@ class Runner(web.AppRunner):
         def make_request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
             return make_request(message._replace(should_close=True) if self.closing else message, *others)
 
+        loop = asyncio.get_running_loop()
         return _Server(
             request_pipeline(self.app),
             self._connections,
             request_factory=make_request_that_may_close,
-            turns=ParsingTurns(asyncio.get_running_loop()),
+            ordinary_turns=ParsingTurns(loop, share=None),
+            dense_turns=ParsingTurns(loop, share=DENSE_SHARE),
             **self._kwargs,
         )
 
@@ -124,6 +126,15 @@ class _Connection(BoundedConnection, StreamConnection):
         self.connections.release(self)
         if self.on_lost is not None:
             self.on_lost()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the rest of a response. The time for the next head starts here if part of it has arrived."""
+        finished = await super().finish_response(request, resp, start_time)
+        if self.next_head_began and self.transport is not None:
+            self.connections.head_continues(self, complete=False)
+        return finished
 
     def parse(self, data: bytes) -> None:
         super().parse(data)

@@ -8,6 +8,9 @@ from bench.attack.witness import Window
 
 GAP_GROWTH_MS = 20.0
 HEALTH_MS = 50.0
+UPLOAD_FACTOR = 2.0
+UPLOAD_GROWTH_MS = 250.0
+"""An upload may take `UPLOAD_FACTOR` times its calm median and this much more."""
 READER_KIB = 256.0
 MEMORY_RETURNS = 1.10
 """The highest allowed ratio of the resident memory after the attack to that before it."""
@@ -137,14 +140,16 @@ def _judge_timings(measurement: Measurement) -> tuple[list[str], list[str]]:
     missed, uncertain = [], []
     p99_ms, most_ms = measurement.growth_ms
     health_ms = measurement.under.health.at(100)
+    upload_limit_ms = UPLOAD_FACTOR * measurement.calm.upload.at(50) + UPLOAD_GROWTH_MS
     for label, value_ms, limit_ms in (
         ("gap p99", p99_ms, GAP_GROWTH_MS),
         ("longest gap", most_ms, GAP_GROWTH_MS),
         ("/healthz", health_ms, HEALTH_MS),
+        ("upload", measurement.under.upload.at(100), upload_limit_ms),
     ):
         if value_ms < limit_ms:
             continue
-        text = f"{label} {'' if label == '/healthz' else '+'}{value_ms:,.0f} ms"
+        text = f"{label} {'+' if 'gap' in label else ''}{value_ms:,.0f} ms"
         if value_ms - measurement.under.late_ms < limit_ms:
             uncertain.append(
                 f"{text}, but the timers of the healthy clients were {measurement.under.late_ms:,.0f} ms late"

@@ -1,4 +1,4 @@
-"""The healthy clients during an attack: paced streams and small requests, in a process of their own.
+"""The healthy clients during an attack: paced streams, small requests and uploads, in a process of their own.
 
 The process answers each message on its pipe with a `Window` of measurements since the previous message.
 """
@@ -22,6 +22,9 @@ from bench.scenarios import Load
 from streams.tasks import background, unless_failed
 
 _PROBE_EVERY_S = 0.05
+_UPLOAD_EVERY_S = 1.0
+_UPLOAD_BYTES = 120 * 1024
+_CHUNK_BYTES = 4 * 1024
 _PROBE_TIMEOUT_S = 10.0
 _AFTER_FAILURE_S = 0.1
 _TICK_S = 0.005
@@ -41,6 +44,8 @@ class Window:
     """Response times of `/healthz` over a keep-alive connection."""
     rest: Spread = field(default_factory=Spread)
     """Response times of `/bp/ai/conversations` with a session."""
+    upload: Spread = field(default_factory=Spread)
+    """Response times of a login of `_UPLOAD_BYTES` in chunks of `_CHUNK_BYTES`, over a keep-alive connection."""
     streams: int = 0
     """Number of streams that ended."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -105,6 +110,9 @@ class _Clients:
         session = {"X-Service-App-Id": target.app_id, "X-Service-Session-Token": target.tokens[0]}
         self._health = _Probe(target.url, "/healthz", {})
         self._rest = _Probe(target.url, "/bp/ai/conversations", session)
+        app = {"X-Service-App-Id": target.app_id}
+        login = b'{"device":{"id":"witness"}}'.ljust(_UPLOAD_BYTES)
+        self._upload = _Probe(target.url, "/bp/user/login", app, body=login, every_s=_UPLOAD_EVERY_S)
         self._clear()
 
     def _clear(self) -> None:
@@ -135,6 +143,7 @@ class _Clients:
             tasks.create_task(self._tick())
             tasks.create_task(self._health.run())
             tasks.create_task(self._rest.run())
+            tasks.create_task(self._upload.run())
             for index in range(self._load.at_once):
                 tasks.create_task(self._streams(index))
 
@@ -172,8 +181,11 @@ class _Clients:
             ),
             health=Spread.of(self._health.take()),
             rest=Spread.of(self._rest.take()),
+            upload=Spread.of(self._upload.take()),
             streams=len(self._ended),
-            failures=dict(faults + self._health.take_faults() + self._rest.take_faults()),
+            failures=dict(
+                faults + self._health.take_faults() + self._rest.take_faults() + self._upload.take_faults()
+            ),
             late_ms=self._late_s * 1000,
         )
         self._clear()
@@ -181,14 +193,29 @@ class _Clients:
 
 
 class _Probe:
-    """Requests `path` repeatedly over one connection and records the response times."""
+    """Requests `path` repeatedly over one connection and records the response times.
 
-    def __init__(self, url: str, path: str, headers: Mapping[str, str]) -> None:
+    A request with a `body` is a POST in chunks.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        path: str,
+        headers: Mapping[str, str],
+        *,
+        body: bytes = b"",
+        every_s: float = _PROBE_EVERY_S,
+    ) -> None:
         parts = urlsplit(url)
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._path = path
         self._host, self._port = parts.hostname, parts.port or 80
-        self._request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n".encode()
+        if body:
+            fields += "Transfer-Encoding: chunked\r\n"
+        head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n"
+        self._request = head.encode() + (_chunks(body) if body else b"")
+        self._every_s = every_s
         self._took_s: list[float] = []
         self._asked_at = 0.0
         """When the pending request was sent; 0 if none is pending."""
@@ -211,7 +238,7 @@ class _Probe:
                 try:
                     while True:
                         await self._ask(reader, writer)
-                        await asyncio.sleep(_PROBE_EVERY_S)
+                        await asyncio.sleep(self._every_s)
                 finally:
                     writer.close()
             except (OSError, EOFError, ValueError) as error:  # TimeoutError is a subclass of OSError.
@@ -235,6 +262,11 @@ class _Probe:
         finally:
             self._took_s.append(time.monotonic() - self._asked_at)
             self._asked_at = 0.0
+
+
+def _chunks(body: bytes) -> bytes:
+    pieces = [body[at : at + _CHUNK_BYTES] for at in range(0, len(body), _CHUNK_BYTES)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*pieces, b""])
 
 
 def _has_ended(stream: Stream) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -107,6 +107,36 @@ async def test_a_head_that_is_not_whole_in_ten_seconds_ends_its_connection(serve
         head, _, body = raw.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 408 ")
         assert loads(body)["error"]["error_type"] == "invalid_parameter"
+
+
+LOGIN = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\n"
+DEVICE = b'{"device":{"id":"d"}}'
+WHOLE = {
+    "without a body": ASK,
+    "with a body": LOGIN + b"Content-Length: %d\r\n\r\n%b" % (len(DEVICE), DEVICE),
+    "with a chunked body": LOGIN
+    + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(DEVICE), DEVICE),
+}
+
+
+async def test_part_of_a_head_behind_a_request_has_ten_seconds_too(server: Server) -> None:
+    """The bytes that follow a request in the same write count, whatever ends the request."""
+    async with AsyncExitStack() as stack:
+        halves = [await stack.enter_async_context(client(server)) for _ in range(2 * len(WHOLE))]
+        kept = [await stack.enter_async_context(client(server)) for _ in range(2 * len(WHOLE))]
+        for at, raw in enumerate(WHOLE.values()):
+            halves[2 * at].send(raw + ASK[:-2])
+            kept[2 * at].send(raw)
+            for one, rest in ((halves[2 * at + 1], ASK[:-2]), (kept[2 * at + 1], b"")):
+                one.send(raw[:-3])
+                await asyncio.sleep(0.1)
+                one.send(raw[-3:] + rest)
+        for one in halves + kept:
+            assert (await one.answer())[0] == 200
+        for _, raw in await asyncio.gather(*map(seconds_until_closed, halves)):
+            assert raw.startswith(b"HTTP/1.1 408 ")
+        for one in kept:
+            assert await one.asks() == 200
 
 
 @changed(keep_alive_s=KEEP_ALIVE_S)

@@ -18,13 +18,16 @@ MIB = 2**20
 MS = st.floats(min_value=0, max_value=10_000)
 
 
-def window(*, gap_ms: float = 20, health_ms: float = 2, late_ms: float = 0, failed: int = 0) -> Window:
+def window(
+    *, gap_ms: float = 20, health_ms: float = 2, upload_ms: float = 40, late_ms: float = 0, failed: int = 0
+) -> Window:
     gaps = Spread.of([gap_ms / 1000] * 100)
     return Window(
         gap=gaps,
         first_event=gaps,
         health=Spread.of([health_ms / 1000]),
         rest=gaps,
+        upload=Spread.of([upload_ms / 1000] * 3),
         streams=10,
         failures={"lost": failed} if failed else {},
         late_ms=late_ms,
@@ -51,6 +54,11 @@ def missed(seen: Measurement, targets: Targets = NONE) -> list[str]:
 
 def test_an_attack_that_nobody_feels_is_met():
     assert str(judge(SEEN, Targets())) == "met"
+
+
+@pytest.mark.parametrize(("took_ms", "told"), [(329, []), (331, ["upload 331 ms"])])
+def test_an_upload_may_take_twice_its_calm_time_and_250_ms(took_ms: float, told: list[str]):
+    assert missed(replace(SEEN, under=window(upload_ms=took_ms))) == told
 
 
 @given(calm_ms=MS, growth_ms=st.floats(min_value=0, max_value=10_000))

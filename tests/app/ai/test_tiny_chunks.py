@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.main import COLLECTOR_THRESHOLDS
 from bench.deployment import RAISED_LIMITS
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
@@ -158,13 +159,53 @@ async def test_uploads_in_tiny_chunks_do_not_hold_up_others(
     assert max(felt.health) < 2_000, felt
 
 
+BODY = b'{"device":{"id":"%b"}}'
+UPLOAD_BYTES = 120 * 1024
+PIECE_BYTES = 4 * 1024
+
+
+def uploads() -> Iterator[bytes]:
+    """Logins with much white space: with a length, in chunks of 4 KiB, and with many line ends in the content."""
+    for number, filler in enumerate((b" " * 64, b" " * 63 + b"\n")):
+        body = BODY % (b"upload-%d" % number) + filler * (UPLOAD_BYTES // len(filler))
+        opening = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\n"
+        yield opening + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        pieces = [body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)]
+        yield opening + b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(map(chunk, [*pieces, b""]))
+
+
+async def upload_ms(server: Server) -> float:
+    """Return how long a user's uploads take, one after the other."""
+    url = urlsplit(server.url)
+    began = time.monotonic()
+    for raw in uploads():
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(raw)
+        async with asyncio.timeout(20):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
+    return (time.monotonic() - began) * 1000
+
+
+async def test_uploads_in_tiny_chunks_do_not_delay_ordinary_uploads(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "unit").write_bytes(UNITS["one byte a chunk"])
+    (tmp_path / "opening").write_bytes(head("/nothing", "none"))
+    files = (str(tmp_path / "opening"), str(tmp_path / "unit"))
+    await upload_ms(server)
+    calm_ms = await upload_ms(server)
+    async with command("tests.flood", str(urlsplit(server.url).port), "60", *files) as flood:
+        await flood.until("sending")
+        took_ms = min([await upload_ms(server) for _ in range(3)])
+    assert took_ms < 2 * calm_ms + 1_000, f"calm: {calm_ms:.0f} ms"
+
+
 @pytest.fixture
 def few_collections() -> Iterator[None]:
-    """Garbage collection as in a server's process, which has no heap of a test run to walk through."""
+    """Configures garbage collection as a server's process does: it skips the objects of the test run."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     yield
     gc.set_threshold(*thresholds)
     gc.unfreeze()
