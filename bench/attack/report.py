@@ -54,7 +54,7 @@ def client_row(attack: Attack, measurement: Measurement) -> list[str]:
         f"{under.first_event.at(100):,.0f}" if under.first_event.count else UNKNOWN,
         f"{under.health.at(100):,.1f}" if under.health.count else UNKNOWN,
         f"{under.rest.at(100):,.1f}" if under.rest.count else UNKNOWN,
-        f"{seen.calm.upload.at(50):,.0f}, {under.upload.at(100):,.0f}" if under.upload.count else UNKNOWN,
+        f"{measurement.calm.upload.at(50):,.0f}, {under.upload.at(100):,.0f}" if under.upload.count else UNKNOWN,
         f"{under.streams:,}",
         f"{under.failed + len(measurement.victims_failed):,}",
         f"{under.late_ms:,.1f}",
