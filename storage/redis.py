@@ -7,6 +7,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
+from redis import DriverInfo
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -107,8 +108,10 @@ class Valkey:
 async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
     """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried; callers decide about that."""
     # In a burst, commands must wait for a connection: if the pool refused them, Valkey would seem unavailable.
+    driver = DriverInfo()  # Without it, each new connection reads the metadata of its package from disk.
     pool = BlockingConnectionPool.from_url(
         url,
+        driver_info=driver,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=_ANSWER_S,
         socket_connect_timeout=_ANSWER_S,
@@ -117,6 +120,7 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
     )
     blocking_pool = BlockingConnectionPool.from_url(
         url,
+        driver_info=driver,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=_BLOCKING_ANSWER_S,
         socket_connect_timeout=_ANSWER_S,

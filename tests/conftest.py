@@ -16,13 +16,11 @@ from pydantic import SecretStr
 
 from app.services import Services, open_services
 from app.settings import Settings
-from deploy.seeds import seed
 from deploy.stores import Stores
 from tests.environment import forget_settings
 from tests.servers import (
     ADMIN_TOKEN,
     MASTER_KEY,
-    SERVER_KEY,
     Server,
     listening_socket,
     local_engines,
@@ -111,9 +109,9 @@ def local_vendors() -> Iterator[str]:
 
 
 @pytest.fixture
-async def database_url(stores: Stores) -> AsyncIterator[str]:
-    """A migrated database of this test."""
-    async with new_database(stores) as url:
+async def database_url(request: pytest.FixtureRequest, stores: Stores) -> AsyncIterator[str]:
+    """A migrated database of this test. With `services`, it holds the app `default` and its configs."""
+    async with new_database(stores, seeded="services" in request.fixturenames) as url:
         yield url
 
 
@@ -153,7 +151,6 @@ def settings(
 async def services(settings: Settings) -> AsyncIterator[Services]:
     """Everything long-lived, with the development app `default`."""
     async with open_services(settings) as opened:
-        await seed(opened.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
         yield opened
 
 

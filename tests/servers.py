@@ -12,15 +12,19 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
 from aiohttp import ClientSession, web
+from pydantic import SecretStr
 
 from app.process.children import ending_with_parent
 from app.services import Services
+from app.settings import Settings
+from app.stores import open_stores
+from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from streams.wire.codec import loads
@@ -28,7 +32,8 @@ from streams.wire.codec import loads
 MASTER_KEY = "6f0c1d27a4e95b83" * 4
 ADMIN_TOKEN = "an operator of the tests"
 SERVER_KEY = "a server of the tests makes tokens with it"
-_TEMPLATE = "parley_template"
+_TEMPLATES = {"parley_migrated": "template0", "parley_seeded": "parley_migrated"}
+"""The databases that those of tests are copies of, and what each is made from."""
 _START_S = 60
 _PREFIX = "parley-tests-"
 _MEMORY_BYTES = 1 << 30
@@ -67,13 +72,14 @@ def _fastest_folder() -> str:
 
 
 @asynccontextmanager
-async def new_database(stores: Stores) -> AsyncIterator[str]:
-    """The URL of a migrated database that is dropped at the end."""
+async def new_database(stores: Stores, *, seeded: bool = False) -> AsyncIterator[str]:
+    """The URL of a migrated database, with the configs of a development server if `seeded`; dropped at the end."""
     name = f"test_{uuid4().hex}"
     admin = await asyncpg.connect(stores.database_url)
     try:
-        await _make_template(admin, stores)
-        await admin.execute(f"create database {name} template {_TEMPLATE} strategy file_copy")
+        await _make_templates(admin, stores)
+        template = "parley_seeded" if seeded else "parley_migrated"
+        await admin.execute(f"create database {name} template {template} strategy file_copy")
         try:
             yield _named(stores, name)
         finally:
@@ -82,22 +88,35 @@ async def new_database(stores: Stores) -> AsyncIterator[str]:
         await admin.close()
 
 
-async def _make_template(admin: asyncpg.Connection, stores: Stores) -> None:
+async def _make_templates(admin: asyncpg.Connection, stores: Stores) -> None:
     """Once per run, whichever process comes first. An unfinished one never has the name."""
-    if await _exists(admin, _TEMPLATE):
+    if await _missing(admin):
+        async with _one_at_a_time(admin):
+            for name in await _missing(admin):
+                await admin.execute("drop database if exists parley_unfinished")
+                await admin.execute(f"create database parley_unfinished template {_TEMPLATES[name]}")
+                await _fill(name, replace(stores, database_url=_named(stores, "parley_unfinished")))
+                await admin.execute(f"alter database parley_unfinished rename to {name}")
+
+
+async def _missing(admin: asyncpg.Connection) -> list[str]:
+    found = {row["datname"] for row in await admin.fetch("select datname from pg_database")}
+    return [name for name in _TEMPLATES if name not in found]
+
+
+async def _fill(name: str, stores: Stores) -> None:
+    if name == "parley_migrated":
+        await migrate(stores.database_url)
         return
-    async with _one_at_a_time(admin):
-        if await _exists(admin, _TEMPLATE):
-            return
-        await admin.execute("drop database if exists parley_unfinished")
-        await admin.execute("create database parley_unfinished")
-        await migrate(_named(stores, "parley_unfinished"))
-        await admin.execute(f"alter database parley_unfinished rename to {_TEMPLATE}")
-
-
-async def _exists(admin: asyncpg.Connection, name: str) -> bool:
-    found: bool = await admin.fetchval("select exists (select from pg_database where datname = $1)", name)
-    return found
+    settings = Settings(
+        database_url=stores.database_url,
+        redis_url=stores.redis_url,
+        redis_prefix="test-template:",
+        master_key=SecretStr(MASTER_KEY),
+        admin_token=SecretStr(ADMIN_TOKEN),
+    )
+    async with open_stores(settings) as opened:
+        await seed(opened.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
 
 
 @asynccontextmanager

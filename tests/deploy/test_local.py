@@ -6,9 +6,12 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
 from tests.deploy.commands import Command, command, left_of
+
+pytestmark = pytest.mark.timeout(180)  # stores, engines and server start, and the machine may be busy
 
 
 def _free_port() -> int:

@@ -10,6 +10,7 @@ import av
 import lameenc
 
 
+@cache
 def tone(*, seconds: float, sample_rate: int, hertz: float = 440) -> bytes:
     count = int(seconds * sample_rate)
     step = 2 * math.pi * hertz / sample_rate

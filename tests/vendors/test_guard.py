@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,7 @@ def coded(pcm: bytes, kind: SpeechFormat) -> bytes:
     return pcm if kind is WAV else mp3(pcm, RATE)
 
 
+@cache
 def speech(seconds: float, kind: SpeechFormat = WAV) -> bytes:
     return coded(tone(seconds=seconds, sample_rate=RATE), kind)
 
