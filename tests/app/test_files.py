@@ -51,6 +51,9 @@ class Files:
         return self.http.get(link or self.link(), headers=headers)
 
 
+pytestmark = pytest.mark.xdist_group("s3")  # one worker imports the server and the client of S3
+
+
 @pytest.fixture(scope="module", autouse=True)
 def credentials() -> Iterator[None]:
     with s3_credentials():

@@ -17,6 +17,9 @@ KEY = "conversation/0198c0de/1/0.mp3"
 MIB = 1024 * 1024
 
 
+pytestmark = pytest.mark.xdist_group("s3")  # one worker imports the server and the client of S3
+
+
 @pytest.fixture(scope="module", autouse=True)
 def credentials() -> Iterator[None]:
     with s3_credentials():

@@ -17,6 +17,8 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import anthropic
 
+OWN_CLIENT = pytest.mark.xdist_group("anthropic")  # one worker imports it
+
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "repeat 5 words")]
 FIVE = "word1 word2 word3 word4 word5"
 
@@ -164,6 +166,7 @@ async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.typ
             return text, await events.get_final_message()
 
 
+@OWN_CLIENT
 async def test_vendors_own_client_reads_the_same(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1"))
 
@@ -176,6 +179,7 @@ async def test_vendors_own_client_reads_the_same(call: Open, sandbox: Running):
     assert (first.asked, first.billed) == (second.asked, second.billed)
 
 
+@OWN_CLIENT
 async def test_vendors_own_client_reads_whole_answers(sandbox: Running):
     async with theirs(sandbox, "k1") as client:
         message = await client.messages.create(
@@ -186,6 +190,7 @@ async def test_vendors_own_client_reads_whole_answers(sandbox: Running):
     assert (message.stop_reason, message.usage.output_tokens) == ("max_tokens", 2)
 
 
+@OWN_CLIENT
 @pytest.mark.parametrize(
     ("orders", "error"),
     [

@@ -17,10 +17,12 @@ from vendors.sandbox.content import speech, speech_ms
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 from vendors.speech.elevenlabs import ElevenLabsSpeech
+from vendors.transport import VendorHttp
 
 if TYPE_CHECKING:
     from elevenlabs import AsyncElevenLabs
-from vendors.transport import VendorHttp
+
+OWN_CLIENT = pytest.mark.xdist_group("elevenlabs")  # one worker imports it
 
 TEXT = "Show me the harbour, please"
 VOICE = "21m00Tcm4TlvDq8ikWAM"
@@ -190,6 +192,7 @@ def asked() -> dict[str, Any]:
     }
 
 
+@OWN_CLIENT
 async def test_vendors_own_client_hears_the_same(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2))
 
@@ -204,6 +207,7 @@ async def test_vendors_own_client_hears_the_same(call: Open, sandbox: Running):
     assert first.billed == second.billed == third.billed
 
 
+@OWN_CLIENT
 async def test_vendors_own_client_is_told_the_same_times(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2, need_viseme=True))
 
@@ -219,6 +223,7 @@ async def test_vendors_own_client_is_told_the_same_times(call: Open, sandbox: Ru
     assert "".join(told) == "".join(whole.alignment.characters) == TEXT
 
 
+@OWN_CLIENT
 async def test_vendors_own_client_understands_its_errors(sandbox: Running):
     from elevenlabs.core import ApiError  # noqa: PLC0415
 

@@ -21,6 +21,8 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import openai
 
+pytestmark = pytest.mark.xdist_group("openai")  # one worker imports it
+
 ASKED = "Tell me a story about the sea, please."
 WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
 
