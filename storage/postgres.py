@@ -22,9 +22,21 @@ _PROBE_S = 10.0
 _HOLD_S = 5.0
 """How long the database counts as not writable after a failed write, even if a probe succeeds."""
 _PROBE = """
-create temp table write_probe on commit drop as select md5(i::text) from generate_series(1, 2000) i
+set local temp_tablespaces = '';
+set local work_mem = '64kB';
+delete from processes where false;
+select count(*) from unnest(array_fill(repeat('x', 1024), array[128]))
 """
-"""Writes enough to extend a file, because a small write may fit into an existing file on a full disk."""
+"""Fails if the server is read-only, or if the database's disk is full. One round trip, and one transaction.
+
+A read-only server refuses the `delete`, although it deletes nothing. The rows of the `select` exceed `work_mem`, so
+PostgreSQL writes them to a temporary file of 130 kB, beside the data. That costs 2 ms, no WAL and no catalog row; a
+temporary table costs 10 ms, 11 kB of WAL, and 5 kB of dead catalog rows that are left to autovacuum.
+
+A small write needs no space on a full disk, because it fits into a page or a WAL segment that exists. So
+`pg_logical_emit_message` succeeds there, even with 130 kB, and it succeeds in a read-only transaction. If the WAL
+has a disk of its own and that is full, PostgreSQL stops, and the database is not reachable.
+"""
 
 
 class map_errors:  # noqa: N801 - used like a function
@@ -108,29 +120,19 @@ class Database:
     async def ping(self) -> None:
         """Raise `StoreError` if the database does not answer, or if a write has failed in the last seconds.
 
-        Every ten seconds, and at each call after a failed write, a test write is executed and rolled back.
+        Every ten seconds, and at each call after a failed write, it is probed whether the database accepts writes.
         """
         health = self.health
         async with self.connection() as conn:
             await conn.fetchval("select 1")
             if health.unwritable is not None or time.monotonic() >= self._probed_at + _PROBE_S:
-                await _probe(conn)
+                await conn.execute(_PROBE)
                 self._probed_at = time.monotonic()
         if health.unwritable is not None:
             cause, refused_at = health.unwritable
             if time.monotonic() < refused_at + _HOLD_S:
                 raise StoreAway(cause, error_type="database", retry_after_s=1)
             health.unwritable = None
-
-
-async def _probe(conn: Connection) -> None:
-    """Execute a test write and roll it back."""
-    transaction = conn.transaction()
-    await transaction.start()
-    try:
-        await conn.execute(_PROBE)
-    finally:
-        await transaction.rollback()
 
 
 async def _no_reset(_conn: Connection) -> None:

@@ -1,0 +1,77 @@
+"""A PostgreSQL whose disk is full: the probe of `ping` notices it, though small writes still succeed."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from subprocess import DEVNULL
+from tempfile import TemporaryDirectory
+
+import asyncpg
+import pytest
+
+from deploy.stores import embedded_stores
+from storage.migrate import migrate
+from storage.postgres import open_database
+from streams.wire.errors import StoreError
+
+
+@asynccontextmanager
+async def small_disk(folder: Path) -> AsyncIterator[Path]:
+    if await ran("mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(folder)):
+        pytest.skip("only root may mount a disk")
+    try:
+        yield folder
+    finally:
+        assert await ran("umount", str(folder)) == 0
+
+
+async def ran(*command: str) -> int:
+    process = await asyncio.create_subprocess_exec(*command, stderr=DEVNULL)
+    return await process.wait()
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """No byte is free on the disk of that folder."""
+    filler = folder / "filler"
+    file = os.open(filler, os.O_WRONLY | os.O_CREAT)
+    try:
+        with suppress(OSError):
+            while True:
+                os.write(file, bytes(4096))
+        yield
+    finally:
+        os.close(file)
+        filler.unlink()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with TemporaryDirectory() as path:
+        yield Path(path)
+
+
+@pytest.mark.timeout(120)
+async def test_full_disk_is_noticed_while_small_writes_succeed_and_the_probe_itself_writes_no_row(
+    folder: Path,
+) -> None:
+    async with small_disk(folder), embedded_stores(folder, durable=False) as stores:
+        await migrate(stores.database_url)
+        conn = await asyncpg.connect(stores.database_url)
+        next_transaction = "select pg_snapshot_xmax(pg_current_snapshot())::text"
+        with filled(folder):
+            await conn.execute("update schema_migrations set name = name")  # it fits into the page
+            for _ in range(3):
+                async with open_database(stores.database_url, max_size=1) as database:
+                    with pytest.raises(StoreError, match="the database's disk is full"):
+                        await database.ping()
+        before = await conn.fetchval(next_transaction)
+        memory = await conn.fetchval("show work_mem")
+        async with open_database(stores.database_url, max_size=1) as database:
+            await database.ping()
+            async with database.connection() as same:
+                assert await same.fetchval("show work_mem") == memory
+        assert await conn.fetchval(next_transaction) == before
+        await conn.close()
