@@ -7,9 +7,10 @@ it, an error inside it, no answer. Every 5 minutes SIGHUP replaces the processes
 goes away once: Valkey is killed, paused, or killed and comes back empty; PostgreSQL is paused or killed.
 
 Judged: every stream has exactly one terminal event, ids without a gap and the right digest, however many responses
-it took to read it. A request is answered by a stream, or refused in the envelope while a store is away or processes
-are replaced. Every turn that ended with `end` is kept as it was received, in PostgreSQL and in the user's history.
-No turn is left running, parked or held. The server logs no error.
+it took to read it. A request is answered by a stream, or refused in the envelope while a store is away.
+Replacing processes neither refuses a request nor cuts a response. Every turn that ended with `end` is kept as it
+was received, in PostgreSQL and in the user's history. No turn is left running, parked or held. The server logs no
+error.
 
 Memory: the sum of the PSS of the newest processes, as many as are configured, in the last two fifths of the time
 between two replacements. In these windows the processes are equally old, so that their warming up is not counted.

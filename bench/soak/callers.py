@@ -148,7 +148,7 @@ class Caller:
                     leaves -= 1
                     await asyncio.sleep(self._random.uniform(0.1, self._lengths.away_within_s))
                 else:
-                    stream.cuts += 1
+                    stream.cut_at_s.append(self._notes.now_s())
                 stream.resumes += 1
                 resumed = await self._client.resume(stream.stream_id, transcript.last_id)
                 if resumed is None:

@@ -71,19 +71,23 @@ def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> l
 
 
 def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
-    """Streams that ended with `error`, or that the server cut before their end. Misses: errors without a reason."""
+    """Streams that ended with `error`, or that the server cut before their end.
+
+    Misses: errors without a reason, and cuts while both stores were there. Replacing processes is no reason.
+    """
     found = []
     for stream in streams:
         if stream.outcome not in {"", "end"}:
             what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
             found.append(_of_stream(stream, disturbances, what=what, miss=miss))
-        elif stream.cuts:
-            found.append(_of_stream(stream, disturbances, what="cut by the server and read on", miss=False))
+        if stream.outcome and stream.cut_at_s:
+            miss = not all(disturbances.of(_STORES, at_s, at_s) for at_s in stream.cut_at_s)
+            found.append(_of_stream(stream, disturbances, what="cut by the server and resumed", miss=miss))
     return found
 
 
 def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
-    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {stream.cuts} cuts, {stream.resumes} resumes"
+    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {len(stream.cut_at_s)} cuts, {stream.resumes} resumes"
     return Anomaly(
         what=what,
         at_s=round(stream.end_s, 1),
@@ -105,8 +109,8 @@ def _explained(stream: Stream, disturbances: Disturbances) -> bool:
 def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
     """Why an answer that is no stream may be given; empty where it is a failure.
 
-    Refused in the envelope: while a store is away (429, 502, 503, and 409 where a turn could not be given back),
-    and by a process that is being replaced (503).
+    Refused in the envelope while a store is away: 429, 502, 503, and 409 where a turn could not be given back.
+    Replacing processes is no reason: the process that is replaced serves the connections it has.
     """
     if not answer.error_type:
         return ""
@@ -115,8 +119,6 @@ def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
             return "a store was away"
         if answer.status == 409:
             return "a store was away, and the turn was still held"
-    if answer.status == 503 and disturbances.of(["server"], answer.begin_s, answer.end_s):
-        return "processes were replaced"
     return ""
 
 

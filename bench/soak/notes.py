@@ -44,8 +44,8 @@ class Stream:
     """Of the `error`."""
     unnumbered: bool = False
     """Whether the terminal event had no id: the process of the stream was gone."""
-    cuts: int = 0
-    """How often a response ended before the stream did, though the caller was still reading."""
+    cut_at_s: list[float] = field(default_factory=list)
+    """When a response ended before the stream did, though the caller was still reading."""
     resumes: int = 0
     first_stream_id: str = ""
     """The stream that was cut, where another one answered when the same was asked for again."""

@@ -53,7 +53,8 @@ def _streams(run: Run) -> str:
         errors = Counter(stream.outcome for stream in streams if stream.outcome != "end")
         told = ", ".join(f"{count:,} {name or 'without a terminal event'}" for name, count in errors.most_common())
         resumed = f"{sum(stream.resumes for stream in streams):,}"
-        rows.append([kind, f"{len(streams):,}", f"{ended:,}", told, f"{sum(s.cuts for s in streams):,}", resumed])
+        cut = f"{sum(len(stream.cut_at_s) for stream in streams):,}"
+        rows.append([kind, f"{len(streams):,}", f"{ended:,}", told, cut, resumed])
     return table(["streams", "number", "`end`", "else", "cut by the server", "resumes"], rows)
 
 

@@ -101,10 +101,24 @@ def test_a_store_that_is_away_may_end_a_stream_but_explains_no_fault_of_the_serv
     assert missed(error_anomalies([replace(GOOD, outcome="error internal")], away))
 
 
-def test_a_stream_that_the_server_cut_is_reported_though_it_was_read_on():
-    (found,) = error_anomalies([replace(GOOD, cuts=1, resumes=1)], calm())
+@pytest.mark.parametrize("outcome", ["end", "error all_strategies_failed"])
+@pytest.mark.parametrize(
+    ("cut_at_s", "disturbances", "miss"),
+    [
+        ([103], calm(), True),
+        ([103], disturbed("server", "replace"), True),
+        ([103], disturbed("PostgreSQL", "kill"), False),
+        ([103, 150], disturbed("PostgreSQL", "kill"), True),
+    ],
+)
+def test_only_an_absent_store_explains_that_the_server_cut_a_response(
+    outcome: str, cut_at_s: list[float], disturbances: Disturbances, *, miss: bool
+):
+    cut = replace(GOOD, outcome=outcome, cut_at_s=cut_at_s, resumes=len(cut_at_s), end_s=160)
 
-    assert not found.miss
+    found = error_anomalies([cut], disturbances)
+
+    assert [one.miss for one in found if one.what == "cut by the server and resumed"] == [miss]
 
 
 def answer(status: int, error_type: str = "backend unavailable") -> Answer:
@@ -118,7 +132,7 @@ def answer(status: int, error_type: str = "backend unavailable") -> Answer:
         (answer(502), disturbed("PostgreSQL", "kill"), True),
         (answer(429, "api_rate_limit"), disturbed("Valkey", "empty"), True),
         (answer(409, "invalid_operation"), disturbed("Valkey", "kill"), True),
-        (answer(503), disturbed("server", "replace"), True),
+        (answer(503), disturbed("server", "replace"), False),
         (answer(503), calm(), False),
         (answer(429, "api_rate_limit"), calm(), False),
         (answer(409, "invalid_operation"), calm(), False),

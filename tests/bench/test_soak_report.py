@@ -38,7 +38,7 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
     run.notes.streams = [
         Stream("text", 1, 0, outcome="end"),
-        Stream("leave", 2, 0, outcome="error database", resumes=2, cuts=1),
+        Stream("leave", 2, 0, outcome="error database", resumes=2, cut_at_s=[31]),
         Stream("leave", 2, 0),
     ]
     run.notes.answers = [
