@@ -85,6 +85,7 @@ def soaked(path: Path, samples: Sequence[Sample], disturbances: Sequence[Disturb
         axes.plot(at, [sample.children_bytes / 2**20 for sample in samples], label="newest processes")
         axes.plot(at, [sample.draining_bytes / 2**20 for sample in samples], label="draining processes", alpha=0.5)
         axes.plot(at, [sample.parent_bytes / 2**20 for sample in samples], label="parent")
+        axes.plot(at, [sample.lone_bytes / 2**20 for sample in samples], label="process that is never replaced")
         for one in disturbances:
             axes.axvspan(one.begin_s / 60, one.end_s / 60, color=colours[one.target], alpha=0.25)
         streams = axes.twinx()

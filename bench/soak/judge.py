@@ -169,7 +169,7 @@ def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
 
 
 def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
-    """Growth of the children and of the parent, from the first window that ends at `settled_s` or later."""
+    """Growth from the first window that ends at `settled_s` or later, of each kind of process."""
     settled = [window for window in windows if window.end_s >= settled_s]
     if len(settled) < 2:
         return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
@@ -178,6 +178,7 @@ def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Ano
     for name, before, after in (
         ("children", first.children_bytes, last.children_bytes),
         ("parent", first.parent_bytes, last.parent_bytes),
+        ("process that is never replaced", first.lone_bytes, last.lone_bytes),
     ):
         if before <= 0 or after > before * (1 + GROWTH):
             detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"

@@ -9,6 +9,7 @@ from bench.marks import write_between
 from bench.plots import soaked
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
+from bench.soak.samples import Window
 
 _BEGIN, _END = "<!-- soak: written by bench.soak -->", "<!-- /soak -->"
 _MIB = 2**20
@@ -84,14 +85,19 @@ def _memory(run: Run) -> str:
     rows = [
         [
             f"{window.begin_s / 60:.1f} to {window.end_s / 60:.1f}",
-            *(_mib(size) for size in (window.children_bytes, window.parent_bytes, window.valkey_bytes)),
+            *(_mib(size) for size in _sizes(window)),
             f"{window.postgres_connections:.0f}" if window.postgres_connections >= 0 else "-",
             f"{window.descriptors:.0f}",
         ]
         for window in run.windows()
     ]
-    headings = ["minutes", "processes MiB", "parent MiB", "Valkey MiB", "PostgreSQL connections", "descriptors"]
+    sizes = ["processes MiB", "parent MiB", "never replaced MiB", "Valkey MiB"]
+    headings = ["minutes", *sizes, "PostgreSQL connections", "descriptors"]
     return table(headings, rows)
+
+
+def _sizes(window: Window) -> tuple[float, ...]:
+    return window.children_bytes, window.parent_bytes, window.lone_bytes, window.valkey_bytes
 
 
 def _mib(size_bytes: float) -> str:

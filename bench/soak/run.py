@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import cycle
 
 from bench.deployment import APP
 from bench.soak.callers import Lengths, make_callers
@@ -76,8 +77,8 @@ class Settled:
     rows: dict[Key, Record]
     """As PostgreSQL has them."""
     children: int
-    code: int | None
-    """Exit code of the server after SIGTERM; none where it did not end in time."""
+    codes: Sequence[int | None]
+    """Exit codes of both servers after SIGTERM; None: it did not end in time."""
 
 
 @dataclass(slots=True)
@@ -97,11 +98,16 @@ class Run:
 
         `Failed` where the server ends by itself.
         """
-        await while_running({"the server": self.stand.parent}, self._load())
+        servers = {"the server": self.stand.parent, "the process that is never replaced": self.stand.lone}
+        await while_running(servers, self._load())
 
     async def _load(self) -> None:
         async with open_http() as http:
-            clients = [UserClient(http, self.stand.url, _headers(token), self.notes) for token in self.stand.tokens]
+            urls = cycle((self.stand.url, self.stand.url, self.stand.lone_url))
+            clients = [
+                UserClient(http, url, _headers(token), self.notes)
+                for url, token in zip(urls, self.stand.tokens, strict=False)
+            ]
             callers = make_callers(clients, self.notes, lengths=self.plan.lengths, seed=self.plan.seed)
             with suppress(TimeoutError):  # who has not ended is noted as such
                 async with (
@@ -163,7 +169,8 @@ class Run:
             f"{sample.at_s / 60:.1f} min: {sample.live} live, {sample.ended:,} ended, {sample.events:,} events; "
             f"{missed} misses, {len(notes.answers)} answers not 200; "
             f"children {sample.children_bytes / 2**20:.0f} MiB in {sample.children}, "
-            f"parent {sample.parent_bytes / 2**20:.0f} MiB, Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
+            f"parent {sample.parent_bytes / 2**20:.0f} MiB, never replaced {sample.lone_bytes / 2**20:.0f} MiB, "
+            f"Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
             f"generator {sample.generator_cpu_s / max(1, sample.at_s):.0%} of a core"
         )
 
@@ -181,7 +188,7 @@ class Run:
         history = await read_history(stand.url, notes.turns, headers=lambda user: _headers(stand.tokens[user]))
         rows = await read_rows(stores.database_url)
         children = len(stand.children())
-        return Settled(remains, history, rows, children, await stand.stop_server())
+        return Settled(remains, history, rows, children, await stand.stop_servers())
 
     def judge(self, settled: "Settled") -> Judged:
         """Judge all of it."""
@@ -209,8 +216,8 @@ class Run:
         judged.add("memory", self._memory(), memory_anomalies(self.windows(), settled_s=self.plan.settled_s))
         count = [Anomaly(what="another number of processes", at_s=at_s)] * (settled.children != stand.processes)
         judged.add("processes at the end", f"{settled.children} of {stand.processes}", count)
-        ended = [Anomaly(what="the server did not end well", at_s=at_s)] * (settled.code != 0)
-        judged.add("SIGTERM at the end", f"exit code {settled.code}", ended)
+        ended = [Anomaly(what="a server did not end well", at_s=at_s) for code in settled.codes if code != 0]
+        judged.add("SIGTERM at the end", f"exit codes {', '.join(map(str, settled.codes))}", ended)
         with stand.log.open("rb") as lines:
             errors, counts = log_anomalies(lines, disturbances, begun=self.begun)
         told = ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) or "nothing"
@@ -229,7 +236,9 @@ class Run:
         return (
             f"children {first.children_bytes / 2**20:.1f} → {last.children_bytes / 2**20:.1f} MiB "
             f"({last.children_bytes / first.children_bytes - 1:+.1%}; highest {highest / 2**20:.1f}), "
-            f"parent {first.parent_bytes / 2**20:.1f} → {last.parent_bytes / 2**20:.1f} MiB"
+            f"parent {first.parent_bytes / 2**20:.1f} → {last.parent_bytes / 2**20:.1f} MiB, "
+            f"process that is never replaced {first.lone_bytes / 2**20:.1f} → {last.lone_bytes / 2**20:.1f} MiB "
+            f"({last.lone_bytes / max(1, first.lone_bytes) - 1:+.1%})"
         )
 
 

@@ -33,8 +33,10 @@ class Sample:
     children_rss_bytes: int
     draining_bytes: int
     parent_bytes: int
+    lone_bytes: int
+    """Of the process that is never replaced."""
     descriptors: int
-    """Of the same newest processes."""
+    """Of the newest processes."""
     threads: int
     server_cpu_s: float
     generator_cpu_s: float
@@ -69,9 +71,10 @@ class Sampler:
             children_rss_bytes=sum(rss for _, rss in held),
             draining_bytes=sum(memory(pid)[0] for pid in older),
             parent_bytes=memory(self.stand.parent.pid)[0],
+            lone_bytes=memory(self.stand.lone.pid)[0],
             descriptors=sum(_count(pid, "fd") for pid in newest),
             threads=sum(_count(pid, "task") for pid in newest),
-            server_cpu_s=round(Spent.of([self.stand.parent.pid]).cpu_s, 2),
+            server_cpu_s=round(Spent.of([self.stand.parent.pid, self.stand.lone.pid]).cpu_s, 2),
             generator_cpu_s=round(time.process_time() - self._spent_before_s, 2),
             valkey_bytes=valkey_bytes,
             postgres_connections=connections,
@@ -127,6 +130,12 @@ def write_csv(path: Path, samples: list[Sample]) -> None:
         rows.writerows(asdict(sample) for sample in samples)
 
 
+_MEASURED = (
+    *("children_bytes", "parent_bytes", "lone_bytes"),
+    *("descriptors", "valkey_bytes", "postgres_connections"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Medians of the samples of that time."""
@@ -135,6 +144,7 @@ class Window:
     end_s: float
     children_bytes: float
     parent_bytes: float
+    lone_bytes: float
     descriptors: float
     valkey_bytes: float
     postgres_connections: float
@@ -143,7 +153,7 @@ class Window:
 def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s: float) -> list[Window]:
     """The last `lasting_s` of every period of `every_s`, up to `total_s`.
 
-    SIGHUP replaces the processes at the end of each period, so that in all windows they are equally old: what
+    SIGHUP replaces the children at the end of each period, so that in all windows they are equally old: what
     differs between two windows is not the warming up of a new process.
     """
     found = []
@@ -152,9 +162,6 @@ def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s:
         inside = [sample for sample in samples if end_s - lasting_s <= sample.at_s < end_s]
         if not inside:
             continue
-        known = {
-            name: [value for sample in inside if (value := getattr(sample, name)) >= 0]
-            for name in ("children_bytes", "parent_bytes", "descriptors", "valkey_bytes", "postgres_connections")
-        }
+        known = {name: [value for sample in inside if (value := getattr(sample, name)) >= 0] for name in _MEASURED}
         found.append(Window(end_s - lasting_s, end_s, **{name: median(of or [-1]) for name, of in known.items()}))
     return found

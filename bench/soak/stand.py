@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +32,19 @@ DRAIN_S = 90
 
 @dataclass
 class Stand:
-    """`parent` is the server's parent process; `log` holds what it and its children print."""
+    """`parent` is the server's parent process.
+
+    `lone` is a second server on the same stores: one process that is never replaced, so that its memory shows
+    leaks. `log` holds what all of them print.
+    """
 
     url: str
+    lone_url: str
     tokens: list[str]
     stores: Stores
     processes: int
     parent: Process
+    lone: Process
     log: Path
     _data_dir: Path
     _running: dict[str, Process]
@@ -76,15 +82,19 @@ class Stand:
             shutil.rmtree(self._data_dir / "valkey")
         self._running[store] = await self._stack.enter_async_context(self.stores.restarts[store]())
 
-    async def stop_server(self) -> int | None:
-        """Have the server end as an operator does; its exit code, or nothing where it did not end in time."""
-        if self.parent.returncode is None:
-            self.parent.terminate()
-        try:
-            async with asyncio.timeout(_SERVER_STOPS_S):
-                return await self.parent.wait()
-        except TimeoutError:
-            return None
+    async def stop_servers(self) -> list[int | None]:
+        """End both servers as an operator does. The exit code of each; None: it did not end in time."""
+        return await asyncio.gather(_stop(self.parent), _stop(self.lone))
+
+
+async def _stop(server: Process) -> int | None:
+    if server.returncode is None:
+        server.terminate()
+    try:
+        async with asyncio.timeout(_SERVER_STOPS_S):
+            return await server.wait()
+    except TimeoutError:
+        return None
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
@@ -136,22 +146,36 @@ async def standing(
         env = development({"PARLEY_DATA_DIR": str(data_dir), "PORT": str(free_port()), "PATH": os.defpath})
         env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
         env |= {"PARLEY_PROCESSES": str(processes), "PARLEY_DRAIN_TIMEOUT_S": str(DRAIN_S)}
-        output = stack.enter_context(log.open("ab"))
-        serve = [sys.executable, "-m", "app", "serve"]
-        parent = await stack.enter_async_context(
-            running(serve, stop_s=_SERVER_STOPS_S, env=env, cwd=_ROOT, stdout=output, stderr=output)
-        )
-        url = f"http://127.0.0.1:{env['PORT']}"
-        try:
-            await while_running({"the server": parent}, asyncio.wait_for(until_ready(url), _READY_S))
-        except (Failed, TimeoutError):
-            sys.stderr.write(log.read_text())
-            raise
+        parent, url = await _serve(stack, env, log)
+        lone_env = {**env, "PARLEY_PROCESSES": "1", "PORT": str(free_port())}
+        lone, lone_url = await _serve(stack, lone_env, log)
         await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
         tokens = await make_tokens(users, env, folder / "users")
+        running_stores = dict(stores.processes)
         yield Stand(
-            url, tokens, stores, processes, parent, log, data_dir.resolve(), dict(stores.processes), restarted
+            *(url, lone_url, tokens, stores, processes, parent, lone, log),
+            *(data_dir.resolve(), running_stores, restarted),
         )
+
+
+async def _serve(stack: AsyncExitStack, env: Mapping[str, str], log: Path) -> tuple[Process, str]:
+    """A server that is ready, and its URL."""
+    output = stack.enter_context(log.open("ab"))
+    command = [sys.executable, "-m", "app", "serve"]
+    server = await stack.enter_async_context(
+        running(command, stop_s=_SERVER_STOPS_S, env=env, cwd=_ROOT, stdout=output, stderr=output)
+    )
+    url = f"http://127.0.0.1:{env['PORT']}"
+    try:
+        await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
+    except (Failed, TimeoutError):
+        _print(log)
+        raise
+    return server, url
+
+
+def _print(log: Path) -> None:
+    sys.stderr.write(log.read_text())
 
 
 def soak_configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:

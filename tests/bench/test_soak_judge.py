@@ -204,8 +204,8 @@ def test_nothing_left_is_no_anomaly():
     assert Remains().nothing
 
 
-def window(end_s: float, children_mib: float, parent_mib: float = 60) -> Window:
-    return Window(end_s - 120, end_s, children_mib * MIB, parent_mib * MIB, 100, MIB, 20)
+def window(end_s: float, children_mib: float, parent_mib: float = 60, lone_mib: float = 110) -> Window:
+    return Window(end_s - 120, end_s, children_mib * MIB, parent_mib * MIB, lone_mib * MIB, 100, MIB, 20)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +215,8 @@ def window(end_s: float, children_mib: float, parent_mib: float = 60) -> Window:
         ([window(300, 120), window(600, 100), window(3600, 80)], []),
         ([window(600, 100), window(3600, 106)], ["memory of the children grew"]),
         ([window(600, 100), window(3600, 100, 64)], ["memory of the parent grew"]),
+        ([window(600, 100), window(3600, 100, 60, 115)], []),
+        ([window(600, 100), window(3600, 100, 60, 116)], ["memory of the process that is never replaced grew"]),
         ([window(600, 100)], ["memory: fewer than two windows were measured"]),
         ([window(600, 0), window(3600, 100)], ["memory of the children grew"]),
     ],
@@ -231,6 +233,7 @@ def sample(at_s: float, children_bytes: int, valkey_bytes: int = MIB) -> Sample:
         children_rss_bytes=0,
         draining_bytes=0,
         parent_bytes=MIB,
+        lone_bytes=110 * MIB,
         descriptors=10,
         threads=4,
         server_cpu_s=0,

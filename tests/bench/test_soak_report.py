@@ -20,6 +20,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
         children_rss_bytes=0,
         draining_bytes=0,
         parent_bytes=70 * MIB,
+        lone_bytes=110 * MIB,
         descriptors=10,
         threads=4,
         server_cpu_s=at_s / 10,
@@ -63,7 +64,7 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
     assert "Requests refused or failed: 1 (a store was away), 1 (failed)." in text
     assert "Valkey kill at 0.5 min for 6 s" in text
-    assert "| 0.6 to 1.0 | 200.0 | 70.0 | - | 8 | 10 |" in text
-    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 3.0 | 8 | 10 |" in text
+    assert "| 0.6 to 1.0 | 200.0 | 70.0 | 110.0 | - | 8 | 10 |" in text
+    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 110.0 | 3.0 | 8 | 10 |" in text
     assert "the server 10% of a core, the generator 5%" in text
     assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
