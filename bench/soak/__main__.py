@@ -20,6 +20,9 @@ and likewise for the parent and for the process that is never replaced: none may
 the last of them, because the others' children live for 5 minutes only. Its memory includes the logs of streams that
 have ended, which are kept for 2 minutes: at a constant load these are equally many in all the compared windows.
 
+SIGINT and SIGTERM end the load early: its last streams are followed to their end, and all of it is judged and
+written. Each miss is printed within seconds, with the ids by which it is found in the server's log.
+
 Exit code 1: something was missed. Files go to `build/soak/`: the server's log, the samples, and every anomaly with
 its stream, its request, its time and what was away.
 """
@@ -27,9 +30,11 @@ its stream, its request, its time and what was away.
 import argparse
 import asyncio
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,7 +88,8 @@ async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: 
         begun = time.monotonic()
         run = Run(stand, plan, Docs(lambda: time.monotonic() - begun), begun=datetime.now(UTC))
         try:
-            await run.load()
+            with _ending_early(run):
+                await run.load()
         finally:
             write_csv(folder / "samples.csv", run.samples)
             _write_anomalies(folder, run.noted())
@@ -96,6 +102,28 @@ async def _soak(args: argparse.Namespace, plan: Plan, folder: Path, *, command: 
     if args.report:
         write_report(args.report, run, judged, command=f"python -m bench.soak {command}".rstrip())
     return 0 if judged.passed else 1
+
+
+@contextmanager
+def _ending_early(run: Run) -> Iterator[None]:
+    """Have the first SIGINT or SIGTERM end the load, to judge what there is. A second one ends the process."""
+    loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+
+    def end() -> None:
+        print("bench: no further stream begins; the last ones are followed to their end, then judged", flush=True)
+        run.over.set()
+        restore()
+
+    def restore() -> None:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    for number in signals:
+        loop.add_signal_handler(number, end)
+    try:
+        yield
+    finally:
+        restore()
 
 
 def _write_anomalies(folder: Path, anomalies: Sequence[Anomaly]) -> None:

@@ -30,6 +30,7 @@ def summary(run: Run, judged: Judged) -> str:
     return "\n".join(
         [
             result,
+            *_stopped(run),
             "",
             table(["what", "seen", "missed"], [[v.what, v.seen, str(v.misses)] for v in judged.verdicts]),
             _streams(run),
@@ -42,6 +43,12 @@ def summary(run: Run, judged: Judged) -> str:
             *_misses(judged),
         ]
     )
+
+
+def _stopped(run: Run) -> list[str]:
+    if run.over_s > run.plan.total_s - 1:
+        return []
+    return ["", f"Ended early, after {run.over_s / 60:.1f} of {run.plan.total_s / 60:.1f} minutes."]
 
 
 def _streams(run: Run) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import cycle
 
 from bench.deployment import APP
-from bench.soak.callers import Lengths, make_callers
+from bench.soak.callers import Lengths, make_callers, wait_for
 from bench.soak.http import UserClient, open_http
 from bench.soak.judge import (
     Anomaly,
@@ -23,7 +23,7 @@ from bench.soak.judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak.notes import Docs
+from bench.soak.notes import Answer, Docs, Stream
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
@@ -92,6 +92,14 @@ class Run:
     """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     samples: list[Sample] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once no further stream begins: after `plan.total_s`, or earlier to end the run and judge it."""
+    over_s: float = 0
+    """When that was."""
+    misses: list[Anomaly] = field(default_factory=list)
+    """What callers have noted so far."""
+    _judged: tuple[int, int] = (0, 0)
+    """How many streams and answers `misses` takes into account."""
 
     async def load(self) -> None:
         """All callers, from the first stream to the last event, while processes and stores are disturbed.
@@ -112,13 +120,21 @@ class Run:
             with suppress(TimeoutError):  # who has not ended is noted as such
                 async with (
                     background(self._sample()),
-                    asyncio.timeout(self.plan.total_s + _ENDS_WITHIN_S),
+                    asyncio.timeout(None) as limit,
                     asyncio.TaskGroup() as tasks,
                 ):
+                    tasks.create_task(self._until_over(limit))
                     tasks.create_task(self._disturb())
                     for number, caller in enumerate(callers):
                         first_s = self.plan.over_s * number / len(callers)
-                        tasks.create_task(caller.live(first_s=first_s, until_s=self.plan.total_s))
+                        tasks.create_task(caller.live(first_s=first_s, over=self.over))
+
+    async def _until_over(self, limit: asyncio.Timeout) -> None:
+        """Wait until the load is over, then limit what its last streams may take."""
+        await wait_for(self.over, self.plan.total_s - self.notes.now_s())
+        self.over.set()
+        self.over_s = self.notes.now_s()
+        limit.reschedule(asyncio.get_running_loop().time() + _ENDS_WITHIN_S)
 
     async def _disturb(self) -> None:
         """Each target has a course of its own: a store that takes long to come back delays no replacement."""
@@ -132,8 +148,8 @@ class Run:
     async def _disturb_one(self, planned: Sequence[Planned]) -> None:
         chance = random.Random(f"{self.plan.seed} {planned and planned[0].target}")  # noqa: S311 - a load, no secret
         for one in planned:
-            await asyncio.sleep(max(0, one.at_s - self.notes.now_s()))
-            if self.notes.now_s() >= self.plan.total_s:  # the one before took too long
+            await wait_for(self.over, one.at_s - self.notes.now_s())
+            if self.over.is_set():
                 return
             disturbance = self.disturbances.begin(one.target, one.action, at_s=self.notes.now_s())
             if one.target == "server":
@@ -157,17 +173,27 @@ class Run:
         told_s = 0.0
         while True:
             self.samples.append(await sampler.sample(notes.now_s()))
+            self.tell_new_misses()
             if notes.now_s() - told_s >= self.plan.tell_every_s:
                 told_s = notes.now_s()
                 _tell(self._progress())
             await asyncio.sleep(_SAMPLE_EVERY_S)
 
+    def tell_new_misses(self) -> None:
+        """Print what was missed since the last call, with the ids by which it is found in the server's log."""
+        streams, answers = self._judged
+        new = self._noted(self.notes.streams[streams:], self.notes.answers[answers:])
+        self._judged = len(self.notes.streams), len(self.notes.answers)
+        for miss in (one for one in new if one.miss):
+            self.misses.append(miss)
+            ids = f"stream {miss.stream_id or '-'}, request {miss.request_id or '-'}"
+            _tell(f"missed at {miss.at_s:.1f} s: {miss.what}; {ids}")
+
     def _progress(self) -> str:
         sample, notes = self.samples[-1], self.notes
-        missed = sum(one.miss for one in self.noted())
         return (
             f"{sample.at_s / 60:.1f} min: {sample.live} live, {sample.ended:,} ended, {sample.events:,} events; "
-            f"{missed} misses, {len(notes.answers)} answers not 200; "
+            f"{len(self.misses)} misses, {len(notes.answers)} answers not 200; "
             f"children {sample.children_bytes / 2**20:.0f} MiB in {sample.children}, "
             f"parent {sample.parent_bytes / 2**20:.0f} MiB, never replaced {sample.lone_bytes / 2**20:.0f} MiB, "
             f"Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
@@ -176,9 +202,11 @@ class Run:
 
     def noted(self) -> list[Anomaly]:
         """What callers have noted so far."""
-        streams, disturbances = self.notes.streams, self.disturbances
-        answers = answer_anomalies(self.notes.answers, disturbances)
-        return stream_anomalies(streams, disturbances) + error_anomalies(streams, disturbances) + answers
+        return self._noted(self.notes.streams, self.notes.answers)
+
+    def _noted(self, streams: Sequence[Stream], answers: Sequence[Answer]) -> list[Anomaly]:
+        found = stream_anomalies(streams, self.disturbances) + error_anomalies(streams, self.disturbances)
+        return found + answer_anomalies(answers, self.disturbances)
 
     async def settle(self) -> "Settled":
         """Read what is left and what is kept once the load is over, then end the server."""
@@ -226,7 +254,7 @@ class Run:
 
     def windows(self) -> list[Window]:
         every_s = self.plan.period_s
-        return windows(self.samples, total_s=self.plan.total_s, every_s=every_s, lasting_s=every_s * _MEASURED)
+        return windows(self.samples, total_s=self.over_s, every_s=every_s, lasting_s=every_s * _MEASURED)
 
     def _memory(self) -> str:
         settled = [window for window in self.windows() if window.end_s >= self.plan.settled_s]

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from bench.soak.judge import Anomaly, Judged
 from bench.soak.notes import Answer, Docs, Stream
 from bench.soak.report import write_report
@@ -34,7 +36,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
 
 
 def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
-    run = Run(None, Plan(120, 10, 60, 60), Docs(lambda: 120), begun=datetime.now(UTC))
+    run = Run(None, Plan(120, 10, 60, 60), Docs(lambda: 120), begun=datetime.now(UTC), over_s=120)
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
     run.notes.streams = [
@@ -68,3 +70,20 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     assert "| 1.6 to 2.0 | 200.0 | 70.0 | 110.0 | 3.0 | 8 | 10 |" in text
     assert "the server 10% of a core, the generator 5%" in text
     assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_miss_is_printed_once_with_the_ids_that_the_log_has(capsys: pytest.CaptureFixture[str]):
+    run = Run(None, Plan(120, 10, 60, 60), Docs(lambda: 50), begun=datetime.now(UTC))
+    run.disturbances.begin("server", "replace", at_s=30).end_s = 36
+    run.notes.answers.append(Answer("begin", 31, 32, 503, "backend_unavailable", "", "soak-1"))
+    run.tell_new_misses()
+    run.notes.streams.append(Stream("text", 1, 40, end_s=45, stream_id="s2", request_id="soak-2"))
+    run.notes.streams.append(Stream("text", 1, 40, end_s=45, outcome="end"))
+
+    run.tell_new_misses()
+    run.tell_new_misses()
+
+    assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "missed at 32.0 s: begin: 503 backend_unavailable; stream -, request soak-1",
+        "missed at 45.0 s: no terminal event; stream s2, request soak-2",
+    ]
