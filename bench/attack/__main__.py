@@ -1,5 +1,10 @@
 """Attacks against a server of your own, each judged by what healthy streams beside it see.
 
+The same streams are measured before and after each attack, together for as long as it lasts. No wait may be 20 ms
+longer than in these calm phases, so that the verdict counts on a busy machine too. As root, the server of `--spawn`,
+its vendor and the healthy clients also have priority over the machine's other processes. Exit code 1: a target is
+missed.
+
 Without `--url` it starts a server, with a vendor that is fast: `python -m bench.attack --spawn`. An attack opens
 many connections and sends garbage: aim it only at a server that is yours. Hosts beyond this machine need
 `--i-own-it`.
@@ -26,7 +31,7 @@ from bench.attack.report import tables, write_report
 from bench.attack.witness import Window, witnessing
 from bench.client import Target
 from bench.deployment import APP, Wanted, read_tokens, spawned
-from bench.machine import Cores, described, raise_descriptor_limit
+from bench.machine import Cores, described, prefer, raise_descriptor_limit
 from bench.scenarios import Load, seconds
 from deploy.running import Failed
 
@@ -83,7 +88,13 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--list", action="store_true", help="print the attacks and end")
     parser.add_argument("--only", metavar="NAME,…", help="these attacks, in this order")
     parser.add_argument("--streams", type=int, default=20, metavar="N", help="healthy ones at once; %(default)s")
-    parser.add_argument("--calm", type=seconds, default=4, metavar="TIME", help="before each attack; %(default)s s")
+    parser.add_argument(
+        "--calm",
+        type=seconds,
+        default=4,
+        metavar="TIME",
+        help="at least, before and after each attack; %(default)s s",
+    )
     parser.add_argument("--for", dest="for_s", type=seconds, default=8, metavar="TIME", help="of a flood; 8 s")
     parser.add_argument(
         "--memory", type=int, default=1024, metavar="MIB", help="growth at which an attack is stopped; %(default)s"
@@ -130,6 +141,8 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
             deployment = runner.run(context.__aenter__())
             try:
                 (pid,) = deployment.pids
+                for measured in (pid, *deployment.vendor_pids):
+                    prefer(measured)
                 rows += _played(args, [attack], deployment.target, _SPAWNED, pid)
             finally:
                 runner.run(context.__aexit__(None, None, None))

@@ -1,4 +1,4 @@
-"""Plays an attack: the calm before it, the attack, what the healthy clients and the server's process show."""
+"""Plays an attack between two calm phases: what the healthy clients and the server's process show."""
 
 import asyncio
 import stat
@@ -59,7 +59,7 @@ async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
-    await _until_calm(witness)
+    was_calm = await _until_calm(witness)
     await asyncio.sleep(setting.calm_s)
     calm, before, began = await witness.window(), held(setting.pid), time.monotonic()
     watch = _Watch(attacker, setting, before)
@@ -72,31 +72,37 @@ async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
     finally:
         attacker.close()
     await asyncio.sleep(attack.settle_s)
+    after = held(setting.pid)
+    recovered = await _until_calm(witness) or not was_calm
+    await asyncio.sleep(max(setting.calm_s, seconds - setting.calm_s))
     own = attacker.finished[0].size_bytes if attack.own_logs and attacker.finished else 0
     return Seen(
         calm,
         under,
+        await witness.window(),
         outcomes,
         seconds,
         before,
         watch.peak,
-        held(setting.pid),
+        after,
         most_open=watch.most_open,
         requests=attacker.requests,
         victims_failed=attacker.victims_failed,
         log_of_a_reader_bytes=own,
         stopped=stopped,
+        recovered=recovered,
     )
 
 
-async def _until_calm(witness: Witness) -> None:
-    """Wait, for a minute at most, until what was before no longer holds up the healthy clients."""
+async def _until_calm(witness: Witness) -> bool:
+    """Wait, for a minute at most, until what was before no longer holds up the healthy clients; whether it does."""
     for _ in range(_MOST_CALM_LOOKS):
         await witness.window()
         await asyncio.sleep(_CALM_LOOK_S)
         seen = await witness.window()
         if seen.health.count and seen.health.at(100) < HEALTH_MS and not seen.failed:
-            return
+            return True
+    return False
 
 
 class _Watch:

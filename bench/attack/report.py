@@ -13,7 +13,7 @@ BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
 _MIB = 2**20
 _SEEN_HEADINGS = (
     "attack",
-    "gap ms calm p50/p99/max",
+    "gap ms calm p50/p99/max, before; after",
     "gap ms under attack",
     "first event ms max",
     "/healthz ms max",
@@ -48,7 +48,7 @@ def seen_row(attack: Attack, seen: Seen) -> list[str]:
     under = seen.under
     return [
         attack.name,
-        _gaps(seen.calm),
+        f"{_gaps(seen.calm)}; {_gaps(seen.calm_after)}",
         _gaps(under),
         f"{under.first_event.at(100):,.0f}" if under.first_event.count else UNKNOWN,
         f"{under.health.at(100):,.1f}" if under.health.count else UNKNOWN,

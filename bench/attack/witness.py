@@ -5,6 +5,7 @@ The process answers each message on its pipe with a `Window`: what its clients s
 
 import asyncio
 import multiprocessing
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -18,6 +19,7 @@ import uvloop
 from bench.arrivals import prepare
 from bench.client import Client, Sample, Stream, Target
 from bench.figures import Spread
+from bench.machine import prefer
 from bench.scenarios import Load
 from streams.tasks import background, unless_failed
 
@@ -92,6 +94,7 @@ async def witnessing(target: Target, load: Load) -> AsyncIterator[Witness]:
 
 def _main(pipe: Pipe, target: Target, load: Load) -> None:
     prepare()
+    prefer(os.getpid())
     uvloop.run(_Clients(target, load).answer(pipe))
 
 
