@@ -1,9 +1,9 @@
 """Attacks against a server of your own, each judged by what healthy streams beside it see.
 
 The same streams are measured before and after each attack, together for as long as it lasts. No wait may be 20 ms
-longer than in these calm phases, so that the verdict counts on a busy machine too. As root, the server of `--spawn`,
-its vendor and the healthy clients also have priority over the machine's other processes. Exit code 1: a target is
-missed.
+longer than in these calm phases, so that the verdict counts on a busy machine too. As root, the server of
+`--spawn`, its vendor and the healthy clients also have priority over the machine's other processes. Exit code 1: a
+target is missed.
 
 Without `--url` it starts a server, with a vendor that is fast: `python -m bench.attack --spawn`. An attack opens
 many connections and sends garbage: aim it only at a server that is yours. Hosts beyond this machine need
