@@ -57,6 +57,7 @@ def held(pid: int) -> Held | None:
 async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
     """Run `attack` once. `OSError` where the server cannot be reached at all."""
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
+    fresh = held(setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
     was_calm = await _until_calm(witness)
@@ -83,6 +84,7 @@ async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
         outcomes,
         seconds,
         before,
+        fresh,
         watch.peak,
         after,
         most_open=watch.most_open,

@@ -13,6 +13,8 @@ _BATCH = 5
 """Few at once: what is attacked is how readers are kept, not how they are let in."""
 _ANSWER_S = 5.0
 _LOOK_AGAIN_S = 0.02
+_GIVEN_BACK_S = 15
+"""The server returns free pages every 10 s."""
 _MADE_TOGETHER = 8
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _STREAM_ID = b"x-service-stream-id: "
@@ -37,6 +39,18 @@ async def finish_speech(attacker: Attacker, strategy: str, count: int) -> None:
 
     await together(count, one)
     attacker.connections.clear()
+
+
+async def finish_speech_and_resume(attacker: Attacker, strategy: str, *, streams: int, readers: int) -> None:
+    """Preparation: finished streams, and one wave of the readers that the attack has.
+
+    Arenas of small objects keep the size of the largest crowd. The attack after it shows whether more is kept.
+    """
+    await finish_speech(attacker, strategy, streams)
+    await slow_resumes(attacker, readers)
+    attacker.close()
+    attacker.connections.clear()
+    await asyncio.sleep(_GIVEN_BACK_S)
 
 
 async def slow_resumes(attacker: Attacker, readers: int) -> None:
