@@ -18,6 +18,8 @@ _VENDOR_FAULTS = frozenset({"error all_strategies_failed", "error backend_unavai
 _DRAINED = "backend_unavailable: the server is draining"
 _HARMLESS = frozenset({"attempts.lost"})
 """Lines of the server's log at level `error` that say what an absent database may cost."""
+_HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced"})
+"""A successor needs both stores to become ready. The process that it was to replace goes on."""
 _REFUSALS = frozenset({429, 502, 503})
 _DETAIL_CHARACTERS = 2_000
 
@@ -205,6 +207,8 @@ def log_anomalies(
         except (ValueError, KeyError, TypeError):
             level, event = "error", "a line that is no JSON"
         counts[f"{level} {event}"] += 1
+        if event in _HARMLESS_WITHOUT_A_STORE and disturbances.of(_STORES, at_s, at_s):
+            continue
         if level in {"error", "critical"} and event not in _HARMLESS:
             found.append(
                 Anomaly(

@@ -275,6 +275,16 @@ def test_errors_in_the_servers_log_are_found_with_their_time_and_warnings_counte
     assert counts["warning attempt.failed"] == 1
 
 
+@pytest.mark.parametrize(("target", "miss"), [("PostgreSQL", False), ("server", True)])
+def test_a_process_may_not_be_replaced_only_while_a_store_is_away(target: str, *, miss: bool):
+    line = b'{"level":"error","event":"process.not_replaced","timestamp":"2026-11-22T10:01:43Z"}\n'
+
+    found, counts = log_anomalies([line], disturbed(target, "kill"), begun=datetime(2026, 11, 22, 10, tzinfo=UTC))
+
+    assert missed(found) == ["server's log: process.not_replaced"] * miss
+    assert counts.total() == 1
+
+
 def test_a_soak_has_passed_where_no_verdict_has_a_miss():
     judged = Judged()
     judged.add("streams", "1 stream", [Anomaly(what="cut", at_s=1, miss=False)])
