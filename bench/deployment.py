@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -74,8 +74,6 @@ class Wanted:
     """How many files and sockets the server may open; 0: as many as this process may."""
     one_address: bool = True
     """Whether all clients share an address, which then needs a higher limit of connections."""
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    """Of the app, beside those that are lifted."""
 
 
 @asynccontextmanager
@@ -93,7 +91,7 @@ async def spawned(wanted: Wanted, cores: Cores) -> AsyncIterator[Deployment]:
         url = f"http://127.0.0.1:{env['PORT']}"
         server = await _server(stack, wanted, env, cores, log=folder / "server.log", url=url)
         admin_token = env["PARLEY_ADMIN_TOKEN"]
-        await make_app(url, admin_token, **wanted.limits)
+        await make_app(url, admin_token)
         await put_all(url, admin_token, strategies(wanted, vendor_url, sandbox_url))
         tokens = await make_tokens(wanted.users, env, folder / "users")
         made = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
@@ -212,7 +210,7 @@ def strategies(wanted: Wanted, vendor_url: str, sandbox_url: str) -> dict[str, A
     return found
 
 
-async def make_app(url: str, admin_token: str, **limits: Any) -> None:
+async def make_app(url: str, admin_token: str) -> None:
     """The app `bench`, or its limits lifted again where it is there."""
     await put_all(
         url,
@@ -220,7 +218,7 @@ async def make_app(url: str, admin_token: str, **limits: Any) -> None:
         {
             "apps/default": {"title": "Load tests"},
             "auth/default": {"require_sign": False},
-            "limits/default": {**LIFTED, **limits},
+            "limits/default": LIFTED,
         },
     )
 

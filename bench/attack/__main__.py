@@ -45,8 +45,6 @@ _OF_FIVE = 5
 """One user of so many is a healthy one."""
 _SPAWNED = Strategies("100x20", "160x0", "1200x0")
 _WARM_UP_S = 3.0
-_READABLE_S = 600
-"""Logs of finished streams are kept during the whole of an attack: they are in memory before and after it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,8 +132,7 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
     """Each attack on a new server, so that memory which an attack before it left behind hides nothing."""
     models = frozenset({_SPAWNED.conversation, _SPAWNED.speech, _SPAWNED.long_speech})
     descriptors = min(_DESCRIPTORS, raise_descriptor_limit())
-    limits = {"readable_s": _READABLE_S}
-    wanted = Wanted(models, users=_USERS, descriptors=descriptors, one_address=False, limits=limits)
+    wanted = Wanted(models, users=_USERS, descriptors=descriptors, one_address=False)
     rows: Rows = []
     for attack in attacks:
         # asyncio's own loop starts and stops the processes of the stores; the attack has uvloop's.

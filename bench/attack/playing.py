@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aiohttp import ClientSession, ClientTimeout
+
 from bench.attack.attacker import Attacker, Strategies
 from bench.attack.attacks import Attack
 from bench.attack.connections import Outcomes
@@ -21,6 +23,8 @@ _LINGER_S = 0.5
 _CALM_LOOK_S = 1.0
 _MOST_CALM_LOOKS = 60
 _MIB = 2**20
+_METRICS_TIMEOUT = ClientTimeout(total=10)
+_KEPT = ("parley_finished_logs_bytes ", "parley_finished_logs_bytes{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,24 @@ def held(pid: int) -> Held | None:
     )
 
 
+async def _held_and_kept(setting: Setting) -> Held | None:
+    """As `held`, with the event logs that a server of `--spawn` keeps; those of others count as memory."""
+    if (found := held(setting.pid)) is None:
+        return None
+    async with ClientSession(timeout=_METRICS_TIMEOUT) as http, http.get(f"{setting.target.url}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    kept = sum(float(line.split()[-1]) for line in lines if line.startswith(_KEPT))
+    return replace(found, kept_bytes=int(kept))
+
+
 async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
     """Run `attack` once. `OSError` where the server cannot be reached at all."""
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
-    fresh = held(setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
     was_calm = await _until_calm(witness)
     await asyncio.sleep(setting.calm_s)
-    calm, before, began = await witness.window(), held(setting.pid), time.monotonic()
+    calm, before, began = await witness.window(), await _held_and_kept(setting), time.monotonic()
     watch = _Watch(attacker, setting, before)
     try:
         stopped = await watch.until_over(attack)
@@ -73,7 +86,7 @@ async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
     finally:
         attacker.close()
     await asyncio.sleep(attack.settle_s)
-    after = held(setting.pid)
+    after = await _held_and_kept(setting)
     recovered = await _until_calm(witness) or not was_calm
     await asyncio.sleep(max(setting.calm_s, seconds - setting.calm_s))
     own = attacker.finished[0].size_bytes if attack.own_logs and attacker.finished else 0
@@ -84,7 +97,6 @@ async def play(attack: Attack, setting: Setting, witness: Witness) -> Seen:
         outcomes,
         seconds,
         before,
-        fresh,
         watch.peak,
         after,
         most_open=watch.most_open,
