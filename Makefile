@@ -52,7 +52,7 @@ bench-full: $(INSTALLED) ## the same in the numbers that count, into bench/repor
 bench-failover: $(INSTALLED) ## play every fault of a vendor at every stage (what came of each: bench/failover.md)
 	@$(VENV)/bin/python -m bench.failover
 
-bench-attack: $(INSTALLED) ## attack a server of its own (a quarter of an hour; what is sent and judged: bench/report.md)
+bench-attack: $(INSTALLED) ## attack a server of its own (half an hour; what is sent and judged: bench/report.md)
 	@$(VENV)/bin/python -m bench.attack --spawn $(ARGS)
 
 soak: $(INSTALLED) ## run the tests that take great numbers and minutes

@@ -90,6 +90,7 @@ def plot_soak(path: Path, samples: Sequence[Sample], disturbances: Sequence[Dist
         axes.plot(at, [sample.children_bytes / 2**20 for sample in samples], label="newest processes")
         axes.plot(at, [sample.draining_bytes / 2**20 for sample in samples], label="draining processes", alpha=0.5)
         axes.plot(at, [sample.parent_bytes / 2**20 for sample in samples], label="parent")
+        axes.plot(at, [sample.long_lived_bytes / 2**20 for sample in samples], label="long-lived process")
         for disturbance in disturbances:
             begin, end = disturbance.begin_s / 60, disturbance.end_s / 60
             axes.axvspan(begin, end, color=colours[disturbance.target], alpha=0.25)

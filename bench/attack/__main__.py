@@ -1,5 +1,10 @@
 """Attack a server, and judge each attack by its effect on healthy clients that run at the same time.
 
+The healthy clients are also measured before and after each attack, in total for at least as long as the attack. A
+wait that is 20 ms longer than in these calm phases misses a target, so the verdict is valid on a busy machine too.
+If root runs the tool, the server of `--spawn`, its vendor and the healthy clients have a higher priority than other
+processes. The exit code is 1 if a target is missed.
+
 `python -m bench.attack --spawn` starts a server with a fast fake vendor; `--url` attacks a running server. An
 attack opens many connections and sends malformed input: use it only against a server that you own. Hosts other than
 this machine require `--i-own-it`.
@@ -26,7 +31,7 @@ from bench.attack.report import tables, write_report
 from bench.attack.witness import Window, run_healthy_clients
 from bench.client import Target
 from bench.deployment import APP, DeploymentSpec, read_tokens, spawned
-from bench.machine import Cores, describe, raise_descriptor_limit
+from bench.machine import Cores, describe, raise_descriptor_limit, raise_priority
 from bench.scenarios import Load, seconds
 from deploy.running import Failed
 
@@ -90,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         type=seconds,
         default=4,
         metavar="TIME",
-        help="time for the measurement before each attack (default: %(default)s s)",
+        help="shortest measurement before and after each attack (default: %(default)s s)",
     )
     parser.add_argument(
         "--for", dest="for_s", type=seconds, default=8, metavar="TIME", help="length of a flood (default: 8 s)"
@@ -154,6 +159,8 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
             deployment = runner.run(context.__aenter__())
             try:
                 (pid,) = deployment.pids
+                for measured in (pid, *deployment.vendor_pids):
+                    raise_priority(measured)
                 rows += _run_in_thread(args, [attack], deployment.target, _SPAWNED, pid)
             finally:
                 runner.run(context.__aexit__(None, None, None))

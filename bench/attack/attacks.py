@@ -37,6 +37,10 @@ async def _short_speech(attacker: Attacker, *, streams: int) -> None:
     await readers.finish_speech(attacker, attacker.strategies.speech, streams)
 
 
+async def _short_speech_and_readers(attacker: Attacker, *, streams: int, count: int) -> None:
+    await readers.finish_speech_and_resume(attacker, attacker.strategies.speech, streams=streams, readers=count)
+
+
 async def _long_speech(attacker: Attacker, *, streams: int) -> None:
     await readers.finish_speech(attacker, attacker.strategies.long_speech, streams)
 
@@ -115,10 +119,10 @@ ATTACKS = (
     ),
     Attack(
         "slow-resumes",
-        "2,000 readers of 125 finished streams, without reading the response",
+        "2,000 readers of 125 finished streams, without reading the response, after as many before",
         partial(readers.slow_resumes, readers=2000),
         Targets(connection_kib=READER_KIB, memory_returns=True),
-        prepare=partial(_short_speech, streams=125),
+        prepare=partial(_short_speech_and_readers, streams=125, count=2000),
         limit_s=120,
         settle_s=30,
     ),

@@ -1,10 +1,12 @@
-"""Run an attack, and measure the healthy clients and the server's process before, during and after it."""
+"""Run an attack between two calm phases, and measure the healthy clients and the server's process."""
 
 import asyncio
 import stat
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from aiohttp import ClientSession, ClientTimeout
 
 from bench.attack.attacker import Attacker, Strategies
 from bench.attack.attacks import Attack
@@ -21,14 +23,16 @@ _LINGER_S = 0.5
 _CALM_WINDOW_S = 1.0
 _MOST_CALM_WINDOWS = 60
 _MIB = 2**20
+_METRICS_TIMEOUT = ClientTimeout(total=10)
+_EVENT_LOGS = ("parley_finished_logs_bytes ", "parley_finished_logs_bytes{")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The settings of all attacks. `target` has the attack's users. `pid` is the server's, 0 if unknown.
 
-    `calm_s` is the time of the measurement before an attack, `for_s` the length of a flood. An attack is stopped
-    when the server has grown by more than `memory_mib`.
+    `calm_s` is the shortest measurement before and after an attack, `for_s` the length of a flood. An attack is
+    stopped when the server has grown by more than `memory_mib`.
     """
 
     target: Target
@@ -55,14 +59,27 @@ def server_state(pid: int) -> ServerState | None:
     )
 
 
+async def _state_with_event_logs(setting: Setting) -> ServerState | None:
+    """Return the server's state with the size of its event logs, as reported by `/metrics` on the target's port.
+
+    Without that metric, event logs count as other memory.
+    """
+    if (state := server_state(setting.pid)) is None:
+        return None
+    async with ClientSession(timeout=_METRICS_TIMEOUT) as http, http.get(f"{setting.target.url}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    event_log_bytes = sum(float(line.split()[-1]) for line in lines if line.startswith(_EVENT_LOGS))
+    return replace(state, event_log_bytes=int(event_log_bytes))
+
+
 async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) -> Measurement:
     """Run `attack` once. Raise `OSError` if the server cannot be reached."""
     attacker = Attacker(setting.target, setting.strategies, for_s=setting.for_s, pid=setting.pid)
     if attack.prepare is not None:
         await attack.prepare(attacker)
-    await _until_calm(clients)
+    was_calm = await _until_calm(clients)
     await asyncio.sleep(setting.calm_s)
-    calm, before, began = await clients.window(), server_state(setting.pid), time.monotonic()
+    calm, before, began = await clients.window(), await _state_with_event_logs(setting), time.monotonic()
     watch = _Watch(attacker, setting, before)
     try:
         stopped = await watch.until_over(attack)
@@ -73,31 +90,37 @@ async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) 
     finally:
         attacker.close()
     await asyncio.sleep(attack.settle_s)
+    after = await _state_with_event_logs(setting)
+    recovered = await _until_calm(clients) or not was_calm
+    await asyncio.sleep(max(setting.calm_s, seconds - setting.calm_s))
     own_log_bytes = attacker.finished[0].size_bytes if attack.own_logs and attacker.finished else 0
     return Measurement(
         calm,
         under,
+        await clients.window(),
         outcomes,
         seconds,
         before,
         watch.peak,
-        server_state(setting.pid),
+        after,
         most_open=watch.most_open,
         requests=attacker.requests,
         victims_failed=attacker.victims_failed,
         log_of_a_reader_bytes=own_log_bytes,
         stopped=stopped,
+        recovered=recovered,
     )
 
 
-async def _until_calm(clients: HealthyClients) -> None:
-    """Wait, for a minute at most, until the previous attack no longer affects the healthy clients."""
+async def _until_calm(clients: HealthyClients) -> bool:
+    """Wait until no attack affects the healthy clients any more. Return False if this takes more than a minute."""
     for _ in range(_MOST_CALM_WINDOWS):
         await clients.window()
         await asyncio.sleep(_CALM_WINDOW_S)
         window = await clients.window()
         if window.health.count and window.health.at(100) < HEALTH_MS and not window.failed:
-            return
+            return True
+    return False
 
 
 class _Watch:

@@ -13,6 +13,8 @@ _BATCH = 5
 """Few at once, because the attack is on the cost of idle readers, not on admission."""
 _ANSWER_S = 5.0
 _POLL_S = 0.02
+_MEMORY_RETURN_S = 15
+"""The server returns free memory to the system every 10 s."""
 _PREPARED_AT_ONCE = 8
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _STREAM_ID = b"x-service-stream-id: "
@@ -37,6 +39,19 @@ async def finish_speech(attacker: Attacker, strategy: str, count: int) -> None:
 
     await together(count, worker)
     attacker.connections.clear()
+
+
+async def finish_speech_and_resume(attacker: Attacker, strategy: str, *, streams: int, readers: int) -> None:
+    """Preparation: finish speech streams, and connect the readers of the attack once.
+
+    The allocator keeps the arenas of small objects that the largest number of readers needed. With these readers
+    already counted before the attack, growth during the attack is memory that the server fails to release.
+    """
+    await finish_speech(attacker, strategy, streams)
+    await slow_resumes(attacker, readers)
+    attacker.close()
+    attacker.connections.clear()
+    await asyncio.sleep(_MEMORY_RETURN_S)
 
 
 async def slow_resumes(attacker: Attacker, readers: int) -> None:

@@ -13,7 +13,7 @@ BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
 _MIB = 2**20
 _CLIENT_HEADINGS = (
     "attack",
-    "gap ms calm p50/p99/max",
+    "gap ms calm p50/p99/max, before; after",
     "gap ms under attack",
     "first event ms max",
     "/healthz ms max",
@@ -49,12 +49,12 @@ def client_row(attack: Attack, measurement: Measurement) -> list[str]:
     under = measurement.under
     return [
         attack.name,
-        _gaps(measurement.calm),
+        f"{_gaps(measurement.calm)}; {_gaps(measurement.calm_after)}",
         _gaps(under),
         f"{under.first_event.at(100):,.0f}" if under.first_event.count else UNKNOWN,
         f"{under.health.at(100):,.1f}" if under.health.count else UNKNOWN,
         f"{under.rest.at(100):,.1f}" if under.rest.count else UNKNOWN,
-        f"{measurement.calm.upload.at(50):,.0f}, {under.upload.at(100):,.0f}" if under.upload.count else UNKNOWN,
+        f"{measurement.calm_upload_ms:,.0f}, {under.upload.at(100):,.0f}" if under.upload.count else UNKNOWN,
         f"{under.streams:,}",
         f"{under.failed + len(measurement.victims_failed):,}",
         f"{under.late_ms:,.1f}",

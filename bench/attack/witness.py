@@ -5,6 +5,7 @@ The process answers each message on its pipe with a `Window` of measurements sin
 
 import asyncio
 import multiprocessing
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -18,6 +19,7 @@ import uvloop
 from bench.arrivals import prepare
 from bench.client import Client, Sample, Stream, Target
 from bench.figures import Spread
+from bench.machine import raise_priority
 from bench.scenarios import Load
 from streams.tasks import background, unless_failed
 
@@ -97,6 +99,7 @@ async def run_healthy_clients(target: Target, load: Load) -> AsyncIterator[Healt
 
 def _main(pipe: Pipe, target: Target, load: Load) -> None:
     prepare()
+    raise_priority(os.getpid())
     uvloop.run(_Clients(target, load).answer(pipe))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -73,11 +73,11 @@ class Caller:
         self._turns_left = 0
         self._number = 0
 
-    async def run(self, *, first_s: float, until_s: float) -> None:
-        """Begin streams from `first_s` to `until_s`, and read the last one to its end."""
-        await asyncio.sleep(max(0, first_s - self._observations.now_s()))
+    async def run(self, *, first_s: float, over: asyncio.Event) -> None:
+        """Begin streams from `first_s` until `over` is set, and read the last one to its end."""
+        await wait_for(over, first_s - self._observations.now_s())
         kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-        while self._observations.now_s() < until_s:
+        while not over.is_set():
             await self._stream(self._random.choices(kinds, weights)[0])
 
     async def _stream(self, kind: Kind) -> None:
@@ -150,7 +150,7 @@ class Caller:
                     leaves -= 1
                     await asyncio.sleep(self._random.uniform(0.1, self._lengths.away_within_s))
                 else:
-                    stream.cuts += 1
+                    stream.cut_at_s.append(self._observations.now_s())
                 stream.resumes += 1
                 resumed = await self._client.resume(stream.stream_id, transcript.last_id)
                 if resumed is None:
@@ -206,6 +206,13 @@ class Caller:
             self._conversation_id, self._turns_left = conversation_id, self._random.randrange(_MOST_TURNS)
         else:
             self._turns_left = 0
+
+
+async def wait_for(event: asyncio.Event, within_s: float) -> None:
+    """Wait until `event` is set or `within_s` has passed."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0, within_s)):
+            await event.wait()
 
 
 def make_callers(

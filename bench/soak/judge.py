@@ -18,6 +18,11 @@ _VENDOR_FAULTS = frozenset({"error all_strategies_failed", "error backend_unavai
 _DRAINED = "backend_unavailable: the server is draining"
 _HARMLESS = frozenset({"attempts.lost"})
 """Events of level `error` that the server may log while the database is unavailable."""
+_HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced"})
+"""Errors that are no misses while a store is unavailable.
+
+A new process needs both stores to become ready. Until it is ready, the old process continues.
+"""
 _REFUSALS = frozenset({429, 502, 503})
 _DETAIL_CHARACTERS = 2_000
 
@@ -73,22 +78,22 @@ def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> l
 def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
     """Return streams that ended with `error` or whose response broke off.
 
-    Errors that no vendor fault and no disturbance explains are misses.
+    Errors that neither a fault of the vendor nor an unavailable store explains are misses. So are responses that
+    broke off while both stores were available. The replacement of processes explains neither.
     """
     anomalies = []
     for stream in streams:
         if stream.outcome not in {"", "end"}:
             what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
             anomalies.append(_of_stream(stream, disturbances, what=what, miss=miss))
-        elif stream.cuts:
-            anomalies.append(
-                _of_stream(stream, disturbances, what="response broke off, stream resumed", miss=False)
-            )
+        if stream.outcome and stream.cut_at_s:
+            miss = not all(disturbances.of(_STORES, at_s, at_s) for at_s in stream.cut_at_s)
+            anomalies.append(_of_stream(stream, disturbances, what="response broke off, stream resumed", miss=miss))
     return anomalies
 
 
 def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: bool = True) -> Anomaly:
-    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {stream.cuts} cuts, {stream.resumes} resumes"
+    detail = f"{stream.kind} from {stream.begin_s:.1f} s, {len(stream.cut_at_s)} cuts, {stream.resumes} resumes"
     return Anomaly(
         what=what,
         at_s=round(stream.end_s, 1),
@@ -110,8 +115,9 @@ def _explained(stream: Stream, disturbances: Disturbances) -> bool:
 def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
     """Return why the server may refuse a request with this response; an empty string if it may not.
 
-    Allowed are error envelopes while a store is unavailable (429, 502, 503, and 409 if a turn could not be
-    released), and from a process that is being replaced (503).
+    Allowed are error envelopes while a store is unavailable: 429, 502, 503, and 409 if a turn could not be
+    released. The replacement of processes is no reason, because a process that is being replaced serves its
+    connections.
     """
     if not answer.error_type:
         return ""
@@ -120,8 +126,6 @@ def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
             return "a store was unavailable"
         if answer.status == 409:
             return "a store was unavailable and the turn was still locked"
-    if answer.status == 503 and disturbances.of(["server"], answer.begin_s, answer.end_s):
-        return "processes were replaced"
     return ""
 
 
@@ -172,7 +176,7 @@ def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
 
 
 def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
-    """Return excessive growth of the children and the parent since the first window that ends after `settled_s`."""
+    """Return excessive growth since the first window that ends at `settled_s` or later, by kind of process."""
     settled = [window for window in windows if window.end_s >= settled_s]
     if len(settled) < 2:
         return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
@@ -181,6 +185,7 @@ def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Ano
     for name, before, after in (
         ("children", first.children_bytes, last.children_bytes),
         ("parent", first.parent_bytes, last.parent_bytes),
+        ("long-lived process", first.long_lived_bytes, last.long_lived_bytes),
     ):
         if before <= 0 or after > before * (1 + GROWTH):
             detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"
@@ -207,6 +212,8 @@ def log_anomalies(
         except (ValueError, KeyError, TypeError):
             level, event = "error", "a line that is not JSON"
         counts[f"{level} {event}"] += 1
+        if event in _HARMLESS_WITHOUT_A_STORE and disturbances.of(_STORES, at_s, at_s):
+            continue
         if level in {"error", "critical"} and event not in _HARMLESS:
             anomalies.append(
                 Anomaly(

@@ -45,8 +45,8 @@ class Stream:
     """The message of the `error`."""
     unnumbered: bool = False
     """Whether the terminal event has no id, because the stream's process no longer exists."""
-    cuts: int = 0
-    """How often a response broke off while the caller was reading."""
+    cut_at_s: list[float] = field(default_factory=list)
+    """The times at which a response broke off while the caller was reading."""
     resumes: int = 0
     first_stream_id: str = ""
     """The id of the first stream, if the repeated request began another one."""

@@ -8,6 +8,7 @@ from bench.figures import table
 from bench.marks import write_between
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
+from bench.soak.samples import Window
 
 _BEGIN, _END = "<!-- soak: written by bench.soak -->", "<!-- /soak -->"
 _MIB = 2**20
@@ -30,6 +31,7 @@ def summary(run: Run, judged: Judged) -> str:
     return "\n".join(
         [
             result,
+            *_ended_early(run),
             "",
             table(["check", "measured", "misses"], [[v.what, v.seen, str(v.misses)] for v in judged.verdicts]),
             _streams(run),
@@ -44,6 +46,12 @@ def summary(run: Run, judged: Judged) -> str:
     )
 
 
+def _ended_early(run: Run) -> list[str]:
+    if run.load_end_s > run.plan.total_s - 1:
+        return []
+    return ["", f"Ended early, after {run.load_end_s / 60:.1f} of {run.plan.total_s / 60:.1f} minutes."]
+
+
 def _streams(run: Run) -> str:
     """Return a table of the outcomes of streams by kind."""
     kinds = list(dict.fromkeys(stream.kind for stream in run.observations.streams))
@@ -56,9 +64,8 @@ def _streams(run: Run) -> str:
             f"{count:,} {name or 'without a terminal event'}" for name, count in errors.most_common()
         )
         resumed = f"{sum(stream.resumes for stream in streams):,}"
-        rows.append(
-            [kind, f"{len(streams):,}", f"{ended:,}", errors_text, f"{sum(s.cuts for s in streams):,}", resumed]
-        )
+        broken_off = f"{sum(len(stream.cut_at_s) for stream in streams):,}"
+        rows.append([kind, f"{len(streams):,}", f"{ended:,}", errors_text, broken_off, resumed])
     return table(["streams", "number", "`end`", "other outcomes", "broken off", "resumes"], rows)
 
 
@@ -90,14 +97,18 @@ def _memory(run: Run) -> str:
     rows = [
         [
             f"{window.begin_s / 60:.1f} to {window.end_s / 60:.1f}",
-            *(_mib(size) for size in (window.children_bytes, window.parent_bytes, window.valkey_bytes)),
+            *(_mib(size_bytes) for size_bytes in _sizes(window)),
             f"{window.postgres_connections:.0f}" if window.postgres_connections >= 0 else "-",
             f"{window.descriptors:.0f}",
         ]
         for window in run.windows()
     ]
-    headings = ["minutes", "processes MiB", "parent MiB", "Valkey MiB", "PostgreSQL connections", "descriptors"]
-    return table(headings, rows)
+    sizes = ["processes MiB", "parent MiB", "long-lived MiB", "Valkey MiB"]
+    return table(["minutes", *sizes, "PostgreSQL connections", "descriptors"], rows)
+
+
+def _sizes(window: Window) -> tuple[float, ...]:
+    return window.children_bytes, window.parent_bytes, window.long_lived_bytes, window.valkey_bytes
 
 
 def _mib(size_bytes: float) -> str:

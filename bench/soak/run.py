@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import cycle
 
 from bench.deployment import APP
-from bench.soak.callers import Lengths, make_callers
+from bench.soak.callers import Lengths, make_callers, wait_for
 from bench.soak.http import UserClient, open_http
 from bench.soak.judge import (
     Anomaly,
@@ -22,7 +23,7 @@ from bench.soak.judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak.notes import Observations
+from bench.soak.notes import Answer, Observations, Stream
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
@@ -76,8 +77,8 @@ class Settled:
     rows: dict[Key, Record]
     """The records in PostgreSQL."""
     children: int
-    code: int | None
-    """The server's exit code after SIGTERM; None if it did not exit in time."""
+    exit_codes: Sequence[int | None]
+    """The exit codes of both servers after SIGTERM; None if a server did not exit in time."""
 
 
 @dataclass(slots=True)
@@ -91,31 +92,49 @@ class Run:
     """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     samples: list[Sample] = field(default_factory=list)
+    load_over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when no more streams begin: after `plan.total_s`, or earlier to end the run and judge it."""
+    load_end_s: float = 0
+    """The time at which `load_over` was set."""
+    misses: list[Anomaly] = field(default_factory=list)
+    """The misses that were printed during the load."""
+    _checked: tuple[int, int] = (0, 0)
+    """The numbers of streams and answers that have been checked for misses."""
 
     async def load(self) -> None:
         """Run all callers to their last event, and disturb processes and stores meanwhile.
 
-        Raise `Failed` if the server exits by itself.
+        Raise `Failed` if a server exits by itself.
         """
-        await while_running({"the server": self.testbed.parent}, self._load())
+        servers = {"the server": self.testbed.parent, "the long-lived process": self.testbed.long_lived}
+        await while_running(servers, self._load())
 
     async def _load(self) -> None:
         async with open_http() as http:
+            urls = cycle((self.testbed.url, self.testbed.url, self.testbed.long_lived_url))
             clients = [
-                UserClient(http, self.testbed.url, _headers(token), self.observations)
-                for token in self.testbed.tokens
+                UserClient(http, url, _headers(token), self.observations)
+                for url, token in zip(urls, self.testbed.tokens, strict=False)
             ]
             callers = make_callers(clients, self.observations, lengths=self.plan.lengths, seed=self.plan.seed)
             with suppress(TimeoutError):  # Streams that have not ended are recorded as faults.
                 async with (
                     background(self._sample()),
-                    asyncio.timeout(self.plan.total_s + _ENDS_WITHIN_S),
+                    asyncio.timeout(None) as deadline,
                     asyncio.TaskGroup() as tasks,
                 ):
+                    tasks.create_task(self._end_load(deadline))
                     tasks.create_task(self._disturb())
                     for number, caller in enumerate(callers):
                         first_s = self.plan.over_s * number / len(callers)
-                        tasks.create_task(caller.run(first_s=first_s, until_s=self.plan.total_s))
+                        tasks.create_task(caller.run(first_s=first_s, over=self.load_over))
+
+    async def _end_load(self, deadline: asyncio.Timeout) -> None:
+        """Wait for the end of the load, then set the deadline of the last streams."""
+        await wait_for(self.load_over, self.plan.total_s - self.observations.now_s())
+        self.load_over.set()
+        self.load_end_s = self.observations.now_s()
+        deadline.reschedule(asyncio.get_running_loop().time() + _ENDS_WITHIN_S)
 
     async def _disturb(self) -> None:
         """Disturb each target in a task of its own, so that a slow restart of a store delays no replacement."""
@@ -129,8 +148,8 @@ class Run:
     async def _disturb_one(self, planned: Sequence[Planned]) -> None:
         rng = random.Random(f"{self.plan.seed} {planned and planned[0].target}")  # noqa: S311 - not used for security
         for event in planned:
-            await asyncio.sleep(max(0, event.at_s - self.observations.now_s()))
-            if self.observations.now_s() >= self.plan.total_s:  # The previous disturbance took too long.
+            await wait_for(self.load_over, event.at_s - self.observations.now_s())
+            if self.load_over.is_set():
                 return
             disturbance = self.disturbances.begin(event.target, event.action, at_s=self.observations.now_s())
             if event.target == "server":
@@ -154,30 +173,45 @@ class Run:
         reported_s = 0.0
         while True:
             self.samples.append(await sampler.sample(observations.now_s()))
+            self.report_new_misses()
             if observations.now_s() - reported_s >= self.plan.report_every_s:
                 reported_s = observations.now_s()
                 _log(self._progress())
             await asyncio.sleep(_SAMPLE_EVERY_S)
 
+    def report_new_misses(self) -> None:
+        """Print the misses since the previous call, with the ids that identify them in the server's log."""
+        streams, answers = self._checked
+        new = self._anomalies(self.observations.streams[streams:], self.observations.answers[answers:])
+        self._checked = len(self.observations.streams), len(self.observations.answers)
+        for anomaly in new:
+            if anomaly.miss:
+                self.misses.append(anomaly)
+                ids = f"stream {anomaly.stream_id or '-'}, request {anomaly.request_id or '-'}"
+                _log(f"missed at {anomaly.at_s:.1f} s: {anomaly.what}; {ids}")
+
     def _progress(self) -> str:
         sample, observations = self.samples[-1], self.observations
-        missed = sum(anomaly.miss for anomaly in self.anomalies_so_far())
         return (
             f"{sample.at_s / 60:.1f} min: {sample.live} live, {sample.ended:,} ended, {sample.events:,} events; "
-            f"{missed} misses, {len(observations.answers)} requests refused or failed; "
+            f"{len(self.misses)} misses, {len(observations.answers)} requests refused or failed; "
             f"children {sample.children_bytes / 2**20:.0f} MiB in {sample.children}, "
-            f"parent {sample.parent_bytes / 2**20:.0f} MiB, Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
+            f"parent {sample.parent_bytes / 2**20:.0f} MiB, "
+            f"long-lived process {sample.long_lived_bytes / 2**20:.0f} MiB, "
+            f"Valkey {sample.valkey_bytes / 2**20:.1f} MiB, "
             f"generator {sample.generator_cpu_s / max(1, sample.at_s):.0%} of a core"
         )
 
     def anomalies_so_far(self) -> list[Anomaly]:
         """Return the anomalies that the callers have observed so far."""
-        streams, disturbances = self.observations.streams, self.disturbances
-        answers = answer_anomalies(self.observations.answers, disturbances)
-        return stream_anomalies(streams, disturbances) + error_anomalies(streams, disturbances) + answers
+        return self._anomalies(self.observations.streams, self.observations.answers)
+
+    def _anomalies(self, streams: Sequence[Stream], answers: Sequence[Answer]) -> list[Anomaly]:
+        of_streams = stream_anomalies(streams, self.disturbances) + error_anomalies(streams, self.disturbances)
+        return of_streams + answer_anomalies(answers, self.disturbances)
 
     async def settle(self) -> "Settled":
-        """Read the stored records and leftover state after the load, then stop the server."""
+        """Read the stored records and leftover state after the load, then stop both servers."""
         testbed, observations = self.testbed, self.observations
         stores = testbed.stores
         remains = await read_remains(stores.database_url, stores.redis_url, within_s=_SETTLES_WITHIN_S)
@@ -186,7 +220,7 @@ class Run:
         )
         rows = await read_rows(stores.database_url)
         children = len(testbed.children())
-        return Settled(remains, history, rows, children, await testbed.stop_server())
+        return Settled(remains, history, rows, children, await testbed.stop_servers())
 
     def judge(self, settled: "Settled") -> Judged:
         """Judge the observations, the samples, the stores and the server's log."""
@@ -218,8 +252,10 @@ class Run:
         judged.add("memory", self._memory(), memory_anomalies(self.windows(), settled_s=self.plan.settled_s))
         count = [Anomaly(what="wrong number of processes", at_s=at_s)] * (settled.children != testbed.processes)
         judged.add("processes at the end", f"{settled.children} of {testbed.processes}", count)
-        ended = [Anomaly(what="the server did not exit with code 0", at_s=at_s)] * (settled.code != 0)
-        judged.add("SIGTERM at the end", f"exit code {settled.code}", ended)
+        failed = [
+            Anomaly(what="a server did not exit with code 0", at_s=at_s) for code in settled.exit_codes if code != 0
+        ]
+        judged.add("SIGTERM at the end", f"exit codes {', '.join(map(str, settled.exit_codes))}", failed)
         with testbed.log.open("rb") as lines:
             errors, counts = log_anomalies(lines, disturbances, begun=self.begun)
         events_text = ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) or "none"
@@ -228,7 +264,7 @@ class Run:
 
     def windows(self) -> list[Window]:
         every_s = self.plan.period_s
-        return windows(self.samples, total_s=self.plan.total_s, every_s=every_s, lasting_s=every_s * _MEASURED)
+        return windows(self.samples, total_s=self.load_end_s, every_s=every_s, lasting_s=every_s * _MEASURED)
 
     def _memory(self) -> str:
         settled = [window for window in self.windows() if window.end_s >= self.plan.settled_s]
@@ -238,7 +274,9 @@ class Run:
         return (
             f"children {first.children_bytes / 2**20:.1f} → {last.children_bytes / 2**20:.1f} MiB "
             f"({last.children_bytes / first.children_bytes - 1:+.1%}; highest {highest / 2**20:.1f}), "
-            f"parent {first.parent_bytes / 2**20:.1f} → {last.parent_bytes / 2**20:.1f} MiB"
+            f"parent {first.parent_bytes / 2**20:.1f} → {last.parent_bytes / 2**20:.1f} MiB, "
+            f"long-lived process {first.long_lived_bytes / 2**20:.1f} → {last.long_lived_bytes / 2**20:.1f} MiB "
+            f"({last.long_lived_bytes / max(1, first.long_lived_bytes) - 1:+.1%})"
         )
 
 

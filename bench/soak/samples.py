@@ -19,6 +19,15 @@ from bench.soak.stand import SoakTestbed
 
 _ANSWERS_WITHIN_S = 1.5
 _KIB = 1024
+_MEDIANS = (
+    "children_bytes",
+    "parent_bytes",
+    "long_lived_bytes",
+    "descriptors",
+    "valkey_bytes",
+    "postgres_connections",
+)
+"""The values of a sample that a window summarises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class Sample:
     children_rss_bytes: int
     draining_bytes: int
     parent_bytes: int
+    long_lived_bytes: int
+    """Memory of the process that is never replaced."""
     descriptors: int
     """Open descriptors of the newest processes."""
     threads: int
@@ -69,9 +80,10 @@ class Sampler:
             children_rss_bytes=sum(rss for _, rss in sizes),
             draining_bytes=sum(memory(pid)[0] for pid in older),
             parent_bytes=memory(self.testbed.parent.pid)[0],
+            long_lived_bytes=memory(self.testbed.long_lived.pid)[0],
             descriptors=sum(_count(pid, "fd") for pid in newest),
             threads=sum(_count(pid, "task") for pid in newest),
-            server_cpu_s=round(Usage.of([self.testbed.parent.pid]).cpu_s, 2),
+            server_cpu_s=round(Usage.of([self.testbed.parent.pid, self.testbed.long_lived.pid]).cpu_s, 2),
             generator_cpu_s=round(time.process_time() - self._spent_before_s, 2),
             valkey_bytes=valkey_bytes,
             postgres_connections=connections,
@@ -135,6 +147,7 @@ class Window:
     end_s: float
     children_bytes: float
     parent_bytes: float
+    long_lived_bytes: float
     descriptors: float
     valkey_bytes: float
     postgres_connections: float
@@ -143,7 +156,7 @@ class Window:
 def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s: float) -> list[Window]:
     """Return a window for the last `lasting_s` of every period of `every_s`, up to `total_s`.
 
-    SIGHUP replaces the processes at the end of each period, so the processes have the same age in all windows, and
+    SIGHUP replaces the children at the end of each period, so the children have the same age in all windows, and
     the warm-up of new processes causes no difference between two windows.
     """
     result = []
@@ -154,7 +167,7 @@ def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s:
             continue
         known = {
             name: [value for sample in samples_in_window if (value := getattr(sample, name)) >= 0]
-            for name in ("children_bytes", "parent_bytes", "descriptors", "valkey_bytes", "postgres_connections")
+            for name in _MEDIANS
         }
         result.append(
             Window(end_s - lasting_s, end_s, **{name: median(values or [-1]) for name, values in known.items()})

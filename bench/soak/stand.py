@@ -1,4 +1,4 @@
-"""The testbed of a soak: stores that can be killed and paused, a failing vendor, a multi-process server."""
+"""The testbed of a soak: stores that can be killed and paused, a failing vendor, two servers."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,20 +32,26 @@ DRAIN_S = 90
 
 @dataclass
 class SoakTestbed:
-    """The running testbed. `parent` is the server's parent process; `log` is the output of all its processes."""
+    """The running testbed. `parent` is the parent process of the server whose processes are replaced.
+
+    `long_lived` is a second server on the same stores: one process that is never replaced, whose memory shows
+    leaks. `log` is the output of all processes of both servers.
+    """
 
     url: str
+    long_lived_url: str
     tokens: list[str]
     stores: Stores
     processes: int
     parent: Process
+    long_lived: Process
     log: Path
     _data_dir: Path
     _running: dict[str, Process]
     _stack: AsyncExitStack
 
     def children(self) -> list[int]:
-        """Return the ids of the server's processes, oldest first."""
+        """Return the ids of the processes that are replaced, oldest first."""
         return sorted(family(self.parent.pid)[1:], key=_started_at)
 
     def store_pid(self, name: str) -> int:
@@ -76,15 +82,19 @@ class SoakTestbed:
             shutil.rmtree(self._data_dir / "valkey")
         self._running[store] = await self._stack.enter_async_context(self.stores.restarts[store]())
 
-    async def stop_server(self) -> int | None:
-        """Stop the server with SIGTERM. Return its exit code, or None if it did not exit in time."""
-        if self.parent.returncode is None:
-            self.parent.terminate()
-        try:
-            async with asyncio.timeout(_SERVER_STOPS_S):
-                return await self.parent.wait()
-        except TimeoutError:
-            return None
+    async def stop_servers(self) -> list[int | None]:
+        """Stop both servers with SIGTERM. Return the exit code of each, or None if it did not exit in time."""
+        return await asyncio.gather(_stop(self.parent), _stop(self.long_lived))
+
+
+async def _stop(server: Process) -> int | None:
+    if server.returncode is None:
+        server.terminate()
+    try:
+        async with asyncio.timeout(_SERVER_STOPS_S):
+            return await server.wait()
+    except TimeoutError:
+        return None
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
@@ -114,7 +124,7 @@ def _started_at(pid: int) -> int:
 async def open_testbed(
     folder: Path, *, users: int, processes: int, lengths: Lengths, failing: float, seed: int
 ) -> AsyncIterator[SoakTestbed]:
-    """Run the testbed until the block ends. Data goes to `folder/data`, the server's log to `folder/server.log`."""
+    """Run the testbed until the block ends. Data goes to `folder/data`, the servers' log to `folder/server.log`."""
     data_dir, log = folder / "data", folder / "server.log"
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(embedded_stores(data_dir))
@@ -136,30 +146,44 @@ async def open_testbed(
         env = development({"PARLEY_DATA_DIR": str(data_dir), "PORT": str(free_port()), "PATH": os.defpath})
         env |= {"DATABASE_URL": stores.database_url, "REDIS_URL": stores.redis_url}
         env |= {"PARLEY_PROCESSES": str(processes), "PARLEY_DRAIN_TIMEOUT_S": str(DRAIN_S)}
-        output = stack.enter_context(log.open("ab"))
-        serve = [sys.executable, "-m", "app", "serve"]
-        parent = await stack.enter_async_context(
-            running(serve, stop_s=_SERVER_STOPS_S, env=env, cwd=_ROOT, stdout=output, stderr=output)
-        )
-        url = f"http://127.0.0.1:{env['PORT']}"
-        try:
-            await while_running({"the server": parent}, asyncio.wait_for(until_ready(url), _READY_S))
-        except (Failed, TimeoutError):
-            sys.stderr.write(log.read_text())
-            raise
+        parent, url = await _serve(stack, env, log)
+        long_lived_env = {**env, "PARLEY_PROCESSES": "1", "PORT": str(free_port())}
+        long_lived, long_lived_url = await _serve(stack, long_lived_env, log)
         await put_all(url, env["PARLEY_ADMIN_TOKEN"], soak_configs(vendor_url, lengths))
         tokens = await make_tokens(users, env, folder / "users")
         yield SoakTestbed(
             url,
+            long_lived_url,
             tokens,
             stores,
             processes,
             parent,
+            long_lived,
             log,
             data_dir.resolve(),
             dict(stores.processes),
             restarted_stores,
         )
+
+
+async def _serve(stack: AsyncExitStack, env: Mapping[str, str], log: Path) -> tuple[Process, str]:
+    """Start a server that runs until `stack` is closed. Return its process and URL when it is ready."""
+    output = stack.enter_context(log.open("ab"))
+    command = [sys.executable, "-m", "app", "serve"]
+    server = await stack.enter_async_context(
+        running(command, stop_s=_SERVER_STOPS_S, env=env, cwd=_ROOT, stdout=output, stderr=output)
+    )
+    url = f"http://127.0.0.1:{env['PORT']}"
+    try:
+        await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
+    except (Failed, TimeoutError):
+        _print_log(log)
+        raise
+    return server, url
+
+
+def _print_log(log: Path) -> None:
+    sys.stderr.write(log.read_text())
 
 
 def soak_configs(vendor_url: str, lengths: Lengths) -> dict[str, Any]:

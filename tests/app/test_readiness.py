@@ -2,12 +2,14 @@
 
 import asyncio
 import resource
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -66,6 +68,50 @@ async def test_full_database_is_named_and_not_ready_until_it_takes_writes_again(
     await conn.close()
     await until_ready(server)
     await server.login()
+
+
+@asynccontextmanager
+async def users_on_a_small_disk(conn: asyncpg.Connection, folder: Path) -> AsyncIterator[None]:
+    """Move the table `users` to a file system of 2 MiB, and create an empty table `filling` on it."""
+    owner = Path(await conn.fetchval("show data_directory")).stat().st_uid  # noqa: ASYNC240 - it takes microseconds
+    if await ran("mount", "-t", "tmpfs", "-o", f"size=2m,mode=700,uid={owner}", "tmpfs", str(folder)):
+        pytest.skip("only root may mount a disk")
+    name = f"small_{uuid4().hex}"
+    try:
+        await conn.execute(f"create tablespace {name} location '{folder}'")
+        await conn.execute(f"alter table users set tablespace {name}")
+        await conn.execute(f"create table filling (text text) tablespace {name}")
+        yield
+        await conn.execute("alter table users set tablespace pg_default")
+        await conn.execute(f"drop tablespace {name}")
+    finally:
+        assert await ran("umount", "--lazy", str(folder)) == 0
+
+
+async def fill(conn: asyncpg.Connection) -> None:
+    while True:
+        await conn.execute("insert into filling select repeat('x', 1000) from generate_series(1, 7)")
+
+
+async def test_full_disk_of_the_database_is_reported_until_it_has_free_space(
+    server: Server, database_url: str
+) -> None:
+    conn = await asyncpg.connect(database_url)
+    with tempfile.TemporaryDirectory() as name:  # PostgreSQL's user cannot enter `tmp_path`
+        async with users_on_a_small_disk(conn, Path(name)):
+            with pytest.raises(asyncpg.DiskFullError):
+                await fill(conn)
+            body = {"device": {"id": "d1"}}
+            async with server.http.post(f"{server.url}/bp/user/login", json=body) as response:
+                assert response.status == 503
+                assert (await response.json())["error"]["message"] == "database: the database's disk is full"
+            status, answer = await ready(server)
+            assert (status, answer["causes"]) == (503, {"postgres": "the database's disk is full"})
+
+            await conn.execute("drop table filling")
+            await until_ready(server)
+            await server.login()
+    await conn.close()
 
 
 async def test_database_that_takes_no_writes_is_not_ready_before_anybody_writes(

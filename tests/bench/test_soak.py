@@ -41,3 +41,21 @@ async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_pat
     assert max(int(sample["children_bytes"]) for sample in samples) > 0
     assert b'"event":"stream.ended"' in (tmp_path / "server.log").read_bytes()
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.soak
+async def test_a_soak_that_is_ended_early_is_judged_and_written(tmp_path: Path):
+    report = tmp_path / "report.md"
+    report.write_text(MARKS)
+    size = ("--minutes", "10", "--streams", "8", "--over", "1s", "--short", "--replace-every", "5s")
+
+    async with command("bench.soak", *size, "--folder", str(tmp_path), "--report", str(report)) as soak:
+        await soak.until("server replace from")
+        soak.process.terminate()
+        assert await soak.end() == 1, "memory was not measured for long enough"
+
+    anomalies = [loads(line) for line in (tmp_path / "anomalies.jsonl").read_bytes().splitlines()]
+    missed = {one["what"] for one in anomalies if one["miss"]}
+    assert missed == {"memory: fewer than two windows were measured"}, "\n".join(soak.lines)
+    assert "of 10.0 minutes." in report.read_text()
+    assert not (tmp_path / "data").exists()

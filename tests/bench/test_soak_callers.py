@@ -41,7 +41,9 @@ async def test_callers_of_every_kind_end_well_and_their_turns_are_kept(sound: Se
     async with open_http() as http:
         clients = [UserClient(http, sound.url, one, notes) for one in headers]
         callers = make_callers(clients, notes, lengths=SHORT, seed=3)
-        await asyncio.gather(*(caller.run(first_s=0, until_s=LOAD_S) for caller in callers))
+        over = asyncio.Event()
+        asyncio.get_running_loop().call_later(LOAD_S, over.set)
+        await asyncio.gather(*(caller.run(first_s=0, over=over) for caller in callers))
     settings, calm = sound.services.settings, Disturbances()
     remains = await read_remains(
         settings.database_url, settings.redis_url, within_s=KEPT_WITHIN_S, prefix=settings.redis_prefix

@@ -101,10 +101,24 @@ def test_a_store_that_is_away_may_end_a_stream_but_explains_no_fault_of_the_serv
     assert missed(error_anomalies([replace(GOOD, outcome="error internal")], away))
 
 
-def test_a_stream_that_the_server_cut_is_reported_though_it_was_read_on():
-    (found,) = error_anomalies([replace(GOOD, cuts=1, resumes=1)], calm())
+@pytest.mark.parametrize("outcome", ["end", "error all_strategies_failed"])
+@pytest.mark.parametrize(
+    ("cut_at_s", "disturbances", "miss"),
+    [
+        ([103], calm(), True),
+        ([103], disturbed("server", "replace"), True),
+        ([103], disturbed("PostgreSQL", "kill"), False),
+        ([103, 150], disturbed("PostgreSQL", "kill"), True),
+    ],
+)
+def test_only_an_unavailable_store_explains_a_response_that_breaks_off(
+    outcome: str, cut_at_s: list[float], disturbances: Disturbances, *, miss: bool
+):
+    cut = replace(GOOD, outcome=outcome, cut_at_s=cut_at_s, resumes=len(cut_at_s), end_s=160)
 
-    assert not found.miss
+    found = error_anomalies([cut], disturbances)
+
+    assert [one.miss for one in found if one.what == "response broke off, stream resumed"] == [miss]
 
 
 def answer(status: int, error_type: str = "backend unavailable") -> Answer:
@@ -118,7 +132,7 @@ def answer(status: int, error_type: str = "backend unavailable") -> Answer:
         (answer(502), disturbed("PostgreSQL", "kill"), True),
         (answer(429, "api_rate_limit"), disturbed("Valkey", "empty"), True),
         (answer(409, "invalid_operation"), disturbed("Valkey", "kill"), True),
-        (answer(503), disturbed("server", "replace"), True),
+        (answer(503), disturbed("server", "replace"), False),
         (answer(503), calm(), False),
         (answer(429, "api_rate_limit"), calm(), False),
         (answer(409, "invalid_operation"), calm(), False),
@@ -190,8 +204,8 @@ def test_nothing_left_is_no_anomaly():
     assert Remains().is_empty
 
 
-def window(end_s: float, children_mib: float, parent_mib: float = 60) -> Window:
-    return Window(end_s - 120, end_s, children_mib * MIB, parent_mib * MIB, 100, MIB, 20)
+def window(end_s: float, children_mib: float, parent_mib: float = 60, long_lived_mib: float = 110) -> Window:
+    return Window(end_s - 120, end_s, children_mib * MIB, parent_mib * MIB, long_lived_mib * MIB, 100, MIB, 20)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +215,8 @@ def window(end_s: float, children_mib: float, parent_mib: float = 60) -> Window:
         ([window(300, 120), window(600, 100), window(3600, 80)], []),
         ([window(600, 100), window(3600, 106)], ["memory of the children grew"]),
         ([window(600, 100), window(3600, 100, 64)], ["memory of the parent grew"]),
+        ([window(600, 100), window(3600, 100, 60, 115)], []),
+        ([window(600, 100), window(3600, 100, 60, 116)], ["memory of the long-lived process grew"]),
         ([window(600, 100)], ["memory: fewer than two windows were measured"]),
         ([window(600, 0), window(3600, 100)], ["memory of the children grew"]),
     ],
@@ -217,6 +233,7 @@ def sample(at_s: float, children_bytes: int, valkey_bytes: int = MIB) -> Sample:
         children_rss_bytes=0,
         draining_bytes=0,
         parent_bytes=MIB,
+        long_lived_bytes=110 * MIB,
         descriptors=10,
         threads=4,
         server_cpu_s=0,
@@ -256,6 +273,16 @@ def test_errors_in_the_servers_log_are_found_with_their_time_and_warnings_counte
     assert [(one.at_s, one.during) for one in found] == [(104, ["Valkey kill"])] * 2
     assert found[0].stream_id == "s1"
     assert counts["warning attempt.failed"] == 1
+
+
+@pytest.mark.parametrize(("target", "miss"), [("PostgreSQL", False), ("server", True)])
+def test_a_failed_replacement_is_a_miss_unless_a_store_is_unavailable(target: str, *, miss: bool):
+    line = b'{"level":"error","event":"process.not_replaced","timestamp":"2026-11-22T10:01:43Z"}\n'
+
+    found, counts = log_anomalies([line], disturbed(target, "kill"), begun=datetime(2026, 11, 22, 10, tzinfo=UTC))
+
+    assert missed(found) == ["server's log: process.not_replaced"] * miss
+    assert counts.total() == 1
 
 
 def test_a_soak_has_passed_where_no_verdict_has_a_miss():

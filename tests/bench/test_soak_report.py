@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from bench.soak.judge import Anomaly, Judged
 from bench.soak.notes import Answer, Observations, Stream
 from bench.soak.report import write_report
@@ -20,6 +22,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
         children_rss_bytes=0,
         draining_bytes=0,
         parent_bytes=70 * MIB,
+        long_lived_bytes=110 * MIB,
         descriptors=10,
         threads=4,
         server_cpu_s=at_s / 10,
@@ -33,12 +36,12 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
 
 
 def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
-    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=datetime.now(UTC))
+    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=datetime.now(UTC), load_end_s=120)
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
     run.observations.streams = [
         Stream("text", 1, 0, outcome="end"),
-        Stream("leave", 2, 0, outcome="error database", resumes=2, cuts=1),
+        Stream("leave", 2, 0, outcome="error database", resumes=2, cut_at_s=[31]),
         Stream("leave", 2, 0),
     ]
     run.observations.answers = [
@@ -63,7 +66,24 @@ def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path:
     assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
     assert "Requests refused or failed: 1 (a store was unavailable), 1 (failed)." in text
     assert "Valkey kill at 0.5 min for 6 s" in text
-    assert "| 0.6 to 1.0 | 200.0 | 70.0 | - | 8 | 10 |" in text
-    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 3.0 | 8 | 10 |" in text
+    assert "| 0.6 to 1.0 | 200.0 | 70.0 | 110.0 | - | 8 | 10 |" in text
+    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 110.0 | 3.0 | 8 | 10 |" in text
     assert "the server 10% of a core, the generator 5%" in text
     assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_miss_is_printed_once_with_its_ids(capsys: pytest.CaptureFixture[str]):
+    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 50), begun=datetime.now(UTC))
+    run.disturbances.begin("server", "replace", at_s=30).end_s = 36
+    run.observations.answers.append(Answer("begin", 31, 32, 503, "backend_unavailable", "", "soak-1"))
+    run.report_new_misses()
+    run.observations.streams.append(Stream("text", 1, 40, end_s=45, stream_id="s2", request_id="soak-2"))
+    run.observations.streams.append(Stream("text", 1, 40, end_s=45, outcome="end"))
+
+    run.report_new_misses()
+    run.report_new_misses()
+
+    assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "missed at 32.0 s: begin: 503 backend_unavailable; stream -, request soak-1",
+        "missed at 45.0 s: no terminal event; stream s2, request soak-2",
+    ]

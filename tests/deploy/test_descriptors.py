@@ -46,7 +46,7 @@ async def server_with(descriptors: int, settings: Settings, **env: str) -> Async
 
 @asynccontextmanager
 async def half_heads(count: int, settings: Settings) -> AsyncIterator[None]:
-    """So many connections that have sent the beginning of a head; those that the server ends are made anew."""
+    """Open connections that send an incomplete head. Those that the server closes are not reopened."""
     loop = asyncio.get_running_loop()
 
     class HalfHead(asyncio.Protocol):
@@ -99,6 +99,40 @@ async def test_streams_reach_their_vendors_while_clients_hold_all_the_connection
         assert ends == ["end"] * len(ends)
         assert len(ends) >= TURNS
         assert (await process.event("connections.refused"))["by_bound"].keys() == {"process"}
+
+
+@pytest.mark.timeout(120)
+async def test_new_users_are_admitted_once_incomplete_heads_time_out(
+    settings: Settings, services: Services, strategy: Any
+) -> None:
+    """At first all connections are in use, so the server refuses new users until it closes incomplete heads."""
+    await strategy("good", "say:Here I am")
+    more = {"PARLEY_CONNECTIONS": "5000", "PARLEY_CONNECTIONS_PER_ADDRESS": "1000000"}
+    async with server_with(400, settings, **more) as process:
+        await process.event("server.listening")
+        async with half_heads(600, settings), ClientSession(connector=TCPConnector(limit=USERS)) as http:
+            assert (await process.event("connections.refused"))["by_bound"].keys() == {"process"}
+            async with http.get(f"{settings.public_url}/healthz") as refused:
+                assert refused.status == 503
+            await until_admitted(http, settings, USERS)
+            users = await callers(http, settings.public_url, USERS)
+            responses = await asyncio.gather(*(user.say("story", "good") for user in users))
+            await asyncio.gather(*(user.read(response) for user, response in zip(users, responses, strict=True)))
+    assert [user.seen[-1].name for user in users] == ["end"] * USERS
+
+
+async def until_admitted(http: ClientSession, settings: Settings, count: int) -> None:
+    """Wait until the server accepts `count` connections at once. An incomplete head times out after 10 s."""
+
+    async def status() -> int:
+        async with http.get(f"{settings.public_url}/healthz") as response:
+            return response.status
+
+    async with asyncio.timeout(40):
+        while True:
+            if set(await asyncio.gather(*(status() for _ in range(count)))) == {200}:
+                return
+            await asyncio.sleep(0.2)
 
 
 @pytest.mark.timeout(120)
