@@ -23,6 +23,7 @@ from tests.vendor import Vendor
 async def door(stores, tmp_path):
     async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
         yield opened
+        opened.flowing.set()
 
 
 @pytest.fixture
@@ -127,6 +128,22 @@ async def test_reader_elsewhere_reads_on_after_the_connections_to_valkey_were_lo
         await server.services.supervisor.idle()
     assert not story.far_reading.done()
     await door.open()
+    assert_whole(await story.rest(), story)
+
+
+async def test_reader_elsewhere_gets_events_that_valkey_refused_when_the_stream_ended(
+    story: Story, server: Server, vendor: Vendor
+) -> None:
+    """The processes hear each other all the time; only the copy of the log cannot be written."""
+    client = server.services.valkey.client
+    [log] = [name async for name in client.scan_iter(f"*log:{story.stream_id}")]
+    await client.set(log, "not a log")
+    vendor.release.set()
+    async with asyncio.timeout(30):
+        await story.near_reading
+        await server.services.supervisor.idle()
+    assert not story.far_reading.done()
+    await client.delete(log)
     assert_whole(await story.rest(), story)
 
 
