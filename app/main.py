@@ -95,16 +95,17 @@ async def _serve_until_drained(
     services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
 ) -> None:
     """Serve until a signal or the parent requests the end, and all streams have ended."""
-    orders, supervisor, timeout_s = Orders(), services.supervisor, services.settings.drain_timeout_s
+    orders, timeout_s = Orders(), services.settings.drain_timeout_s
+    supervisor, relay = services.supervisor, services.relay
     async with AsyncExitStack() as stack:
         orders.handle_signals(parent=None if inherited is None else os.getppid())
         if inherited is None:
-            await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
+            await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
         await stack.enter_async_context(background(parent.follow(listeners, orders)))
         parent.send("ready")
-        await serve_until_drained(runner, supervisor, orders, timeout_s=timeout_s)
+        await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
         parent.send("drained")
 
 

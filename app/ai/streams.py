@@ -11,7 +11,8 @@ from pydantic import Field
 from actors.actor import Actor
 from actors.context import Owner
 from actors.mailbox import Attach, Cancel, Detach
-from actors.relay import MAX_READERS, LogRange, cancel, too_many_readers
+from actors.relay import cancel
+from actors.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.supervisor import Supervisor
 from app.ai.opening import check_readers, longest_stream_s
 from app.http.endpoint import Call, json_response

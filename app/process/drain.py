@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from actors.relay import Relay
 from actors.supervisor import Supervisor
 from app.http.server import Runner
 from app.process.control import Orders
@@ -17,7 +18,9 @@ _KEPT_IDLE_S = 20
 _POLL_S = 0.05
 
 
-async def serve_until_drained(runner: Runner, supervisor: Supervisor, orders: Orders, *, timeout_s: float) -> None:
+async def serve_until_drained(
+    runner: Runner, supervisor: Supervisor, relay: Relay, orders: Orders, *, timeout_s: float
+) -> None:
     """Serve until the process must stop or retire, and then until all streams have ended, at most `timeout_s`.
 
     A process that retires continues to serve its existing connections, including new streams. A process that stops
@@ -31,7 +34,10 @@ async def serve_until_drained(runner: Runner, supervisor: Supervisor, orders: Or
             timeout_s = 0
     supervisor.draining = True
     log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout_s
     await supervisor.drain(timeout_s)
+    await relay.drain(max(0, deadline - clock()))
 
 
 async def answer_last_requests(runner: Runner) -> None:

@@ -1,0 +1,208 @@
+"""The events of a stream in another process, for one reader in this one."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+
+from storage.detached_logs import Batch, DetachedLog, Piece
+from storage.process_rpc import Message
+from streams.events import Failed, encode_unnumbered, error_content
+from streams.log import PIECE_BYTES, Gone, Push, Ready
+from streams.tasks import stopping
+from streams.wire.codec import now_ms
+from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
+from streams.wire.ids import new_id
+
+MAX_READERS = 16
+_RENEW_EVERY_S = 5
+_ASK_AGAIN_S = 1
+_WAIT_S = 2.0
+_READS_WITHIN_S = 5.0
+_READ_AGAIN_S = 0.5
+_OUTAGE_S = 60
+"""How long a reader waits for Valkey. The client may then reach the stream's process, which needs no Valkey."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """The event ids of a stream that can be read, from `first` to `last`.
+
+    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone. `uncertain`: that
+    process did not say how far the stream is, so there may be later events.
+    """
+
+    first: int
+    last: int
+    closed: bool = False
+    lost: bool = False
+    uncertain: bool = False
+
+
+class RemoteLog:
+    """Reads the events from the copy of the log in Valkey. `ask` sends a request to the stream's process."""
+
+    def __init__(self, spilled: DetachedLog, *, ask: Callable[[Message], Awaitable[Message | None]]) -> None:
+        self._spilled = spilled
+        self._send_request = ask
+        self.reader_id = new_id()
+        self.span = LogRange(1, 0)
+        self._attached = False
+        """Whether the stream's process knows this reader, as far as it has said."""
+        self._lost = False
+        """Whether the stream's process is gone, or no longer has the stream."""
+        self._draining = False
+        self._reading: asyncio.Timeout | None = None
+        """The timeout of the read that is waiting for events."""
+        self._available_at = time.monotonic()
+        """When Valkey last responded to a read."""
+
+    async def attach(self) -> None:
+        """Ask the stream's process to copy its log to Valkey, and set `span` to the events available there."""
+        answer = await self._ask()
+        if answer is not None and answer.get("full"):
+            raise too_many_readers()
+        first, last, closed = await self._spilled.span() or (1, 0, False)
+        if self._attached and answer is not None:
+            last, closed = max(last, answer["last"]), answer["closed"]
+        self.span = LogRange(first, last, closed, lost=self._lost, uncertain=not self._attached)
+
+    def drain(self) -> None:
+        """End the iteration of `follow` with an `error` event, because this process drains."""
+        self._draining = True
+        if self._reading is not None:
+            self._reading.reschedule(asyncio.get_running_loop().time())
+
+    async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
+        """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
+
+        The iteration ends with an `error` event without an id if the stream's process is gone, if this process
+        drains, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in several
+        pieces, and only the last of them increases `last_id`.
+        """
+        cursor = _Cursor(after)
+        returned_at = renewed_at = self._available_at = time.monotonic()
+        while not stopping():
+            ready = await self._read(cursor)
+            now = time.monotonic()
+            if ready is not None:
+                returned_at, final = now, ready.final
+                yield ready
+                del ready
+                if final:
+                    return
+            elif (error := self._error(now)) is not None:
+                if cursor.offset_bytes:  # The client would read an event as the rest of the incomplete frame.
+                    raise error
+                yield Ready(cursor.position, _error_frame(error), final=True)
+                return
+            if now - returned_at >= idle_s:
+                returned_at = now
+                yield Ready(cursor.position, b"", final=False)
+            renew_after_s = _RENEW_EVERY_S if self._attached else _ASK_AGAIN_S
+            if now - renewed_at >= renew_after_s and not self._lost and not self._draining:
+                renewed_at = now
+                await self._renew()
+
+    async def _read(self, cursor: "_Cursor") -> Ready | None:
+        """Return the next events, or `None` if none arrive in time or Valkey is unavailable.
+
+        While this process drains, only the rest of an incomplete frame is read.
+        """
+        if self._draining and not cursor.offset_bytes:
+            return None
+        try:
+            async with asyncio.timeout(_READS_WITHIN_S) as self._reading:
+                pieces = await self._spilled.read(
+                    cursor.position,
+                    offset_bytes=cursor.offset_bytes,
+                    most_bytes=PIECE_BYTES,
+                    wait_s=0 if self._lost or self._draining else _WAIT_S,
+                )
+        except (StoreError, TimeoutError):
+            if not self._draining:
+                await asyncio.sleep(_READ_AGAIN_S)
+            return None
+        finally:
+            self._reading = None
+        self._available_at = time.monotonic()
+        return cursor.advance(pieces)
+
+    def _error(self, now: float) -> ServiceError | None:
+        """Return why there will be no more events, or `None` if the reader waits for them."""
+        if self._draining:
+            return draining()
+        if self._lost:
+            return Unavailable("the process that had the stream is gone", retry_after_s=1)
+        if now - self._available_at >= _OUTAGE_S:
+            return Unavailable("Valkey, which has the events of this stream, is not available", retry_after_s=1)
+        return None
+
+    async def _renew(self) -> None:
+        """Tell the stream's process that this reader still reads, so that it copies events that Valkey lacks."""
+        try:
+            await self._ask()
+        except StoreError:
+            self._attached = False
+
+    async def _ask(self) -> Message | None:
+        """Ask the stream's process for its events. Note whether it knows the reader or is gone."""
+        answer = await self._send_request({"op": "read", "reader_id": self.reader_id})
+        self._attached = answer is not None and answer["known"]
+        self._lost = answer is not None and not answer["known"]
+        return answer
+
+
+class _Cursor:
+    """A position in a log in Valkey: after id `position`, plus `offset_bytes` of the entry that follows."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.offset_bytes = 0
+        self._entry = 0
+        """The last id of the entry that was read partially."""
+
+    def advance(self, pieces: list[Piece]) -> Ready | None:
+        """Return the unread frames in `pieces` and move behind them.
+
+        Raises `Gone` if frames between the position and `pieces` are no longer kept.
+        """
+        if not pieces:
+            return None
+        frames: list[bytes] = []
+        final = False
+        for batch, size_bytes in pieces:
+            if self.offset_bytes and batch.last != self._entry:
+                raise Gone(f"events after {self.position} are no longer kept")
+            frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))
+            self.offset_bytes += len(batch.frames)
+            if self.offset_bytes < size_bytes:
+                self._entry = batch.last
+            else:
+                self.position, self.offset_bytes, final = batch.last, 0, batch.closing
+        return Ready(self.position, frames[0] if len(frames) == 1 else b"".join(frames), final)
+
+
+def too_many_readers() -> ServiceError:
+    return RateLimited(f"at most {MAX_READERS} readers of a stream", retry_after_s=1)
+
+
+def draining() -> ServiceError:
+    return Unavailable("the server is draining", retry_after_s=1)
+
+
+def _frames_after(batch: Batch, position: int) -> bytes:
+    """Return the frames of `batch` with an id above `position`.
+
+    Raises `Gone` if frames between `position` and `batch` are no longer kept.
+    """
+    if batch.first > position + 1:
+        raise Gone(f"events after {position} are no longer kept")
+    if batch.first == position + 1:
+        return batch.frames
+    frames = batch.frames.split(b"\n\n")
+    return b"\n\n".join(frames[position + 1 - batch.first :])
+
+
+def _error_frame(error: ServiceError) -> bytes:
+    return encode_unnumbered(Failed(error_content(error)), now_ms())

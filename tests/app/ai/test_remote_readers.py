@@ -1,0 +1,179 @@
+"""A reader of a stream in another process gets every event, even if Valkey is unavailable in between."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+
+from app.settings import Settings
+from streams.tasks import background
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at
+from tests.app.valkey_door import Door, door_to
+from tests.servers import Server
+from tests.sse_client import SeenEvent, all_events, events
+from tests.vendor import Vendor
+
+
+@pytest.fixture
+async def door(stores, tmp_path):
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+        opened.flowing.set()
+
+
+@pytest.fixture
+def settings(settings, door):
+    """All servers reach Valkey through the door."""
+    return replace(settings, redis_url=door.url)
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+@dataclass
+class Reader:
+    """A client that reads one response of a stream."""
+
+    seen: list[SeenEvent] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the first words have arrived."""
+
+    async def read(self, response: ClientResponse) -> None:
+        async for event in events(response):
+            self.seen.append(event)
+            if event.name == "assistant_output_chunk":
+                self.heard.set()
+
+
+@dataclass
+class Story:
+    """A stream whose vendor waits after the first words, with a reader in its process and one in another."""
+
+    near: Reader
+    far: Reader
+    near_reading: asyncio.Task[None]
+    far_reading: asyncio.Task[None]
+    again: Talk
+    stream_id: str
+
+    async def rest(self) -> list[SeenEvent]:
+        """All events of the far reader. It resumes if its response ends with an error that asks it to."""
+        async with asyncio.timeout(15):
+            await self.far_reading
+            seen = [event for event in self.far.seen if event.name != "ping"]
+            while seen[-1].name == "error":
+                error = seen.pop()
+                assert error.id is None
+                assert error.content["error"]["extra"]["retryable"] is True
+                await asyncio.sleep(0.1)
+                headers = {"Last-Event-ID": str(seen[-1].id)}
+                async with self.again.get(f"/bp/ai/stream/{self.stream_id}", headers=headers) as response:
+                    if response.status == 200:
+                        seen += [event for event in await all_events(response) if event.name != "ping"]
+        return seen
+
+
+@pytest.fixture
+async def story(talk: Talk, other: Server, strategy: Any) -> AsyncIterator[Story]:
+    await strategy("slow", "slow:Once upon a time")
+    async with telling(talk, other) as begun:
+        yield begun
+
+
+@asynccontextmanager
+async def telling(talk: Talk, other: Server) -> AsyncIterator[Story]:
+    near, far, again = Reader(), Reader(), at(other, talk)
+    async with talk.say("story", "slow") as said, background(near.read(said)) as near_reading:
+        await near.heard.wait()
+        stream_id = said.headers["X-Service-Stream-Id"]
+        async with again.get(f"/bp/ai/stream/{stream_id}") as relayed, background(far.read(relayed)) as far_reading:
+            await far.heard.wait()
+            yield Story(near, far, near_reading, far_reading, again, stream_id)
+
+
+def assert_whole(seen: list[SeenEvent], story: Story) -> None:
+    own = [(event.id, event.name) for event in story.near.seen if event.name != "ping"]
+    assert own[-1][1] == "end"
+    assert [(event.id, event.name) for event in seen] == own
+
+
+async def test_reader_elsewhere_gets_the_end_of_a_stream_that_ended_while_valkey_was_paused(
+    story: Story, server: Server, vendor: Vendor, door: Door
+) -> None:
+    door.flowing.clear()
+    vendor.release.set()
+    async with asyncio.timeout(30):
+        await story.near_reading
+        await server.services.supervisor.idle()  # The process has stopped trying to copy the last events to Valkey.
+    assert not story.far_reading.done()
+    door.flowing.set()
+    assert_whole(await story.rest(), story)
+
+
+async def test_reader_elsewhere_reads_on_after_the_connections_to_valkey_were_lost(
+    story: Story, server: Server, vendor: Vendor, door: Door
+) -> None:
+    await door.shut()
+    vendor.release.set()
+    async with asyncio.timeout(30):
+        await story.near_reading
+        await server.services.supervisor.idle()
+    assert not story.far_reading.done()
+    await door.open()
+    assert_whole(await story.rest(), story)
+
+
+async def test_reader_elsewhere_gets_events_that_valkey_refused_when_the_stream_ended(
+    story: Story, server: Server, vendor: Vendor
+) -> None:
+    """The processes hear each other all the time; only the copy of the log cannot be written."""
+    client = server.services.valkey.client
+    [log] = [name async for name in client.scan_iter(f"*log:{story.stream_id}")]
+    await client.set(log, "not a log")
+    vendor.release.set()
+    async with asyncio.timeout(30):
+        await story.near_reading
+        await server.services.supervisor.idle()
+    assert not story.far_reading.done()
+    await client.delete(log)
+    assert_whole(await story.rest(), story)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("ends_meanwhile", [True, False])
+async def test_reader_elsewhere_gets_every_event_although_valkey_is_paused_for_half_a_minute(
+    story: Story, vendor: Vendor, door: Door, *, ends_meanwhile: bool
+) -> None:
+    door.flowing.clear()
+    if ends_meanwhile:
+        vendor.release.set()
+    await asyncio.sleep(30)
+    door.flowing.set()
+    vendor.release.set()
+    await story.near_reading
+    assert_whole(await story.rest(), story)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180)
+async def test_reader_elsewhere_is_asked_to_resume_if_valkey_stays_away(
+    story: Story, vendor: Vendor, door: Door
+) -> None:
+    await door.shut()
+    async with asyncio.timeout(90):
+        await story.far_reading
+    last = story.far.seen[-1]
+    assert (last.id, last.name) == (None, "error")
+    assert last.content["error"]["extra"]["retryable"] is True
+    await door.open()
+    vendor.release.set()
+    assert_whole(await story.rest(), story)
