@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections import deque
+from heapq import heappop, heappush
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +16,10 @@ SLICE_LINES = 64
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 8
 _BURST_S = 0.001
+_MAX_DELAY_ROUNDS = 3
+"""How much longer a connection may wait because it has parsed much recently. A round is one slice of each."""
+_HALF_LIFE_S = 30
+_TYPICAL_OVER_SLICES = 64
 DENSE_SHARE = 0.15
 """Maximum fraction of the loop's time. Handlers that read the parsed data take up to three times as much again."""
 _FREE_BYTES_PER_LINE = 1536
@@ -36,29 +40,53 @@ def slice_end(data: bytes, start: int) -> int:
 
 
 class ParsingTurns:
-    """Lets connections parse the bytes they hold back, one slice each in turn, within limits that all share.
+    """Lets connections parse the bytes they hold back, slice by slice, within limits that all share.
+
+    Of the waiting connections, those that have parsed few slices recently go first, so that endless uploads hardly
+    delay an upload of ordinary size. The others wait longer, but not forever: a connection that is added while `n`
+    others wait gets its slice after at most `(1 + _MAX_DELAY_ROUNDS) * n` slices of other connections.
 
     One iteration of the loop parses few slices, because the next iteration runs all handlers that read them. The
     time for parsing is limited by a token bucket that holds `_BURST_S` and refills at the rate `share`. If that
     is None, only the number of slices is limited.
     """
 
-    __slots__ = ("_budget_s", "_loop", "_measured_at", "_scheduled", "_share", "_waiting")
+    __slots__ = (
+        "_additions",
+        "_budget_s",
+        "_loop",
+        "_measured_at",
+        "_scheduled",
+        "_share",
+        "_typical_slices",
+        "_waiting",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, share: float | None) -> None:
         self._loop = loop
         self._share = share
-        self._waiting: deque[SlicedConnection] = deque()
+        self._waiting: list[tuple[float, int, SlicedConnection]] = []
+        """A heap. A connection that is added as the n-th has the position n plus its delay, and n to break ties."""
+        self._additions = 0
+        self._typical_slices = 1.0
+        """Moving average of `recent_slices` over the connections that have parsed the last slices."""
         self._scheduled = False
         self._budget_s = _BURST_S
         self._measured_at = time.monotonic()
 
     def add(self, connection: "SlicedConnection") -> None:
         """Call `connection.parse_slice()` soon, and repeat the call while it returns True."""
-        self._waiting.append(connection)
         if not self._scheduled:
             self._refill()
             self._schedule()
+        connection.decay_recent_slices(self._measured_at)
+        self._push(connection)
+
+    def _push(self, connection: "SlicedConnection") -> None:
+        delay_rounds = _MAX_DELAY_ROUNDS * min(1.0, connection.recent_slices / self._typical_slices)
+        self._additions += 1
+        position = self._additions + delay_rounds * len(self._waiting)
+        heappush(self._waiting, (position, self._additions, connection))
 
     def _schedule(self) -> None:
         self._scheduled = True
@@ -73,9 +101,11 @@ class ParsingTurns:
         for _ in range(_SLICES_PER_TURN):
             if not self._waiting:
                 break
-            connection = self._waiting.popleft()
+            _, _, connection = heappop(self._waiting)
+            connection.recent_slices += 1
+            self._typical_slices += (connection.recent_slices - self._typical_slices) / _TYPICAL_OVER_SLICES
             if connection.parse_slice():
-                self._waiting.append(connection)
+                self._push(connection)
         self._measured_at = time.monotonic()
         self._budget_s -= self._measured_at - began
         if self._waiting and not self._scheduled:
@@ -106,10 +136,12 @@ class SlicedConnection(web.RequestHandler):
         "_held_from",
         "_ordinary_turns",
         "_parser_paused",
+        "_recent_at",
         "_slice_bytes",
         "_slice_lines",
         "_waits_for_turn",
         "content_bytes",
+        "recent_slices",
     )
 
     def __init__(self, *args: Any, ordinary_turns: ParsingTurns, dense_turns: ParsingTurns, **options: Any) -> None:
@@ -122,6 +154,9 @@ class SlicedConnection(web.RequestHandler):
         """Size of the last slice, which is not part of `_dense_lines` yet."""
         self.content_bytes = 0
         """Number of bytes of bodies parsed since the last slice began. `parse()` of a subclass counts them."""
+        self.recent_slices = 0.0
+        """Number of slices parsed, which halves every `_HALF_LIFE_S`."""
+        self._recent_at = 0.0
         self._held = b""
         self._held_from = 0
         self._parser_paused = False
@@ -162,6 +197,11 @@ class SlicedConnection(web.RequestHandler):
         if not waits and not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
         return waits
+
+    def decay_recent_slices(self, now: float) -> None:
+        """Bring `recent_slices` up to date. `now` is the value of `time.monotonic()`."""
+        self.recent_slices *= 0.5 ** ((now - self._recent_at) / _HALF_LIFE_S)
+        self._recent_at = now
 
     @property
     def _turns(self) -> ParsingTurns:

@@ -1,9 +1,12 @@
 """Reads that are parsed slice by slice give the same requests and bodies, in order, however they are split."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +17,7 @@ from structlog.testing import capture_logs
 
 from app.http.ingress import SLICE_BYTES, SLICE_LINES
 from app.http.server import runner_of
+from streams.tasks import background
 from tests.servers import Server
 from tests.streams.pieces import split
 
@@ -163,6 +167,90 @@ def test_a_connection_that_is_lost_drops_what_it_holds() -> None:
         return seen
 
     assert asyncio.run(read()) == []
+
+
+MIB = 1024 * 1024
+READ_BYTES = 256 * 1024
+"""The size of a full read."""
+SMALL_BYTES = 2 * SLICE_BYTES - 1024
+"""The size of a read that has two slices."""
+OTHERS = 40
+
+
+@asynccontextmanager
+async def uploads(received: Counter[str]) -> AsyncIterator[Callable[..., Any]]:
+    """Yield a coroutine function that uploads to a path: `reads` reads of `size_bytes`, or endlessly if None.
+
+    The server adds the size of each piece of a body to the count of its path.
+    """
+
+    async def note(request: web.Request) -> web.Response:
+        async for piece in request.content.iter_any():
+            received[request.path] += len(piece)
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/{name}", note)
+    runner = runner_of(application, shutdown_timeout_s=1)
+    await runner.setup()
+    server = runner.server
+    assert server is not None
+
+    async def upload(path: str, reads: int | None, size_bytes: int = READ_BYTES) -> None:
+        protocol, wire = server(), Wire()
+        protocol.connection_made(wire)
+        read = b"%x\r\n%b\r\n" % (size_bytes, b"A" * size_bytes)
+        try:
+            protocol.data_received(Sent(b"", (1,)).raw(path).removesuffix(b"0\r\n\r\n"))
+            for _ in repeat(None) if reads is None else range(reads):
+                protocol.data_received(read)
+                while wire.paused:  # noqa: ASYNC110 - a transport that does not tell
+                    await asyncio.sleep(0)
+        finally:
+            protocol.connection_lost(None)
+
+    try:
+        yield upload
+    finally:
+        await runner.cleanup()
+
+
+async def test_endless_uploads_hardly_delay_an_upload_of_ordinary_size() -> None:
+    received: Counter[str] = Counter()
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
+        upload = await stack.enter_async_context(uploads(received))
+        for _ in range(OTHERS):
+            await stack.enter_async_context(background(upload("/endless", None)))
+        while received["/endless"] < OTHERS * 4 * MIB:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        before = received["/endless"]
+        await upload("/ordinary", 2 * MIB // READ_BYTES)
+        meanwhile = received["/endless"] - before
+    assert received["/ordinary"] > 2 * MIB - READ_BYTES
+    assert meanwhile < OTHERS * MIB / 2, "an equal share for each would be 2 MiB"
+
+
+async def test_new_uploads_however_many_do_not_stop_an_old_one() -> None:
+    received: Counter[str] = Counter()
+    async with asyncio.timeout(60), AsyncExitStack() as stack:
+        upload = await stack.enter_async_context(uploads(received))
+
+        async def renew() -> None:
+            while True:
+                await upload("/new", 1, SMALL_BYTES)
+
+        await stack.enter_async_context(background(upload("/old", None)))
+        while received["/old"] < 16 * MIB:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for _ in range(OTHERS):
+            await stack.enter_async_context(background(renew()))
+        while not received["/new"]:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        before = Counter(received)
+        while received["/old"] < before["/old"] + MIB / 4:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        meanwhile = received["/new"] - before["/new"]
+    assert meanwhile < 5 * OTHERS * MIB / 4, "with equal shares, each would upload as much as the old one"
 
 
 async def talked(server: Server, raw: bytes) -> bytes:
