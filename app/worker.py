@@ -1,6 +1,7 @@
 """The worker process: runs jobs, retries them, holds what keeps failing, and enqueues jobs by schedule."""
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -76,6 +77,8 @@ SCHEDULES: Sequence[Schedule] = (
 async def work(settings: Settings) -> None:
     """Run jobs until SIGTERM or SIGINT. Jobs that run then get 30 s to finish; what is cut is run again later."""
     logs.configure(level=settings.log_level)
+    # `_runner` logs each attempt. The lines of the library repeat the messages, which may hold secrets.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -94,10 +97,12 @@ async def run_jobs(
     jobs: Sequence[JobRow[Any]] = JOBS,
     schedules: Sequence[Schedule] = SCHEDULES,
     stalled_s: float = _STALLED_S,
+    poll_s: float = _POLL_S,
 ) -> None:
-    """Run jobs until cancelled. While PostgreSQL is away, connect again and again, at most 10 s apart.
+    """Run jobs until cancelled. While PostgreSQL is unavailable, connect again and again, at most 10 s apart.
 
-    `stalled_s`: a worker without a heartbeat for this long is dead, and its jobs are retried.
+    `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
+    `poll_s`: how often jobs are looked for whose time has come. A new job is announced to the workers at once.
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_RECONNECT_MOST_S)
@@ -108,7 +113,7 @@ async def run_jobs(
                 await app.run_worker_async(
                     queues=[QUEUE],
                     concurrency=AT_ONCE,
-                    fetch_job_polling_interval=_POLL_S,
+                    fetch_job_polling_interval=poll_s,
                     update_heartbeat_interval=min(_HEARTBEAT_S, stalled_s / 4),
                     stalled_worker_timeout=stalled_s,
                     shutdown_graceful_timeout=_STOP_S,
@@ -130,12 +135,17 @@ def _application(
         )
         for schedule in schedules:
             if isinstance(schedule.message, row.message):
-                app.periodic(cron=schedule.cron, queue=QUEUE, queueing_lock=row.message.task)(task)
+                app.periodic(
+                    cron=schedule.cron,
+                    queue=QUEUE,
+                    queueing_lock=row.message.task,
+                    task_kwargs=schedule.message.model_dump(mode="json"),
+                )(task)
     return app
 
 
 def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]]:
-    """The task that procrastinate runs: one attempt, within its time, with one log line."""
+    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line."""
     message, name = row.message, row.message.task
 
     async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
@@ -192,4 +202,4 @@ async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *,
 
 def _log_outage(state: RetryCallState) -> None:
     assert state.outcome is not None, "an attempt has failed"
-    log.warning("worker.database_away", error=str(state.outcome.exception()))
+    log.warning("worker.database_unavailable", error=str(state.outcome.exception()))

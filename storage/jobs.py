@@ -77,9 +77,9 @@ select unnest(procrastinate_defer_jobs_v1(
 async def enqueue(
     conn: Connection, job: Job, *, key: str | None = None, run_at: datetime | None = None
 ) -> int | None:
-    """Store `job` and return its id; it runs once the transaction of `conn` has committed.
+    """Store `job` and return its id. It runs once the transaction of `conn` has committed.
 
-    `key`: at most one job with this key waits at a time. None is returned where one does.
+    `key`: at most one job with this key waits at a time. Returns None if one already waits.
     `run_at`: the job does not run before this time.
     """
     arguments = (QUEUE, job.task, key, dumps(job.model_dump(mode="json")).decode(), run_at)
@@ -87,7 +87,7 @@ async def enqueue(
         job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
         return job_id
     try:
-        async with conn.transaction():  # a savepoint, where the caller has a transaction
+        async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
             job_id = await conn.fetchval(_ENQUEUE, *arguments)
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name != _UNIQUE_WHILE_WAITING:
@@ -107,16 +107,15 @@ limit $3
 
 
 async def held_jobs(conn: Connection, *, task: str | None, before_id: int, size: int) -> list[HeldJob]:
-    """The held jobs with an id below `before_id`, the newest first."""
+    """Return the held jobs with an id below `before_id`, the newest first."""
     rows = await conn.fetch(_HELD, task, before_id, size)
     return [
-        HeldJob(row["id"], row["task_name"], loads(row["args"]), row["attempts"] + 1, row["held_at"])
-        for row in rows
+        HeldJob(row["id"], row["task_name"], loads(row["args"]), row["attempts"], row["held_at"]) for row in rows
     ]
 
 
 async def retry_held(conn: Connection, job_id: int) -> bool:
-    """Run a held job again, with all its attempts; False where there is no such job."""
+    """Run a held job again, with all its attempts. Return `False` if there is no such held job."""
     row = await conn.fetchval(
         """
         update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null
@@ -128,7 +127,7 @@ async def retry_held(conn: Connection, job_id: int) -> bool:
 
 
 async def drop_held(conn: Connection, job_id: int) -> bool:
-    """Delete a held job; False where there is no such job."""
+    """Delete a held job. Return `False` if there is no such held job."""
     row = await conn.fetchval(
         "delete from procrastinate_jobs where id = $1 and status = 'failed' returning id", job_id
     )
@@ -156,7 +155,7 @@ group by 1, 2
 
 
 async def job_counts(conn: Connection) -> Sequence[JobCount]:
-    """How many jobs wait, run and are held, by kind."""
+    """Return how many jobs wait, run and are held, by kind."""
     return [
         JobCount(row["task_name"], row["status"], row["count"], max(0.0, row["oldest_s"]))
         for row in await conn.fetch(_COUNTS)

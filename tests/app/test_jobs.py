@@ -1,7 +1,7 @@
 """Jobs run once their transaction has committed, are retried, held, and handled by the operator."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from app.worker import JobRow, Schedule, run_jobs
 from storage.jobs import Job, enqueue
 from streams.tasks import background
 from tests.servers import ADMIN_TOKEN, Server
+from tests.waiting import until
 
 WITHIN_S = 20
 
@@ -54,7 +55,9 @@ def notes() -> Notes:
 
 @asynccontextmanager
 async def worker(services: Services, notes: Notes, **options: Any) -> AsyncIterator[None]:
-    async with background(run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=(), **options)):
+    async with background(
+        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=(), poll_s=0.05, **options)
+    ):
         yield
 
 
@@ -63,29 +66,22 @@ async def add(services: Services, text: str, **options: Any) -> int | None:
         return await enqueue(conn, Note(text=text), **options)
 
 
+async def add_and_roll_back(services: Services, text: str) -> None:
+    async with services.database.transaction() as conn:
+        await enqueue(conn, Note(text=text))
+        raise RuntimeError
+
+
 async def admin(server: Server, method: str, path: str) -> tuple[int, Any]:
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
         return response.status, await response.json()
 
 
-async def until(check: Callable[[], Any], wanted: Any) -> None:
-    """Wait until `check` returns `wanted`."""
-    found = None
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            while (found := await check()) != wanted:
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"{found} is not {wanted}") from None
-
-
 async def test_job_runs_once_its_transaction_has_committed(services: Services, notes: Notes) -> None:
     async with worker(services, notes):
         with pytest.raises(RuntimeError):
-            async with services.database.transaction() as conn:
-                await enqueue(conn, Note(text="rolled back"))
-                raise RuntimeError
+            await add_and_roll_back(services, "rolled back")
         async with services.database.transaction() as conn:
             await enqueue(conn, Note(text="kept"))
         await notes.reach(1)
@@ -101,7 +97,7 @@ async def test_waiting_job_with_the_same_key_is_stored_once(services: Services, 
         assert await enqueue(conn, Note(text="other"), key="l") is not None
     async with worker(services, notes):
         await notes.reach(2)
-        await until(lambda: count(services), 0)
+        await until(lambda: jobs_are(services, 0))
         assert await add(services, "third", key="k") is not None
         await notes.reach(3)
     assert notes.texts == ["first", "other", "third"]
@@ -112,7 +108,7 @@ async def test_job_does_not_run_before_its_time(services: Services, notes: Notes
     async with worker(services, notes):
         await add(services, "at once")
         await notes.reach(1)
-        await until(lambda: count(services), 1)
+        await until(lambda: jobs_are(services, 1))
     assert notes.texts == ["at once"]
 
 
@@ -123,7 +119,7 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
     first = await add(services, "one")
     async with worker(services, notes):
         await notes.reach(3)
-        await until(lambda: held_ids(server), [first])
+        await until(lambda: held_are(server, [first]))
         _, found = await admin(server, "GET", "/jobs/held?job=note")
         job = found["jobs"][0]
         assert (job["job"], job["message"], job["attempts"]) == ("note", {"text": "one"}, 3)
@@ -133,11 +129,11 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
 
         assert await admin(server, "POST", f"/jobs/held/{first}/retry") == (200, {})
         await notes.reach(4)
-        await until(lambda: held_ids(server), [])
+        await until(lambda: held_are(server, []))
 
         notes.failures = 3
         second = await add(services, "two")
-        await until(lambda: held_ids(server), [second])
+        await until(lambda: held_are(server, [second]))
         assert await admin(server, "DELETE", f"/jobs/held/{second}") == (200, {})
     assert await held_ids(server) == []
     for path in (f"/jobs/held/{second}", "/jobs/held/0", "/jobs/held/x", f"/jobs/held/{'9' * 30}"):
@@ -153,14 +149,14 @@ async def test_job_whose_worker_died_runs_again_and_the_death_counts_as_an_attem
         await taken_by_dead_worker(conn, job_id)
     async with worker(services, notes, stalled_s=1):
         await notes.reach(1)
-        await until(lambda: count(services), 0)
+        await until(lambda: jobs_are(services, 0))
 
     killer = await add(services, "killer")
     async with services.database.connection() as conn:
         await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", killer)
         await taken_by_dead_worker(conn, killer)
     async with worker(services, notes, stalled_s=1):
-        await until(lambda: held_ids(server), [killer])
+        await until(lambda: held_are(server, [killer]))
     assert notes.texts == ["survivor"]
 
 
@@ -191,8 +187,8 @@ async def test_schedule_enqueues_each_time_once_over_two_workers(services: Servi
 
     jobs, schedules = [JobRow(Note, tick)], [Schedule("* * * * * *", Note(text="tick"))]
     async with (
-        background(run_jobs(services, jobs=jobs, schedules=schedules)),
-        background(run_jobs(services, jobs=jobs, schedules=schedules)),
+        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
+        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
         asyncio.timeout(WITHIN_S),
     ):
         await ticked.wait()
@@ -204,9 +200,13 @@ async def test_schedule_enqueues_each_time_once_over_two_workers(services: Servi
     assert len({row["defer_timestamp"] for row in times}) == len(times)
 
 
-async def count(services: Services) -> int:
+async def jobs_are(services: Services, count: int) -> bool:
     async with services.database.connection() as conn:
-        return await conn.fetchval("select count(*) from procrastinate_jobs")
+        return await conn.fetchval("select count(*) from procrastinate_jobs") == count
+
+
+async def held_are(server: Server, job_ids: list[int | None]) -> bool:
+    return await held_ids(server) == job_ids
 
 
 async def held_ids(server: Server) -> list[int]:
@@ -219,7 +219,9 @@ async def taken_by_dead_worker(conn: Any, job_id: int | None) -> None:
     """Leave the job as a worker leaves it that was killed an hour ago."""
     await conn.execute(
         """
-        with dead as (insert into procrastinate_workers (last_heartbeat) values (now() - interval '1 hour') returning id)
+        with dead as (
+            insert into procrastinate_workers (last_heartbeat) values (now() - interval '1 hour') returning id
+        )
         update procrastinate_jobs set status = 'doing', worker_id = (select id from dead) where id = $1
         """,
         job_id,
