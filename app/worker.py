@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import signal
+import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -12,20 +14,32 @@ from typing import Any, Generic, TypeVar
 import procrastinate
 import psycopg
 import structlog
+from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job as StoredJob
 from procrastinate.jobs import Status
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
+from app.http.server import runner_of
+from app.main import application
+from app.process.sockets import listening_sockets
+from app.routes import OPERATIONS_ROUTES
 from app.services import Services, open_services
 from app.settings import Settings
-from storage.jobs import QUEUE, Job, RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects
+from storage.jobs import (
+    QUEUE,
+    Job,
+    RemoveExpiredConversations,
+    RemoveExpiredSpeech,
+    RemoveObjects,
+    job_counts,
+)
 from streams.tasks import background, stopping
-from streams.wire.errors import ServiceError
+from streams.wire.errors import ServiceError, StoreError
 
 log = structlog.get_logger()
 
@@ -34,16 +48,19 @@ _POLL_S = 5
 _HEARTBEAT_S = 2
 _STALLED_S = 10
 _STOP_S = 30
+_MEASURE_S = 10
 _CONNECT_S = 10
 _LONGEST_WAIT_S = 3600
 _RECONNECT_MOST_S = 10
 
 J = TypeVar("J", bound=Job)
 
-JOBS_RUN = Counter("parley_jobs", "Attempts of jobs by outcome", ["job", "outcome"])
+JOB_ATTEMPTS = Counter("parley_job_attempts", "Attempts of jobs by outcome", ["job", "outcome"])
 JOB_SECONDS = Histogram(
     "parley_job_seconds", "Time of one attempt", ["job"], buckets=(0.01, 0.1, 1, 10, 60, 300, 3600)
 )
+JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
+JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest of them was due", ["job", "status"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +99,52 @@ async def work(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_services(settings) as services, background(run_jobs(services)) as running:
-        log.info("worker.started")
-        async with background(stop.wait()) as stopped:
-            await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+    sockets = _sockets(settings)
+    async with (
+        open_services(settings) as services,
+        _operations(services, sockets),
+        background(_measure_jobs(services)),
+        background(run_jobs(services)) as running,
+        background(stop.wait()) as stopped,
+    ):
+        log.info("worker.started", port=settings.worker_port)
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             await running
     log.info("worker.stopped")
+
+
+def _sockets(settings: Settings) -> list[socket.socket]:
+    if settings.worker_port is None:
+        return []
+    return listening_sockets(settings.metrics_host, settings.worker_port, variable="PARLEY_WORKER_PORT")
+
+
+@asynccontextmanager
+async def _operations(services: Services, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Serve `/metrics`, `/healthz` and `/readyz` of this worker on `sockets`."""
+    runner = runner_of(application(services, OPERATIONS_ROUTES), shutdown_timeout_s=1)
+    await runner.setup()
+    try:
+        for sock in sockets:
+            await web.SockSite(runner, sock).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def _measure_jobs(services: Services) -> None:
+    """Update the gauges of stored jobs. While the database is unavailable, they keep their values."""
+    while not stopping():
+        with suppress(StoreError):
+            async with services.database.connection() as conn:
+                counts = await job_counts(conn)
+            JOBS_STORED.clear()
+            JOBS_OLDEST.clear()
+            for one in counts:
+                JOBS_STORED.labels(one.task, one.status).set(one.count)
+                JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
+        await asyncio.sleep(_MEASURE_S)
 
 
 async def run_jobs(
@@ -165,7 +221,7 @@ def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]
             raise
         finally:
             seconds = time.monotonic() - began
-            JOBS_RUN.labels(name, outcome).inc()
+            JOB_ATTEMPTS.labels(name, outcome).inc()
             JOB_SECONDS.labels(name).observe(seconds)
             if outcome == "succeeded":
                 bound.info("job.succeeded", ms=round(seconds * 1000, 1))

@@ -1,4 +1,4 @@
-"""The operator's view of jobs: how many wait and run, which are held, and what becomes of those."""
+"""Admin API of jobs: counts, and listing, retrying and dropping of held jobs."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ _NO_JOB = Docs(errors=(ItemNotFound("job 17 is not held"),))
 class CountRow(Model):
     job: str
     status: str
-    """`todo`: it waits for its time or for a worker. `doing`: it runs. `failed`: it is held."""
+    """`todo`: waits for its time or for a worker. `doing`: runs. `failed`: is held."""
     count: int
     oldest_s: float
-    """Seconds since the oldest of them was due; 0 where none is due yet."""
+    """Seconds since the oldest of them was due, or 0 if none is due yet."""
 
 
 class CountsReply(Model):

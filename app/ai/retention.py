@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 import structlog
 
 from app.services import Services
-from storage import conversations
 from storage.jobs import RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects, enqueue
 from storage.kinds.limits import LIMITS
+from storage.retention import delete_expired
 from storage.speech_files import day_of, days_folder
 
 log = structlog.get_logger()
@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 
 async def remove_expired_speech(services: Services, _: RemoveExpiredSpeech) -> None:
-    """Delete whole days of each app's audio, once the links to the last file of the day have expired."""
+    """Delete whole days of each app's audio after its `speech_days`, when all links of the day have expired."""
     for app_id in services.configs.apps():
         keep = timedelta(days=services.configs.singleton(LIMITS, app_id).speech_days)
         before = (datetime.now(UTC) - keep).date()
@@ -46,7 +46,7 @@ async def _remove_conversations(services: Services, app_id: str, *, days: int) -
     removed = 0
     while True:
         async with services.database.transaction() as conn:
-            count, keys = await conversations.delete_expired(conn, app_id, days=days, most=_AT_ONCE)
+            count, keys = await delete_expired(conn, app_id, days=days, most=_AT_ONCE)
             if keys:
                 await enqueue(conn, RemoveObjects(keys=keys))
         removed += count
