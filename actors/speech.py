@@ -10,6 +10,7 @@ from actors.records import store_attempts, unit_price
 from actors.strategies import Broken, Voice
 from actors.utterance import Utterance, open_utterance
 from actors.voice import SpokenFile
+from storage.speech_files import speech_name
 from streams.events import Audio, AudioChunk, VisemeEvent
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 
@@ -80,7 +81,7 @@ class _SpeechOutput:
             await self._ctx.emit(VisemeEvent(shapes, estimated=True))
         stored = await self._utterance.store(
             self._file,
-            f"speech/{self._ctx.owner.user_id}/{self._ctx.stream_id}",
+            speech_name(self._ctx.owner.app_id, self._ctx.owner.user_id, self._ctx.stream_id),
             need_viseme=self._voice.need_viseme,
         )
         price = unit_price(self._voice.config.price, Usage(len(self._text), 0))

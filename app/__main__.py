@@ -1,4 +1,4 @@
-"""The command line: `python -m app serve`, `migrate`, `config`, `users`, `sign` and `token`."""
+"""The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users`, `sign` and `token`."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from importlib import import_module
 
 _MODULES = {
     "serve": "app.commands.serve",
+    "worker": "app.commands.worker",
     "migrate": "app.commands.serve",
     "config": "app.commands.config",
     "users": "app.commands.users",

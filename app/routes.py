@@ -2,6 +2,7 @@
 
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
+from app.admin.jobs import JOB_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.ai.conversation import converse
 from app.ai.conversations import ConversationList, ListQuery, delete_conversation, list_conversations
@@ -122,6 +123,7 @@ INTERFACE: list[Endpoint] = [
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *STREAM_ROUTES,
+    *JOB_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,

@@ -38,6 +38,8 @@ class Settings:
     metrics_host: str = "127.0.0.1"
     """The address of `metrics_port`."""
     metrics_port: int | None = None
+    worker_port: int | None = None
+    """Port of a worker for `/metrics`, `/healthz` and `/readyz`, on `metrics_host`."""
     data_dir: Path = Path(".parley")
     redis_prefix: str = "parley:"
     local_url: str | None = None
@@ -106,6 +108,7 @@ class Settings:
             public_url=read.text("PARLEY_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
             metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
             metrics_port=read.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT),
+            worker_port=read.optional_number("PARLEY_WORKER_PORT", least=1, most=_LAST_PORT),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.text("PARLEY_LOCAL_URL", "") or None,

@@ -79,7 +79,10 @@ async def _run(env: dict[str, str]) -> None:
         server = await stack.enter_async_context(
             running([sys.executable, "-m", "app", "serve"], stop_s=settings.drain_timeout_s + _STOP_S, env=env)
         )
-        processes = {**stores.processes, "the server": server}
+        worker = await stack.enter_async_context(
+            running([sys.executable, "-m", "app", "worker"], stop_s=_STOP_S, env=env)
+        )
+        processes = {**stores.processes, "the server": server, "the worker": worker}
         await while_running(processes, _ready(base_url(settings)))
         print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
         await while_running(processes, asyncio.Event().wait())

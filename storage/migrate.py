@@ -3,6 +3,7 @@
 import asyncio
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import asyncpg
@@ -16,6 +17,9 @@ ALONE = "-- no-transaction"
 
 Such a file may hold only one statement, because PostgreSQL runs several statements in one text as a transaction.
 """
+
+_SCHEMA_OF = re.compile(r"-- schema-of: (\w+) ([0-9a-f]{64})\n")
+"""First line of a file whose statements are those of `sql/schema.sql` in an installed package, with its digest."""
 
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _LOCK = 0x7061726C6579  # Any number that no other user of advisory locks in this database takes.
@@ -75,8 +79,23 @@ def read_migrations(folder: Path) -> list[Migration]:
         if version in migrations:
             raise MigrationRefused(f"{path.name} and {migrations[version].name} have the same number")
         raw = path.read_bytes()
-        migrations[version] = Migration(version, path.name, raw.decode(), sha256_hex(raw))
+        migrations[version] = Migration(version, path.name, _statements(path.name, raw.decode()), sha256_hex(raw))
     return list(migrations.values())
+
+
+def _statements(name: str, text: str) -> str:
+    """The statements of a file: its own text, or the schema of the package that its first line names."""
+    line = _SCHEMA_OF.match(text)
+    if line is None:
+        return text
+    package, digest = line.groups()
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MigrationRefused(f"{name} needs the package {package}, which is not installed")
+    schema = Path(spec.submodule_search_locations[0], "sql", "schema.sql").read_bytes()
+    if sha256_hex(schema) != digest:
+        raise MigrationRefused(f"{name} is made for another version of {package}: the digest of its schema differs")
+    return schema.decode()
 
 
 async def _lock(conn: Connection, *, wait_s: float) -> None:

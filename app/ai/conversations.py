@@ -1,5 +1,7 @@
 """Listing and deleting the conversations of a user."""
 
+from contextlib import suppress
+
 from aiohttp import web
 from pydantic import Field
 
@@ -9,7 +11,8 @@ from app.ai.opening import longest_stream_s
 from app.http.endpoint import Call, json_response
 from storage import conversations
 from storage.admission import Slot
-from streams.wire.errors import InvalidOperation, ItemNotFound
+from storage.jobs import RemoveObjects, enqueue
+from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
 from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
 
@@ -58,11 +61,14 @@ async def delete_conversation(call: Call) -> web.Response:
         if running:  # Valkey may have lost the key of the turn.
             longest_s = longest_stream_s(call.app_limits)
             await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
-        async with call.services.database.connection() as conn:
+        async with call.services.database.transaction() as conn:
             keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
+            if keys:
+                await enqueue(conn, RemoveObjects(keys=keys))
         if keys is not None:
             await _forget_streams(call, conversation_id)
-            await call.services.objects.delete(keys)
+            with suppress(StoreError):  # then the job deletes them
+                await call.services.objects.delete(keys)
             return json_response({})
     raise ItemNotFound("conversation_id names no conversation of this user")
 

@@ -58,6 +58,10 @@ class Limits(Model):
     """Maximum size of the events that a stream keeps for resuming readers."""
     lag_bytes: int = Field(default=MIB, ge=64 * 1024, le=256 * MIB)
     """How far a reader may fall behind before its stream waits for it."""
+    speech_days: int = Field(default=2, ge=2, le=3660)
+    """Days after which the audio of text-to-speech streams is deleted. Links to it expire after one day."""
+    conversation_days: int | None = Field(default=None, ge=1, le=3660)
+    """Days after its last turn at which a conversation is deleted. None: conversations are kept."""
     send_timeout_s: float = Field(default=30, gt=0, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, gt=0, le=HOUR_S)

@@ -53,6 +53,12 @@ class ObjectStore(Protocol):
     def url(self, key: str) -> str:
         """Return a link that is valid for 24 hours and needs no headers. This makes no call to the store."""
 
+    async def folders(self, parent: str) -> list[str]:
+        """The folders in `parent`, as prefixes: `["speech/default/20261122/"]` in `speech/default/`."""
+
+    async def keys(self, folder: str, *, most: int) -> list[str]:
+        """Keys below `folder`, at most `most` of them, in no particular order."""
+
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete those of `keys` that exist."""
 

@@ -94,6 +94,12 @@ class FolderObjects:
     def url(self, key: str) -> str:
         return self.links.url(key)
 
+    async def folders(self, parent: str) -> list[str]:
+        return await _in_thread(_folders, self._folder, parent)
+
+    async def keys(self, folder: str, *, most: int) -> list[str]:
+        return await _in_thread(_keys, self._folder, folder, most)
+
     async def delete(self, keys: Iterable[str]) -> None:
         paths = [self._path(key) for key in keys]
         await _in_thread(_remove, self._folder, paths)
@@ -206,6 +212,21 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _folders(root: Path, parent: str) -> list[str]:
+    with suppress(FileNotFoundError), os.scandir(root / parent) as entries:
+        return [f"{parent}{entry.name}/" for entry in entries if entry.is_dir()]
+    return []
+
+
+def _keys(root: Path, folder: str, most: int) -> list[str]:
+    found: list[str] = []
+    for parent, _, names in os.walk(root / folder):
+        found += [str(Path(parent, name).relative_to(root)) for name in names[: most - len(found)]]
+        if len(found) == most:
+            break
+    return found
 
 
 def _remove(root: Path, paths: list[Path]) -> None:

@@ -130,6 +130,20 @@ class S3Objects:
     def url(self, key: str) -> str:
         return self.links.url(key)
 
+    async def folders(self, parent: str) -> list[str]:
+        found: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            page = await self._call(self._client.list_objects_v2, Prefix=parent, Delimiter="/", **more)
+            found += [common["Prefix"] for common in page.get("CommonPrefixes", [])]
+            if not page.get("IsTruncated"):
+                return found
+            more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    async def keys(self, folder: str, *, most: int) -> list[str]:
+        page = await self._call(self._client.list_objects_v2, Prefix=folder, MaxKeys=most)
+        return [entry["Key"] for entry in page.get("Contents", [])]
+
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects, with one call each because some S3-compatible services have no bulk deletion."""
         for key in keys:

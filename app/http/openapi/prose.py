@@ -110,4 +110,5 @@ PATH_PARAMETERS = {
     "kind": "A kind of config.",
     "name": "The name of a config; `default` if the kind allows one config per app.",
     "part": "A file of the page.",
+    "job_id": "The job, as listed.",
 }

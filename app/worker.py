@@ -1,0 +1,261 @@
+"""The worker process: runs jobs, retries them, holds what keeps failing, and enqueues jobs by schedule."""
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+import procrastinate
+import psycopg
+import structlog
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job as StoredJob
+from procrastinate.jobs import Status
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from prometheus_client import Counter, Gauge, Histogram
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
+from app import logs
+from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
+from app.http.server import runner_of
+from app.main import application
+from app.process.sockets import listening_sockets
+from app.routes import OPERATIONS_ROUTES
+from app.services import Services, open_services
+from app.settings import Settings
+from storage.jobs import (
+    QUEUE,
+    Job,
+    RemoveExpiredConversations,
+    RemoveExpiredSpeech,
+    RemoveObjects,
+    job_counts,
+)
+from streams.tasks import background, stopping
+from streams.wire.errors import ServiceError, StoreError
+
+log = structlog.get_logger()
+
+AT_ONCE = 10
+_POLL_S = 5
+_HEARTBEAT_S = 2
+_STALLED_S = 10
+_STOP_S = 30
+_MEASURE_S = 10
+_CONNECT_S = 10
+_LONGEST_WAIT_S = 3600
+_RECONNECT_MOST_S = 10
+
+J = TypeVar("J", bound=Job)
+
+JOB_ATTEMPTS = Counter("parley_job_attempts", "Attempts of jobs by outcome", ["job", "outcome"])
+JOB_SECONDS = Histogram(
+    "parley_job_seconds", "Time of one attempt", ["job"], buckets=(0.01, 0.1, 1, 10, 60, 300, 3600)
+)
+JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
+JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest of them was due", ["job", "status"])
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow(Generic[J]):
+    """A kind of job and its handler."""
+
+    message: type[J]
+    handler: Callable[[Services, J], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A job that is enqueued by the clock. `cron` is in UTC; each time is enqueued once over all workers."""
+
+    cron: str
+    message: Job
+
+
+JOBS: Sequence[JobRow[Any]] = (
+    JobRow(RemoveExpiredSpeech, remove_expired_speech),
+    JobRow(RemoveExpiredConversations, remove_expired_conversations),
+    JobRow(RemoveObjects, remove_objects),
+)
+
+SCHEDULES: Sequence[Schedule] = (
+    Schedule("17 * * * *", RemoveExpiredSpeech()),
+    Schedule("47 * * * *", RemoveExpiredConversations()),
+)
+
+
+async def work(settings: Settings) -> None:
+    """Run jobs until SIGTERM or SIGINT. Jobs that run then get 30 s to finish; what is cut is run again later."""
+    logs.configure(level=settings.log_level)
+    # `_runner` logs each attempt. The lines of the library repeat the messages, which may hold secrets.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    sockets = _sockets(settings)
+    async with (
+        open_services(settings) as services,
+        _operations(services, sockets),
+        background(_measure_jobs(services)),
+        background(run_jobs(services)) as running,
+        background(stop.wait()) as stopped,
+    ):
+        log.info("worker.started", port=settings.worker_port)
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running
+    log.info("worker.stopped")
+
+
+def _sockets(settings: Settings) -> list[socket.socket]:
+    if settings.worker_port is None:
+        return []
+    return listening_sockets(settings.metrics_host, settings.worker_port, variable="PARLEY_WORKER_PORT")
+
+
+@asynccontextmanager
+async def _operations(services: Services, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Serve `/metrics`, `/healthz` and `/readyz` of this worker on `sockets`."""
+    runner = runner_of(application(services, OPERATIONS_ROUTES), shutdown_timeout_s=1)
+    await runner.setup()
+    try:
+        for sock in sockets:
+            await web.SockSite(runner, sock).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def _measure_jobs(services: Services) -> None:
+    """Update the gauges of stored jobs. While the database is unavailable, they keep their values."""
+    while not stopping():
+        with suppress(StoreError):
+            async with services.database.connection() as conn:
+                counts = await job_counts(conn)
+            JOBS_STORED.clear()
+            JOBS_OLDEST.clear()
+            for one in counts:
+                JOBS_STORED.labels(one.task, one.status).set(one.count)
+                JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
+        await asyncio.sleep(_MEASURE_S)
+
+
+async def run_jobs(
+    services: Services,
+    *,
+    jobs: Sequence[JobRow[Any]] = JOBS,
+    schedules: Sequence[Schedule] = SCHEDULES,
+    stalled_s: float = _STALLED_S,
+    poll_s: float = _POLL_S,
+) -> None:
+    """Run jobs until cancelled. While PostgreSQL is unavailable, connect again and again, at most 10 s apart.
+
+    `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
+    `poll_s`: how often jobs are looked for whose time has come. A new job is announced to the workers at once.
+    """
+    faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
+    wait = wait_exponential(max=_RECONNECT_MOST_S)
+    async for attempt in AsyncRetrying(wait=wait, retry=faults, before_sleep=_log_outage):
+        with attempt:
+            app = _application(services, jobs, schedules)
+            async with app.open_async(), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
+                await app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=AT_ONCE,
+                    fetch_job_polling_interval=poll_s,
+                    update_heartbeat_interval=min(_HEARTBEAT_S, stalled_s / 4),
+                    stalled_worker_timeout=stalled_s,
+                    shutdown_graceful_timeout=_STOP_S,
+                    delete_jobs="successful",
+                    install_signal_handlers=False,
+                )
+
+
+def _application(
+    services: Services, jobs: Sequence[JobRow[Any]], schedules: Sequence[Schedule]
+) -> procrastinate.App:
+    connector = procrastinate.PsycopgConnector(
+        conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
+    )
+    app = procrastinate.App(connector=connector)
+    for row in jobs:
+        task = app.task(name=row.message.task, retry=_Retries(row.message), pass_context=True)(
+            _runner(services, row)
+        )
+        for schedule in schedules:
+            if isinstance(schedule.message, row.message):
+                app.periodic(
+                    cron=schedule.cron,
+                    queue=QUEUE,
+                    queueing_lock=row.message.task,
+                    task_kwargs=schedule.message.model_dump(mode="json"),
+                )(task)
+    return app
+
+
+def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]]:
+    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line."""
+    message, name = row.message, row.message.task
+
+    async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
+        assert context.job is not None, "a job that was fetched"
+        began, attempt = time.monotonic(), context.job.attempts + 1
+        bound = log.bind(job=name, job_id=context.job.id, attempt=attempt)
+        outcome = "canceled"
+        try:
+            async with asyncio.timeout(message.within_s):
+                await row.handler(services, message.of(arguments))
+            outcome = "succeeded"
+        except Exception as error:
+            outcome = "failed" if attempt < message.attempts else "held"
+            cause = f"not done within {message.within_s:g} s" if isinstance(error, TimeoutError) else str(error)
+            unforeseen = None if isinstance(error, (ServiceError, TimeoutError)) else error
+            bound.error(f"job.{outcome}", error=cause, exc_info=unforeseen)
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            JOB_ATTEMPTS.labels(name, outcome).inc()
+            JOB_SECONDS.labels(name).observe(seconds)
+            if outcome == "succeeded":
+                bound.info("job.succeeded", ms=round(seconds * 1000, 1))
+
+    return run
+
+
+class _Retries(BaseRetryStrategy):
+    """When a job that failed is run again, by its class."""
+
+    def __init__(self, message: type[Job]) -> None:
+        self._message = message
+
+    def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
+        if job.attempts + 1 >= self._message.attempts:
+            return None
+        wait_s = min(self._message.retry_after_s * 2**job.attempts, _LONGEST_WAIT_S)
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
+
+
+async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *, stalled_s: float) -> None:
+    """Run the jobs of dead workers again. A worker's death counts as an attempt: the job may have caused it."""
+    attempts = {row.message.task: row.message.attempts for row in jobs}
+    while not stopping():
+        for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=stalled_s):
+            if job.attempts + 1 >= attempts.get(job.task_name, 1):
+                await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=False)
+                log.error("job.held", job=job.task_name, job_id=job.id, error="its worker died")
+            else:
+                await app.job_manager.retry_job(job)
+                log.warning("job.stalled", job=job.task_name, job_id=job.id, attempt=job.attempts + 1)
+        await asyncio.sleep(stalled_s / 2)
+
+
+def _log_outage(state: RetryCallState) -> None:
+    assert state.outcome is not None, "an attempt has failed"
+    log.warning("worker.database_unavailable", error=str(state.outcome.exception()))

@@ -1,0 +1,162 @@
+"""Jobs: messages that a worker handles later.
+
+A job is stored in the caller's transaction, so it exists if that commits. The tables and functions are those of
+procrastinate. `app/worker.py` runs the jobs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+import asyncpg
+
+from storage.postgres import Connection
+from streams.wire.codec import dumps, loads
+from streams.wire.model import Model
+
+QUEUE = "parley"
+_UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
+
+
+class Job(Model):
+    """A message. Its class says how the job is run.
+
+    A handler may run more than once for the same message, because a worker can die after the handler has finished.
+    """
+
+    task: ClassVar[str]
+    """The name in the database. It must not change while jobs of this kind are stored."""
+    attempts: ClassVar[int] = 5
+    """How often the handler is run before the job is held for an operator."""
+    retry_after_s: ClassVar[float] = 10
+    """The wait before the second attempt. It doubles with each further one, up to an hour."""
+    within_s: ClassVar[float] = 300
+    """The time limit of one attempt."""
+
+
+class RemoveExpiredSpeech(Job):
+    """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
+
+    task: ClassVar[str] = "remove_expired_speech"
+    within_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredConversations(Job):
+    """Delete the conversations that were last used before `limits.conversation_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_conversations"
+    within_s: ClassVar[float] = 3000
+
+
+class RemoveObjects(Job):
+    """Delete objects that no row refers to any more."""
+
+    task: ClassVar[str] = "remove_objects"
+    attempts: ClassVar[int] = 12
+    keys: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJob:
+    """A job that failed in all its attempts."""
+
+    job_id: int
+    task: str
+    message: dict[str, Any]
+    attempts: int
+    held_at: datetime
+
+
+_ENQUEUE = """
+select unnest(procrastinate_defer_jobs_v1(
+    array[row($1, $2, 0, null, $3, $4::jsonb, $5)]::procrastinate_job_to_defer_v1[]))
+"""
+
+
+async def enqueue(
+    conn: Connection, job: Job, *, key: str | None = None, run_at: datetime | None = None
+) -> int | None:
+    """Store `job` and return its id. It runs once the transaction of `conn` has committed.
+
+    `key`: at most one job with this key waits at a time. Returns None if one already waits.
+    `run_at`: the job does not run before this time.
+    """
+    arguments = (QUEUE, job.task, key, dumps(job.model_dump(mode="json")).decode(), run_at)
+    if key is None:
+        job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
+        return job_id
+    try:
+        async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
+            job_id = await conn.fetchval(_ENQUEUE, *arguments)
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name != _UNIQUE_WHILE_WAITING:
+            raise
+        return None
+    return job_id
+
+
+_HELD = """
+select job.id, job.task_name, job.args, job.attempts,
+       (select max(at) from procrastinate_events where job_id = job.id and type = 'failed') as held_at
+from procrastinate_jobs job
+where job.status = 'failed' and ($1::text is null or job.task_name = $1) and job.id < $2
+order by job.id desc
+limit $3
+"""
+
+
+async def held_jobs(conn: Connection, *, task: str | None, before_id: int, size: int) -> list[HeldJob]:
+    """Return the held jobs with an id below `before_id`, the newest first."""
+    rows = await conn.fetch(_HELD, task, before_id, size)
+    return [
+        HeldJob(row["id"], row["task_name"], loads(row["args"]), row["attempts"], row["held_at"]) for row in rows
+    ]
+
+
+async def retry_held(conn: Connection, job_id: int) -> bool:
+    """Run a held job again, with all its attempts. Return `False` if there is no such held job."""
+    row = await conn.fetchval(
+        """
+        update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null
+        where id = $1 and status = 'failed' returning id
+        """,
+        job_id,
+    )
+    return row is not None
+
+
+async def drop_held(conn: Connection, job_id: int) -> bool:
+    """Delete a held job. Return `False` if there is no such held job."""
+    row = await conn.fetchval(
+        "delete from procrastinate_jobs where id = $1 and status = 'failed' returning id", job_id
+    )
+    return row is not None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCount:
+    task: str
+    status: str
+    """`todo`, `doing` or `failed`."""
+    count: int
+    oldest_s: float
+    """Seconds since the oldest of them was due."""
+
+
+_COUNTS = """
+select task_name, status::text as status, count(*) as count,
+       coalesce(extract(epoch from now() - min(coalesce(scheduled_at, (
+           select min(at) from procrastinate_events where job_id = job.id)))), 0)::float8 as oldest_s
+from procrastinate_jobs job
+where status in ('todo', 'doing', 'failed')
+group by 1, 2
+"""
+
+
+async def job_counts(conn: Connection) -> Sequence[JobCount]:
+    """Return how many jobs wait, run and are held, by kind."""
+    return [
+        JobCount(row["task_name"], row["status"], row["count"], max(0.0, row["oldest_s"]))
+        for row in await conn.fetch(_COUNTS)
+    ]

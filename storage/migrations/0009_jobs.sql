@@ -1,0 +1,2 @@
+-- schema-of: procrastinate c70ec4b400a60ad9592787653aae5ae77ae41bf801d56b5bd2712751a07f2009
+-- The tables and functions of jobs. The statements are those of the installed package, if its file has this digest.

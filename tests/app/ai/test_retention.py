@@ -1,0 +1,107 @@
+"""Audio and conversations that an app keeps no longer are deleted by jobs."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.services import Services
+from app.settings import Settings
+from app.worker import run_jobs
+from storage.jobs import Job, RemoveExpiredConversations, RemoveExpiredSpeech, enqueue
+from streams.tasks import background
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import all_events, named
+from tests.waiting import until
+
+OLD_DAY = "20200101"
+
+
+@pytest.fixture
+async def run(services: Services) -> AsyncIterator[Callable[[Job], Any]]:
+    """Runs a job and waits until no job is left."""
+
+    async def run_job(job: Job) -> None:
+        async with services.database.transaction() as conn:
+            await enqueue(conn, job)
+        await until(none_left)
+
+    async def none_left() -> bool:
+        async with services.database.connection() as conn:
+            return not await conn.fetchval("select count(*) from procrastinate_jobs")
+
+    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+        yield run_job
+
+
+def speech_days(settings: Settings) -> list[Path]:
+    return sorted(settings.data_dir.glob("objects/speech/default/*"))
+
+
+async def limits(services: Services, **values: Any) -> None:
+    await services.configs.put("default", "limits", "default", values, author="test")
+
+
+async def link(talk: Talk) -> str:
+    body = {"text": "Good morning.", "strategies": ["local"]}
+    async with talk.post("/bp/ai/audio/tts", json=body) as response:
+        url: str = named(await all_events(response), "audio")[0]["audio_url"]
+        return url
+
+
+async def status_of(talk: Talk, url: str) -> int:
+    async with talk.server.http.get(url) as response:
+        return response.status
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_speech_is_deleted_by_the_day_and_its_newer_links_stay_valid(
+    talk: Talk, settings: Settings, services: Services, run: Callable[[Job], Any]
+) -> None:
+    old = await link(talk)
+    (day,) = speech_days(settings)
+    day.rename(day.with_name(OLD_DAY))
+    old = old.replace(day.name, OLD_DAY)
+    (other := day.with_name("no-day")).mkdir()
+    (other / "file").touch()
+    new = await link(talk)
+
+    await limits(services, speech_days=3660)
+    await run(RemoveExpiredSpeech())
+    assert (day.with_name(OLD_DAY) in speech_days(settings), await status_of(talk, new)) == (True, 200)
+
+    await limits(services)
+    await run(RemoveExpiredSpeech())
+    files = [path for folder in speech_days(settings) for path in folder.rglob("*") if path.is_file()]
+    assert {path.relative_to(day.parent).parts[0] for path in files} == {day.name, "no-day"}
+    assert await status_of(talk, new) == 200
+    assert await status_of(talk, old) != 200
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_conversations_without_a_turn_for_the_days_of_their_app_are_deleted_with_their_audio(
+    talk: Talk, server: Server, services: Services, run: Callable[[Job], Any]
+) -> None:
+    await talk.turn("Hello", "scripted")
+    record = (await talk.history())["conversation_records"][0]
+    url = next(item["audio_url"]["url"] for item in record["content"][1]["content"] if item["type"] == "audio_url")
+    uid, token = await server.login()
+    recent = Talk(server, uid, token)
+    await recent.turn("Hello", "scripted-text")
+    async with services.database.connection() as conn:
+        await conn.execute(
+            "update conversations set updated_at = now() - interval '31 days' where conversation_id = $1",
+            talk.conversation_id,
+        )
+
+    await run(RemoveExpiredConversations())
+    assert (await talk.history())["conversation_records"], "by default, conversations are kept"
+
+    await limits(services, conversation_days=30)
+    await run(RemoveExpiredConversations())
+    async with talk.get("/bp/ai/conversation/query", params={"conversation_id": talk.conversation_id}) as response:
+        assert response.status == 404
+    assert await status_of(talk, url) == 404
+    assert (await recent.history())["conversation_records"]

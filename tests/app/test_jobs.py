@@ -1,0 +1,228 @@
+"""Jobs run once their transaction has committed, are retried, held, and handled by the operator."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+import pytest
+
+from app.services import Services
+from app.worker import JobRow, Schedule, run_jobs
+from storage.jobs import Job, enqueue
+from streams.tasks import background
+from tests.servers import ADMIN_TOKEN, Server
+from tests.waiting import until
+
+WITHIN_S = 20
+
+
+class Note(Job):
+    task: ClassVar[str] = "note"
+    attempts: ClassVar[int] = 3
+    retry_after_s: ClassVar[float] = 0.01
+    text: str
+
+
+class Notes:
+    """Handles `Note`: keeps the texts, and fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.failures = 0
+        self._changed = asyncio.Event()
+
+    async def handle(self, _: Services, job: Note) -> None:
+        self.texts.append(job.text)
+        self._changed.set()
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("a bug")
+
+    async def reach(self, count: int) -> None:
+        """Wait until the handler has run so often."""
+        async with asyncio.timeout(WITHIN_S):
+            while len(self.texts) < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@asynccontextmanager
+async def worker(services: Services, notes: Notes, **options: Any) -> AsyncIterator[None]:
+    async with background(
+        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=(), poll_s=0.05, **options)
+    ):
+        yield
+
+
+async def add(services: Services, text: str, **options: Any) -> int | None:
+    async with services.database.transaction() as conn:
+        return await enqueue(conn, Note(text=text), **options)
+
+
+async def add_and_roll_back(services: Services, text: str) -> None:
+    async with services.database.transaction() as conn:
+        await enqueue(conn, Note(text=text))
+        raise RuntimeError
+
+
+async def admin(server: Server, method: str, path: str) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def test_job_runs_once_its_transaction_has_committed(services: Services, notes: Notes) -> None:
+    async with worker(services, notes):
+        with pytest.raises(RuntimeError):
+            await add_and_roll_back(services, "rolled back")
+        async with services.database.transaction() as conn:
+            await enqueue(conn, Note(text="kept"))
+        await notes.reach(1)
+        await add(services, "last")
+        await notes.reach(2)
+    assert notes.texts == ["kept", "last"]
+
+
+async def test_waiting_job_with_the_same_key_is_stored_once(services: Services, notes: Notes) -> None:
+    async with services.database.transaction() as conn:
+        assert await enqueue(conn, Note(text="first"), key="k") is not None
+        assert await enqueue(conn, Note(text="second"), key="k") is None
+        assert await enqueue(conn, Note(text="other"), key="l") is not None
+    async with worker(services, notes):
+        await notes.reach(2)
+        await until(lambda: jobs_are(services, 0))
+        assert await add(services, "third", key="k") is not None
+        await notes.reach(3)
+    assert notes.texts == ["first", "other", "third"]
+
+
+async def test_job_does_not_run_before_its_time(services: Services, notes: Notes) -> None:
+    await add(services, "later", run_at=datetime.now(UTC) + timedelta(hours=1))
+    async with worker(services, notes):
+        await add(services, "at once")
+        await notes.reach(1)
+        await until(lambda: jobs_are(services, 1))
+    assert notes.texts == ["at once"]
+
+
+async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_drops_it(
+    services: Services, server: Server, notes: Notes
+) -> None:
+    notes.failures = 3
+    first = await add(services, "one")
+    async with worker(services, notes):
+        await notes.reach(3)
+        await until(lambda: held_are(server, [first]))
+        _, found = await admin(server, "GET", "/jobs/held?job=note")
+        job = found["jobs"][0]
+        assert (job["job"], job["message"], job["attempts"]) == ("note", {"text": "one"}, 3)
+        assert (await admin(server, "GET", "/jobs/held?job=other"))[1] == {"jobs": []}
+        _, counts = await admin(server, "GET", "/jobs")
+        assert [(row["job"], row["status"], row["count"]) for row in counts["jobs"]] == [("note", "failed", 1)]
+
+        assert await admin(server, "POST", f"/jobs/held/{first}/retry") == (200, {})
+        await notes.reach(4)
+        await until(lambda: held_are(server, []))
+
+        notes.failures = 3
+        second = await add(services, "two")
+        await until(lambda: held_are(server, [second]))
+        assert await admin(server, "DELETE", f"/jobs/held/{second}") == (200, {})
+    assert await held_ids(server) == []
+    for path in (f"/jobs/held/{second}", "/jobs/held/0", "/jobs/held/x", f"/jobs/held/{'9' * 30}"):
+        status, answer = await admin(server, "DELETE", path)
+        assert (status, answer["error"]["error_type"]) == (404, "item_not_found"), path
+
+
+async def test_job_whose_worker_died_runs_again_and_the_death_counts_as_an_attempt(
+    services: Services, server: Server, notes: Notes
+) -> None:
+    job_id = await add(services, "survivor")
+    async with services.database.connection() as conn:
+        await taken_by_dead_worker(conn, job_id)
+    async with worker(services, notes, stalled_s=1):
+        await notes.reach(1)
+        await until(lambda: jobs_are(services, 0))
+
+    killer = await add(services, "killer")
+    async with services.database.connection() as conn:
+        await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", killer)
+        await taken_by_dead_worker(conn, killer)
+    async with worker(services, notes, stalled_s=1):
+        await until(lambda: held_are(server, [killer]))
+    assert notes.texts == ["survivor"]
+
+
+async def test_worker_goes_on_after_the_database_has_ended_its_connections(
+    services: Services, notes: Notes
+) -> None:
+    async with worker(services, notes):
+        await add(services, "before")
+        await notes.reach(1)
+        async with services.database.connection() as conn:
+            await conn.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where datname = current_database() and pid <> pg_backend_pid() and query like '%procrastinate%'"
+            )
+        await add(services, "after")
+        await notes.reach(2)
+    assert notes.texts == ["before", "after"]
+
+
+async def test_schedule_enqueues_each_time_once_over_two_workers(services: Services) -> None:
+    ticks: list[str] = []
+    ticked = asyncio.Event()
+
+    async def tick(_: Services, job: Note) -> None:
+        ticks.append(job.text)
+        if len(ticks) >= 3:
+            ticked.set()
+
+    jobs, schedules = [JobRow(Note, tick)], [Schedule("* * * * * *", Note(text="tick"))]
+    async with (
+        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
+        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
+        asyncio.timeout(WITHIN_S),
+    ):
+        await ticked.wait()
+    async with services.database.connection() as conn:
+        times = await conn.fetch("select defer_timestamp from procrastinate_periodic_defers")
+        ran = await conn.fetchval("select count(*) from procrastinate_events where type = 'deferred'")
+    assert len(ticks) >= 3
+    assert ran <= 1  # finished jobs are deleted with their events
+    assert len({row["defer_timestamp"] for row in times}) == len(times)
+
+
+async def jobs_are(services: Services, count: int) -> bool:
+    async with services.database.connection() as conn:
+        return await conn.fetchval("select count(*) from procrastinate_jobs") == count
+
+
+async def held_are(server: Server, job_ids: list[int | None]) -> bool:
+    return await held_ids(server) == job_ids
+
+
+async def held_ids(server: Server) -> list[int]:
+    status, answer = await admin(server, "GET", "/jobs/held")
+    assert status == 200, answer
+    return [job["job_id"] for job in answer["jobs"]]
+
+
+async def taken_by_dead_worker(conn: Any, job_id: int | None) -> None:
+    """Leave the job as a worker leaves it that was killed an hour ago."""
+    await conn.execute(
+        """
+        with dead as (
+            insert into procrastinate_workers (last_heartbeat) values (now() - interval '1 hour') returning id
+        )
+        update procrastinate_jobs set status = 'doing', worker_id = (select id from dead) where id = $1
+        """,
+        job_id,
+    )

@@ -1,0 +1,21 @@
+"""Waiting for something that can only be polled: a row, a metric, a line of another process."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+
+async def until(condition: Callable[[], Any | Awaitable[Any]], *, within_s: float = 20) -> None:
+    """Wait until `condition` returns a true value. Raises `AssertionError` with the last value after `within_s`."""
+    value: Any = None
+    try:
+        async with asyncio.timeout(within_s):
+            while not value:
+                value = condition()
+                if isawaitable(value):
+                    value = await value
+                if not value:
+                    await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"still {value!r} after {within_s:g} s") from None
