@@ -39,7 +39,6 @@ Rows = list[tuple[Attack, Measurement]]
 
 _NICENESS = 5
 """The nice value of attacks, so that they do not slow the healthy clients, vendor and stores on the same core."""
-_DESCRIPTORS = 4096
 _USERS = 160
 _HEALTHY_EVERY = 5
 """One in this many users belongs to the healthy clients."""
@@ -149,10 +148,10 @@ def _cores(args: argparse.Namespace) -> Cores:
 def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) -> Rows:
     """Run each attack on a new server, so that memory left behind by an earlier attack hides no growth."""
     models = frozenset({_SPAWNED.conversation, _SPAWNED.speech, _SPAWNED.long_speech})
-    descriptors = min(_DESCRIPTORS, raise_descriptor_limit())
-    spec = DeploymentSpec(models, users=_USERS, descriptors=descriptors, one_address=False)
+    most = raise_descriptor_limit()
     rows: Rows = []
     for attack in attacks:
+        spec = DeploymentSpec(models, users=_USERS, descriptors=min(attack.descriptors, most), one_address=False)
         # asyncio's own event loop starts and stops the stores; the attack itself runs on uvloop.
         with asyncio.Runner() as runner:
             context = spawned(spec, cores)

@@ -25,6 +25,8 @@ class Attack:
     prepare: Run | None = None
     limit_s: float = 60
     settle_s: float = 2
+    descriptors: int = 4096
+    """Limit of file descriptors of a server that is started for the attack."""
     own_logs: bool = False
     """Whether each reader of the attack has a stream of its own, and so an event log of its own."""
 
@@ -125,6 +127,7 @@ ATTACKS = (
         prepare=partial(_short_speech_and_readers, streams=125, count=2000),
         limit_s=120,
         settle_s=30,
+        descriptors=8192,
     ),
     Attack(
         "log",

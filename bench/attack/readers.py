@@ -9,6 +9,8 @@ from bench.attack.connections import Connection
 _RECEIVE_BYTES = 4096
 _READERS_OF_A_STREAM = 16
 """The server's default limit."""
+_READERS_OF_AN_ADDRESS = 900
+"""The server's default limit of connections per address is 1,000."""
 _BATCH = 5
 """Few at once, because the attack is on the cost of idle readers, not on admission."""
 _ANSWER_S = 5.0
@@ -72,15 +74,16 @@ async def slow_live(attacker: Attacker, readers: int) -> None:
 
 
 async def _read_nothing(attacker: Attacker, requests: list[bytes]) -> None:
-    async def worker(request: bytes) -> None:
-        connection = await attacker.connect(receive_bytes=_RECEIVE_BYTES)
-        if connection is not None and await connection.send(request):
+    async def worker(index: int) -> None:
+        address = index // _READERS_OF_AN_ADDRESS
+        connection = await attacker.connect(address=address, receive_bytes=_RECEIVE_BYTES)
+        if connection is not None and await connection.send(requests[index]):
             await _wait_for_status(connection)
 
     for begin in range(0, len(requests), _BATCH):
         async with asyncio.TaskGroup() as tasks:
-            for request in requests[begin : begin + _BATCH]:
-                tasks.create_task(worker(request))
+            for index in range(begin, min(begin + _BATCH, len(requests))):
+                tasks.create_task(worker(index))
     await asyncio.sleep(attacker.for_s)
 
 
