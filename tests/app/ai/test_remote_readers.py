@@ -83,7 +83,7 @@ class Story:
 
 @pytest.fixture
 async def story(talk: Talk, other: Server, strategy: Any) -> AsyncIterator[Story]:
-    await strategy("slow", "slow:Once upon a time")
+    await strategy("slow", "slow:Once upon a time", waits={"between_s": 120})
     async with telling(talk, other) as begun:
         yield begun
 
