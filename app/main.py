@@ -1,7 +1,6 @@
 """The server process: opens services and sockets, serves the routes, and drains at the end."""
 
 import gc
-import os
 import resource
 import signal
 import socket
@@ -98,7 +97,7 @@ async def _serve_until_drained(
     orders, timeout_s = Orders(), services.settings.drain_timeout_s
     supervisor, relay = services.supervisor, services.relay
     async with AsyncExitStack() as stack:
-        orders.handle_signals(parent=None if inherited is None else os.getppid())
+        orders.handle_signals(of_parent=inherited is not None)
         if inherited is None:
             await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
             return

@@ -65,15 +65,16 @@ class Orders:
         self.any = asyncio.Event()
         """Set when the process must stop or retire."""
         self._signals = 0
-        self._parent: int | None = None
+        self._of_parent = False
 
-    def handle_signals(self, *, parent: int | None = None) -> None:
-        """Stop on the first SIGTERM or SIGINT, and exit immediately on the second. SIGHUP changes nothing.
+    def handle_signals(self, *, of_parent: bool) -> None:
+        """Stop on SIGTERM or SIGINT, and exit immediately on the second of them. SIGHUP changes nothing.
 
-        `parent`: the process that sends these signals. When it dies, the kernel sends SIGTERM, once for each of its
-        threads. These signals stop the process but do not end it at once.
+        `of_parent`: a parent process sends these signals. Further ones then change nothing: when the parent dies,
+        the kernel sends SIGTERM several times, once for each thread of either process. To end this process at once,
+        the parent kills it.
         """
-        self._parent = parent
+        self._of_parent = of_parent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
@@ -85,16 +86,15 @@ class Orders:
 
     def _on_signal(self, number: int) -> None:
         self._signals += 1
-        orphaned = self._parent is not None and os.getppid() != self._parent
-        if self._signals > 1 and not orphaned:
+        if self._signals > 1 and not self._of_parent:
             os._exit(128 + number)
         self.request_stop()
 
     def _log_hangup(self) -> None:
-        if self._parent is None:
-            reason = "with PARLEY_PROCESSES=1 no other process can take over: restart the server instead"
-        else:
+        if self._of_parent:
             reason = "send SIGHUP to the parent process"
+        else:
+            reason = "with PARLEY_PROCESSES=1 no other process can take over: restart the server instead"
         log.warning("server.not_replaced", reason=reason)
 
 

@@ -108,7 +108,7 @@ class _Parent:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
+            loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._replace_requested.set)
         async with self._tasks:
             for slot in self._slots:
@@ -117,8 +117,9 @@ class _Parent:
         log.info("processes.stopped")
         return self._code
 
-    def _stop(self, number: int) -> None:
-        """Pass the signal on. Children drain on the first signal and exit immediately on the second."""
+    def _stop(self) -> None:
+        """Have the children drain, or end them at once if they already drain."""
+        number = signal.SIGKILL if self._stopping.is_set() else signal.SIGTERM
         for event in (self._stopping, self._replace_requested, *(slot.vacant for slot in self._slots)):
             event.set()
         for child in self._children:
@@ -153,7 +154,7 @@ class _Parent:
         else:
             sys.stderr.write(f"parley: {fault}\n")
             self._code = 1
-            self._stop(signal.SIGTERM)
+            self._stop()
 
     async def _start_child(self, slot: _Slot) -> tuple[Child | None, str]:
         """Start a child and wait until it is ready. Return it, or `None` and the reason of the failure."""

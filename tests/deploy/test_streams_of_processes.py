@@ -91,6 +91,33 @@ async def test_stopped_processes_answer_until_the_last_stream_of_any_has_ended(
         assert await parent.end() == 0
 
 
+async def test_only_the_second_signal_to_the_parent_cuts_streams(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    """A child gets SIGTERM several times when its parent dies. It must not take the second for an order to exit."""
+    await strategy("slow", "slow:Once upon a time")
+    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession() as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        (talking,) = await callers(http, settings.public_url, 1)
+        response = await talking.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(talking.read(response))
+            await until(lambda: len(talking.seen) > 3)
+            parent.process.terminate()
+            await parent.event("server.draining")
+            for process in processes_of(parent):
+                process.terminate()
+                process.terminate()
+            seen = len(talking.seen)
+            await until(lambda: len(talking.seen) > seen)
+            assert not talking.cut
+            parent.process.terminate()
+        assert talking.cut
+        assert talking.seen[-1].name != "end"
+        assert await parent.end() == 0
+
+
 @pytest.mark.soak
 async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
