@@ -199,6 +199,39 @@ async def test_uploads_in_tiny_chunks_do_not_delay_ordinary_uploads(server: Serv
     assert took_ms < 2 * calm_ms + 1_000, f"calm: {calm_ms:.0f} ms"
 
 
+async def large_upload_s(server: Server) -> float:
+    """Return how long a login of 2 MiB takes."""
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    opening = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nX-Service-App-Id: default\r\n"
+    body = (BODY % b"large").ljust(2 * 1024 * 1024)
+    began = time.monotonic()
+    writer.write(opening + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with asyncio.timeout(60):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    took_s = time.monotonic() - began
+    writer.close()
+    return took_s
+
+
+@pytest.mark.soak
+async def test_endless_uploads_hardly_delay_a_large_upload(server: Server, tmp_path: Path) -> None:
+    """For a machine that does nothing else."""
+    limits = {**RAISED_LIMITS, "body_bytes": 4 * 1024 * 1024}
+    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    (tmp_path / "unit").write_bytes(UNITS["one large chunk"])
+    (tmp_path / "opening").write_bytes(head("/nothing", "none"))
+    files = (str(tmp_path / "opening"), str(tmp_path / "unit"))
+    felt = Felt()
+    async with command("tests.flood", str(urlsplit(server.url).port), "40", *files) as flood:
+        await flood.until("sending")
+        await large_upload_s(server)  # Until it ends, the others have not parsed more than it has.
+        async with background(watch_health(server, felt)):
+            took_s = [await large_upload_s(server) for _ in range(10)]
+    assert max(took_s) < 0.25, took_s
+    assert max(felt.health) < 50, felt.health
+
+
 @pytest.fixture
 def few_collections() -> Iterator[None]:
     """Configures garbage collection as a server's process does: it skips the objects of the test run."""
