@@ -59,6 +59,8 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.paused = False
         self.closed = False
+        self.lost = False
+        """Whether the test has already told the protocol that the connection is lost."""
 
     def pause_reading(self) -> None:
         self.paused = True
@@ -98,7 +100,8 @@ async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol
     try:
         yield protocol, wire
     finally:
-        protocol.connection_lost(None)
+        if not wire.lost:
+            protocol.connection_lost(None)
         await runner.cleanup()
 
 
@@ -162,6 +165,7 @@ def test_a_connection_that_is_lost_drops_what_it_holds() -> None:
             protocol.data_received(Sent(LONG, (1,)).raw("/0"))
             assert wire.paused
             await asyncio.sleep(0)
+            wire.lost = True
             protocol.connection_lost(ConnectionResetError())
             await asyncio.sleep(0.05)
         return seen
@@ -240,17 +244,17 @@ async def test_new_uploads_however_many_do_not_stop_an_old_one() -> None:
                 await upload("/new", 1, SMALL_BYTES)
 
         await stack.enter_async_context(background(upload("/old", None)))
-        while received["/old"] < 16 * MIB:  # noqa: ASYNC110
+        while received["/old"] < 8 * MIB:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for _ in range(OTHERS):
             await stack.enter_async_context(background(renew()))
         while not received["/new"]:  # noqa: ASYNC110
             await asyncio.sleep(0)
         before = Counter(received)
-        while received["/old"] < before["/old"] + MIB / 4:  # noqa: ASYNC110
+        while received["/old"] < before["/old"] + MIB / 8:  # noqa: ASYNC110
             await asyncio.sleep(0)
         meanwhile = received["/new"] - before["/new"]
-    assert meanwhile < 5 * OTHERS * MIB / 4, "with equal shares, each would upload as much as the old one"
+    assert meanwhile < 6 * OTHERS * MIB / 8, "with equal shares, each would upload as much as the old one"
 
 
 async def talked(server: Server, raw: bytes) -> bytes:

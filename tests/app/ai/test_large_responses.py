@@ -120,9 +120,9 @@ async def test_links_of_a_long_history_open(talk: Talk, server: Server) -> None:
 @pytest.fixture
 async def large(talk: Talk, strategy, server: Server) -> Talk:
     """A user with a history of a little over 1 MiB."""
-    await limited(server, send_timeout_s=3)
     await strategy("one", "wide:1023")
     await turn(talk, "tell me", "one")
+    await limited(server, send_timeout_s=3)
     return talk
 
 
