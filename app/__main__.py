@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from app.settings import SettingsError
+
 _MODULES = {
     "serve": "app.commands.serve",
     "worker": "app.commands.worker",
@@ -25,7 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for module in [named] if named else dict.fromkeys(_MODULES.values()):
         import_module(module).add_parser(commands)
     args = parser.parse_args(given)
-    code: int = args.run(args)
+    try:
+        code: int = args.run(args)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     return code
 
 

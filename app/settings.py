@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -14,6 +15,7 @@ _LAST_PORT = 65_535
 _DIGITS = 9
 _MOST_CONNECTIONS = 1_000_000
 _LONGEST_KEEP_ALIVE_S = 3_600
+_LOG_LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -96,26 +98,27 @@ class Settings:
             raise SettingsError("parley: PARLEY_ENV must be development or production")
         port = read.number("PORT", 8080, least=1, most=_LAST_PORT)
         host = read.text("HOST", "127.0.0.1")
+        processes = read.number("PARLEY_PROCESSES", 1, least=1, most=256)
         return cls(
-            database_url=read.required("DATABASE_URL"),
-            redis_url=read.required("REDIS_URL"),
+            database_url=read.required_url("DATABASE_URL", "postgresql", "postgres"),
+            redis_url=read.required_url("REDIS_URL", "redis", "rediss", "unix"),
             master_key=SecretStr(read.master_key()),
             admin_token=SecretStr(read.secret("PARLEY_ADMIN_TOKEN", development=mode == "development")),
             env="development" if mode == "development" else "production",
             host=host,
             port=port,
-            processes=read.number("PARLEY_PROCESSES", 1, least=1, most=256),
-            public_url=read.text("PARLEY_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
+            processes=processes,
+            public_url=(read.http_url("PARLEY_PUBLIC_URL") or f"http://{host}:{port}").rstrip("/"),
             metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
-            metrics_port=read.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT),
+            metrics_port=read.metrics_port(port, processes),
             worker_port=read.optional_number("PARLEY_WORKER_PORT", least=1, most=_LAST_PORT),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
-            local_url=read.text("PARLEY_LOCAL_URL", "") or None,
+            local_url=read.http_url("PARLEY_LOCAL_URL"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
-            log_level=read.text("PARLEY_LOG_LEVEL", "info"),
+            log_level=read.log_level(),
             s3_bucket=read.text("S3_BUCKET", "") or None,
-            s3_endpoint_url=read.text("AWS_ENDPOINT_URL_S3", "") or read.text("AWS_ENDPOINT_URL", "") or None,
+            s3_endpoint_url=read.http_url("AWS_ENDPOINT_URL_S3") or read.http_url("AWS_ENDPOINT_URL"),
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
             connections=read.optional_number("PARLEY_CONNECTIONS", least=1, most=_MOST_CONNECTIONS),
@@ -144,6 +147,39 @@ class _Reader:
         if not value:
             raise SettingsError(f"parley: {name} is not set (`make run` sets it for you)")
         return value
+
+    def required_url(self, name: str, *schemes: str) -> str:
+        value = self.required(name)
+        if value.partition("://")[0] not in schemes:
+            raise SettingsError(f"parley: {name} must be a URL that begins with {schemes[0]}://")
+        return value
+
+    def http_url(self, name: str) -> str | None:
+        value = self.text(name, "")
+        if not value:
+            return None
+        try:
+            parts = urlsplit(value)
+            valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise SettingsError(f"parley: {name} must be a URL such as https://parley.example")
+        return value
+
+    def log_level(self) -> str:
+        level = self.text("PARLEY_LOG_LEVEL", "info").lower()
+        if level not in _LOG_LEVELS:
+            raise SettingsError(f"parley: PARLEY_LOG_LEVEL must be one of {', '.join(_LOG_LEVELS)}")
+        return level
+
+    def metrics_port(self, port: int, processes: int) -> int | None:
+        first = self.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT)
+        if first is not None and first <= port < first + processes:
+            raise SettingsError(
+                f"parley: PARLEY_METRICS_PORT must not reach PORT: {processes} ports from it on are used"
+            )
+        return first
 
     def number(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
         value = self.text(name, str(default))

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import asyncpg
 
@@ -135,6 +136,17 @@ class Database:
             health.unwritable = None
 
 
+def location(dsn: str) -> str:
+    """Describe where `dsn` leads, for operators. The password is left out."""
+    parts = urlsplit(dsn)
+    options = dict(parse_qsl(parts.query))
+    host = options.get("host") or parts.hostname or "the default socket"
+    port = options.get("port") or parts.port or 5432
+    name = unquote(parts.path.removeprefix("/")) or options.get("dbname", "")
+    user = unquote(parts.username or "") or options.get("user", "")
+    return f"{host}:{port}" + (f", database {name}" if name else "") + (f", user {user}" if user else "")
+
+
 async def _no_reset(_conn: Connection) -> None:
     """Reset nothing when a connection goes back to the pool: no code changes session state or listens."""
 
@@ -155,7 +167,7 @@ async def open_database(
     `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
     only `command_timeout_s` applies. `health` is shared by the pools of one database.
     """
-    with map_errors():
+    try:
         pool = await asyncpg.create_pool(
             dsn,
             min_size=min_size,
@@ -165,6 +177,11 @@ async def open_database(
             reset=_no_reset,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
+    except Exception as error:
+        if (converted := store_error(error)) is None:
+            raise
+        # The process has not started yet. Its operator reads this error and no client does, so it names the host.
+        raise StoreAway(f"{converted.what} (DATABASE_URL: {location(dsn)})", error_type="database") from error
     connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())

@@ -279,9 +279,16 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("PARLEY_CONNECTIONS_PER_ADDRESS", "0", "from 1 to 1000000"),
         ("PARLEY_CONNECTIONS_PER_ADDRESS", "many", "a whole number"),
         ("PARLEY_KEEP_ALIVE_S", "0", "from 1 to 3600"),
+        ("DATABASE_URL", "foo", "a URL that begins with postgresql://"),
+        ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
+        ("REDIS_URL", "http://x", "a URL that begins with redis://"),
+        ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
+        ("PARLEY_LOCAL_URL", "http://[", "a URL such as https://parley.example"),
+        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as https://parley.example"),
+        ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
     ],
 )
-def test_numbers_of_the_environment_have_bounds(name, value, what):
+def test_wrong_variables_of_the_environment_are_named_with_what_they_must_be(name, value, what):
     with pytest.raises(SettingsError) as refused:
         Settings.from_env(ENVIRONMENT | {name: value})
     assert str(refused.value) == f"parley: {name} must be {what}"
@@ -303,6 +310,13 @@ def test_connections_and_ports_of_operators_are_set_by_the_environment():
     assert (read.public_metrics, read.public_docs) == (True, False)
     with pytest.raises(SettingsError, match="PARLEY_DOCS must be public or private"):
         Settings.from_env(ENVIRONMENT | {"PARLEY_DOCS": "on"})
+
+
+@pytest.mark.parametrize(("port", "processes"), [("8080", "1"), ("8078", "3")])
+def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: str):
+    given = {"PORT": "8080", "PARLEY_METRICS_PORT": port, "PARLEY_PROCESSES": processes}
+    with pytest.raises(SettingsError, match="PARLEY_METRICS_PORT must not reach PORT"):
+        Settings.from_env(ENVIRONMENT | given)
 
 
 def test_the_outermost_numbers_of_the_environment_are_taken():

@@ -96,7 +96,10 @@ async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Sett
     async with serving(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
         assert await parent.end() == 1
     [line] = _printed(parent)
-    assert line.startswith("parley: database: the database is not reachable: ")
+    assert line == (
+        "parley: database: the database is not reachable: its socket file does not exist"
+        " (DATABASE_URL: /nowhere:5432, database none)"
+    )
 
 
 async def test_process_stays_where_its_successor_cannot_start(settings: Settings, tmp_path: Path):
@@ -171,7 +174,7 @@ async def test_port_for_metrics_that_is_taken_ends_the_parent_with_one_line(sett
     base = _two_free_ports()
     with closing(socket.create_server(("127.0.0.1", base + 1))):
         async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
-            assert await parent.end() == 1
+            assert await parent.end() == 2
     fault = f"cannot listen on 127.0.0.1 port {base + 1}: Address already in use"
     assert parent.lines == [f"parley: {fault} (set PARLEY_METRICS_PORT to change this)"]
 
@@ -186,7 +189,7 @@ async def test_port_for_metrics_cannot_be_taken_while_a_process_starts(settings:
 
 async def test_last_port_for_metrics_must_exist(settings: Settings):
     async with serving(settings, PARLEY_METRICS_PORT="65535") as parent:
-        assert await parent.end() == 1
+        assert await parent.end() == 2
     assert parent.lines == [
         "parley: PARLEY_METRICS_PORT must be at most 65534: the 2 processes use consecutive ports"
     ]
@@ -216,7 +219,7 @@ async def _ask_once(http: ClientSession, url: str, statuses: list[int]) -> None:
 async def test_port_that_is_taken_is_one_line(settings: Settings, processes: str):
     with closing(socket.create_server(("127.0.0.1", settings.port))):
         async with serving(settings, PARLEY_PROCESSES=processes) as parent:
-            assert await parent.end() == 1
+            assert await parent.end() == 2
     assert parent.lines == [
         f"parley: cannot listen on 127.0.0.1 port {settings.port}: Address already in use (set PORT to change this)"
     ]
@@ -233,5 +236,5 @@ def test_port_of_another_is_refused_whether_or_not_it_shares(shared: bool):
 
 async def test_setting_that_is_wrong_is_one_line(tmp_path):
     async with command("app", "serve", DATABASE_URL="", PARLEY_ENV="development") as serve:
-        assert await serve.end() == 1
+        assert await serve.end() == 2
     assert serve.lines == ["parley: DATABASE_URL is not set (`make run` sets it for you)"]

@@ -87,8 +87,11 @@ async def test_worker_that_is_killed_leaves_its_job_to_another(settings: Setting
 
 
 async def test_worker_without_a_database_ends_with_one_line(settings: Settings, unused_tcp_port: int) -> None:
-    nowhere = f"postgresql://127.0.0.1:{unused_tcp_port}/parley"
+    nowhere = f"postgresql://me:pass-word@127.0.0.1:{unused_tcp_port}/parley"
     async with command("app", "worker", **worker_env(settings, DATABASE_URL=nowhere)) as worker:
         assert await worker.end() == 1
     (line,) = worker.lines
-    assert line == "parley: database: the database is not reachable: connection refused"
+    assert line == (
+        "parley: database: the database is not reachable: connection refused"
+        f" (DATABASE_URL: 127.0.0.1:{unused_tcp_port}, database parley, user me)"
+    )
