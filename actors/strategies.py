@@ -13,7 +13,7 @@ from storage.kinds.speech import SPEECH, Speech
 from storage.kinds.strategies import VendorCall
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from streams.wire.codec import dumps
-from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex
 from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.breaker import BreakerPolicy
@@ -202,7 +202,7 @@ class Strategies:
         `InvalidParameter` if the strategy does not support the language.
         """
         if not self._configs.exists(PRONUNCIATION, app_id, name):
-            raise ItemNotFound(f"strategy names no {PRONUNCIATION.name} strategy of this app")
+            raise ItemNotFound(f"strategy names no {PRONUNCIATION.name} strategy of this app: {listed([name])}")
         config = self._configs.get(PRONUNCIATION, app_id, name).value
         _check_language(config.languages, "language", language)
         graders: list[tuple[str, Grader | Broken]] = []
@@ -286,7 +286,7 @@ class Strategies:
     @staticmethod
     def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:
         if not any(map(exists, names)):
-            raise ItemNotFound(f"strategies name no {kind} strategy of this app")
+            raise ItemNotFound(f"strategies name no {kind} strategy of this app: {listed(names)}")
 
 
 def _client(

@@ -199,7 +199,7 @@ CONVERSE = Docs(
     errors=(
         TooLarge("the parameters exceed 65536 bytes"),
         ItemNotFound("conversation_id names no conversation of this user"),
-        ItemNotFound("strategies name no conversation strategy of this app"),
+        ItemNotFound("strategies name no conversation strategy of this app: nope, gone"),
         ConfigInvalid("vendor_accounts main: base_url is not set"),
         InvalidOperation("another turn of this conversation is running"),
         *_ADMISSION,
@@ -224,7 +224,7 @@ SPEAK = Docs(
     },
     errors=(
         TooLarge("text exceeds maximum length limit"),
-        ItemNotFound("strategies name no speech strategy of this app"),
+        ItemNotFound("strategies name no speech strategy of this app: nope"),
         ConfigInvalid("vendor_accounts main: base_url is not set"),
         InvalidOperation("Idempotency-Key was used for another request"),
         *_ADMISSION,
@@ -290,7 +290,7 @@ PRONOUNCE = Docs(
         InvalidParameter("no speech was heard"),
         InvalidParameter("input timed out"),
         TooLarge("audio exceeds 10485760 bytes"),
-        ItemNotFound("strategy names no pronunciation strategy of this app"),
+        ItemNotFound("strategy names no pronunciation strategy of this app: nope"),
         ConfigInvalid("vendor_accounts main: base_url is not set"),
         *_ADMISSION,
         AllAccountsFailed(

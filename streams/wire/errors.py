@@ -1,7 +1,7 @@
 """Exceptions that are reported to clients in the error envelope of the interface (§7)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _SHORTEST_SECRET = 5
@@ -47,6 +47,11 @@ class ServiceError(Exception):
             name: _without(secret, value) if isinstance(value, str) else value for name, value in self.extra.items()
         }
         self.args = (f"{self.error_type}: {self.what}",)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names from a request for an error message, separated by commas. Each has at most 64 characters."""
+    return ", ".join("".join(char if char.isprintable() else " " for char in name[:64]) for name in names)
 
 
 def _without(secret: str, text: str) -> str:

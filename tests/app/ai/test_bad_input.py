@@ -75,9 +75,11 @@ async def test_wrong_fields_are_named(talk: Talk, change: dict[str, Any], what: 
     assert got == (400, "invalid_parameter", f"invalid_parameter: {what}")
 
 
-async def test_strategies_that_nobody_made_are_not_found(talk: Talk) -> None:
-    got = await refused(talk.say("hi", "nobody", "nothing"))
-    assert got == (404, "item_not_found", "item_not_found: strategies name no conversation strategy of this app")
+async def test_strategies_that_nobody_made_are_not_found_and_named(talk: Talk) -> None:
+    got = await refused(talk.say("hi", "nobody", "nothing\n" + "x" * 100))
+    named = f"nobody, nothing {'x' * 56}"
+    what = f"item_not_found: strategies name no conversation strategy of this app: {named}"
+    assert got == (404, "item_not_found", what)
 
 
 async def test_strategies_that_are_all_broken_are_told_by_config_and_field(talk: Talk, server: Server) -> None:
@@ -223,7 +225,11 @@ async def test_wrong_history_queries(talk: Talk, query: dict[str, str], status: 
             "invalid_parameter: text exceeds maximum length limit",
         ),
         ({"text": "x"}, 400, "invalid_parameter: strategies is required"),
-        ({"text": "x", "strategies": ["nobody"]}, 404, "item_not_found: strategies name no speech strategy"),
+        (
+            {"text": "x", "strategies": ["nobody"]},
+            404,
+            "item_not_found: strategies name no speech strategy of this app: nobody",
+        ),
         (
             {"text": "x", "strategies": ["local"], "platform_params": [{"platform": "parrot"}]},
             400,

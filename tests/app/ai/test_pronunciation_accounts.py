@@ -31,7 +31,7 @@ __all__ = ["sandbox"]
 
 async def test_strategy_that_nobody_made_is_not_found(talk: Talk) -> None:
     got = await refused(talk, params("nobody") + coded(tone(0.5)))
-    assert got == (404, "item_not_found: strategy names no pronunciation strategy of this app")
+    assert got == (404, "item_not_found: strategy names no pronunciation strategy of this app: nobody")
 
 
 async def test_strategy_whose_accounts_are_all_broken_is_told_by_config_and_field(
