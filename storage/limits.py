@@ -3,6 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -15,30 +16,53 @@ log = structlog.get_logger()
 _LOCAL_COUNTERS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The state of a rate limit after a call was counted."""
+
+    name: str
+    rate: Rate
+    wait_s: float
+    """Seconds until the call would be allowed; 0 if it is allowed now."""
+    used: float
+    """How many calls of the rate are used up. It falls with time."""
+
+    def check(self) -> None:
+        """Raise `RateLimited` with the time to wait if the call exceeded the rate."""
+        if self.wait_s > 0:
+            message = f"more than {self.rate.count} calls in {self.rate.per_s:g} s"
+            raise RateLimited(message, retry_after_s=self.wait_s)
+
+    @property
+    def remaining(self) -> int:
+        return max(0, int(self.rate.count - self.used))
+
+    @property
+    def reset_s(self) -> float:
+        """Seconds until all calls of the rate are available again."""
+        return self.used * self.rate.per_s / self.rate.count
+
+
 class RateLimiter:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._local = LocalLimiter()
         self._away = False
 
-    async def check(self, rate: Rate, *, app_id: str, name: str, who: str) -> None:
-        """Count one call by `who`. Raises `RateLimited` with the time to wait if that exceeds `rate`."""
-        wait_s = await self._wait_s(rate, app_id=app_id, name=name, who=who)
-        if wait_s > 0:
-            raise RateLimited(f"more than {rate.count} calls in {rate.per_s:g} s", retry_after_s=wait_s)
-
-    async def _wait_s(self, rate: Rate, *, app_id: str, name: str, who: str) -> float:
+    async def count(self, rate: Rate, *, app_id: str, name: str, who: str) -> Count:
+        """Count one call by `who`. `Count.check()` tells whether it is allowed."""
         key = self._valkey.key(f"{app_id}:{who}", "rate", name)
         try:
             with map_errors():
-                wait_ms = await self._valkey.run(
+                wait_ms, used = await self._valkey.run(
                     "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count]
                 )
         except StoreError as error:
             self._log_change(away=True, error=error)
-            return self._local.wait_s(rate, key)
+            wait_s = self._local.wait_s(rate, key)
+            return Count(name, rate, wait_s, min(rate.count, 2 * self._local.used(key)))
         self._log_change(away=False)
-        return float(wait_ms) / 1000
+        return Count(name, rate, float(wait_ms) / 1000, float(used))
 
     def _log_change(self, *, away: bool, error: StoreError | None = None) -> None:
         if away != self._away:
@@ -74,3 +98,7 @@ class LocalLimiter:
         if len(self._buckets) > self._counters:
             self._buckets.popitem(last=False)
         return wait_s
+
+    def used(self, key: str) -> float:
+        """Return how many calls were in the bucket at the last count."""
+        return self._buckets[key][0]

@@ -13,7 +13,7 @@ from app.http.caller import Access, Caller
 from app.http.docs import NO_DOCS, Docs
 from app.services import SERVICES, Services
 from storage.kinds.apps import APPS
-from storage.kinds.limits import LIMITS, Limits
+from storage.kinds.limits import LIMITS, RATE_NAMES, Limits
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter, ServiceError, TooLarge
 from streams.wire.model import Model
@@ -96,6 +96,10 @@ class Endpoint:
     accepts_session: bool = False
     """Whether the S2S path also accepts a session in place of a server token (the account endpoints)."""
     docs: Docs = NO_DOCS
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit not in RATE_NAMES:
+            raise ValueError(f"{self.path}: limit must be one of {', '.join(sorted(RATE_NAMES))}")
 
 
 @dataclass(slots=True)

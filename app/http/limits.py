@@ -1,5 +1,7 @@
 """Rate limits, and the client address that they count."""
 
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -8,6 +10,10 @@ from aiohttp import web
 from app.http.caller import Caller
 from app.services import Services
 from storage.kinds.limits import Limits
+from storage.limits import Count
+
+COUNTS: web.RequestKey[tuple[Count, ...]] = web.RequestKey("counts", tuple)
+"""The rates that a request was counted against."""
 
 _Address = IPv4Address | IPv6Address
 _Networks = tuple[IPv4Network | IPv6Network, ...]
@@ -23,9 +29,9 @@ async def check(
     address. The address of an app server is not counted, because all its users share it.
     """
     if caller.server_key is not None:
-        await _count(services, app_limits, caller, name="server", who=f"key:{caller.server_key}")
+        await _count(services, app_limits, request, caller, name="server", who=f"key:{caller.server_key}")
     if name is not None and caller.user_id is not None:
-        await _count(services, app_limits, caller, name=name, who=f"user:{caller.user_id}")
+        await _count(services, app_limits, request, caller, name=name, who=f"user:{caller.user_id}")
     elif name is not None:
         await check_address(services, app_limits, request, caller, name=name)
 
@@ -36,13 +42,27 @@ async def check_address(
     """Count the call under `name` per client address. Calls of an app server are not counted."""
     if caller.server_key is None:
         who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}"
-        await _count(services, app_limits, caller, name=name, who=who)
+        await _count(services, app_limits, request, caller, name=name, who=who)
 
 
-async def _count(services: Services, app_limits: Limits, caller: Caller, *, name: str, who: str) -> None:
-    rate = app_limits.rate(name)
-    if rate is not None:
-        await services.limiter.check(rate, app_id=caller.app_id, name=name, who=who)
+async def _count(
+    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str, who: str
+) -> None:
+    count = await services.limiter.count(app_limits.rate(name), app_id=caller.app_id, name=name, who=who)
+    request[COUNTS] = (*request.get(COUNTS, ()), count)
+    count.check()
+
+
+def headers_of(counts: Sequence[Count]) -> dict[str, str]:
+    """Return `RateLimit-Policy` (the rates) and `RateLimit` (what is left of them), as in the IETF's draft."""
+    return {
+        "RateLimit-Policy": ", ".join(
+            f'"{count.name}";q={count.rate.count};w={math.ceil(count.rate.per_s)}' for count in counts
+        ),
+        "RateLimit": ", ".join(
+            f'"{count.name}";r={count.remaining};t={math.ceil(count.reset_s)}' for count in counts
+        ),
+    }
 
 
 def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.errors import error_response
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
 from app.http.large_responses import is_large, release, send_large
+from app.http.limits import COUNTS, headers_of
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
@@ -38,7 +39,7 @@ _CLIENT_GONE = 499
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
 _PATH_CHARACTERS = 256
-_EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After"
+_EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
 
 
 _VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
@@ -235,6 +236,8 @@ def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None
     """Add the headers that every response has, including streams."""
     headers["Server"] = "parley"
     headers["X-Request-Id"] = request[REQUEST_CONTEXT].request_id
+    if (counts := request.get(COUNTS)) is not None:
+        headers.update(headers_of(counts))
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):
         headers.setdefault("Access-Control-Allow-Origin", origin)
         headers.setdefault("Access-Control-Expose-Headers", _EXPOSED)

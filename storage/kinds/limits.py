@@ -20,6 +20,9 @@ def _rates() -> dict[str, Rate]:
     }
 
 
+RATE_NAMES = frozenset(_rates())
+
+
 class Limits(Model):
     body_bytes: int = Field(default=128 * 1024, ge=1024, le=64 * MIB)
     """Maximum size of a JSON body."""
@@ -69,8 +72,9 @@ class Limits(Model):
     rates: dict[str, Rate] = Field(default_factory=_rates, max_length=100)
     """Rate limits by name. A name that is missing keeps its default."""
 
-    def rate(self, name: str) -> Rate | None:
-        return self.rates.get(name) or _rates().get(name)
+    def rate(self, name: str) -> Rate:
+        """Return the rate `name`, which is one of `RATE_NAMES`."""
+        return self.rates.get(name) or _rates()[name]
 
 
 LIMITS = ConfigKind("limits", "Limits", Limits, singleton=True)

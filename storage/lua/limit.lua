@@ -1,6 +1,7 @@
 -- A leaky bucket. KEYS[1] holds: calls in the bucket, the time of that count in ms, the ms in which one call
 -- leaks. The bucket counts calls instead of time, so that the count stays meaningful when the rate changes.
--- ARGV: ms per call, maximum number of calls at once. Returns 0 if the call is allowed, else the ms to wait.
+-- ARGV: ms per call, maximum number of calls at once. Returns the ms to wait, 0 if the call is allowed, and the number
+-- of calls in the bucket as text, because Redis truncates numbers.
 local now = redis.call('TIME')
 now = now[1] * 1000 + now[2] / 1000
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -21,7 +22,7 @@ if wait > 0.01 then
     if used < left or interval ~= leak then
         keep(used)
     end
-    return math.ceil(wait)
+    return {math.ceil(wait), tostring(used)}
 end
 keep(used + 1)
-return 0
+return {0, tostring(used + 1)}

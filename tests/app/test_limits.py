@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.tokens import make_server_token
+from app.http.endpoint import Endpoint
+from app.http.health import healthz
 from app.http.limits import network_of, peer_ip
 from app.settings import Settings, SettingsError
 from storage.kinds.limits import Rate
@@ -20,9 +22,16 @@ from tests.app.valkey_door import door_to
 from tests.servers import SERVER_KEY
 
 
+async def check(
+    limiter: RateLimiter, rate: Rate, *, app_id: str = "default", name: str = "n", who: str = "u"
+) -> None:
+    """Count a call. Raises `RateLimited` if it is not let in."""
+    (await limiter.count(rate, app_id=app_id, name=name, who=who)).check()
+
+
 async def allowed(limiter: RateLimiter, rate: Rate, *, who: str = "u", calls: int) -> int:
     """How many of so many calls at once are let in."""
-    asked = (limiter.check(rate, app_id="default", name="n", who=who) for _ in range(calls))
+    asked = (check(limiter, rate, who=who) for _ in range(calls))
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert all(answer is None or isinstance(answer, RateLimited) for answer in answers)
     return answers.count(None)
@@ -37,7 +46,7 @@ async def test_the_wait_is_told_and_is_long_enough(services):
     rate = Rate(count=4, per_s=0.2)
     assert await allowed(services.limiter, rate, calls=5) == 4
     with pytest.raises(RateLimited) as refused:
-        await services.limiter.check(rate, app_id="default", name="n", who="u")
+        await check(services.limiter, rate)
     wait_s = refused.value.retry_after_s
     assert wait_s is not None
     assert 0 < wait_s <= 0.05
@@ -48,12 +57,12 @@ async def test_the_wait_is_told_and_is_long_enough(services):
 async def test_callers_apps_and_rates_are_counted_apart(services):
     rate = Rate(count=1, per_s=60)
     for app_id, name, who in (("a", "n", "u"), ("b", "n", "u"), ("a", "m", "u"), ("a", "n", "v")):
-        await services.limiter.check(rate, app_id=app_id, name=name, who=who)
+        await check(services.limiter, rate, app_id=app_id, name=name, who=who)
     assert await allowed(services.limiter, rate, calls=1) == 1
 
 
 async def test_a_counter_is_forgotten_once_it_is_empty(services):
-    await services.limiter.check(Rate(count=10, per_s=100), app_id="a", name="n", who="u")
+    await check(services.limiter, Rate(count=10, per_s=100), app_id="a", name="n", who="u")
     key = services.valkey.key("a:u", "rate", "n")
     assert 9_000 < await services.valkey.client.pttl(key) <= 10_001
 
@@ -82,7 +91,7 @@ async def test_lowering_a_rate_gives_its_burst_at_most_and_refuses_no_longer_tha
     limiter, low = services.limiter, Rate(count=2, per_s=0.6)
     assert await allowed(limiter, Rate(count=100, per_s=1), calls=100) == 100
     with pytest.raises(RateLimited) as refused:
-        await limiter.check(low, app_id="default", name="n", who="u")
+        await check(limiter, low)
     wait_s = refused.value.retry_after_s
     assert wait_s is not None
     assert 0 < wait_s <= 0.301
@@ -102,12 +111,12 @@ async def test_calls_while_the_rate_changes_are_let_in_as_by_counting_them(servi
         interval_s = rate.per_s / rate.count
         for call in range(dice.randint(1, 4)):
             if used < rate.count or (raised and call == 0):
-                await services.limiter.check(rate, app_id="default", name="n", who="u")
+                await check(services.limiter, rate)
                 used = min(used + 1, rate.count)
                 continue
             used = min(used, rate.count)
             with pytest.raises(RateLimited) as refused:
-                await services.limiter.check(rate, app_id="default", name="n", who="u")
+                await check(services.limiter, rate)
             assert refused.value.retry_after_s is not None
             assert refused.value.retry_after_s <= interval_s + 0.001
 
@@ -162,6 +171,37 @@ async def test_an_app_server_is_counted_by_its_key(server):
     assert [status for status, _ in answers] == [200, 200, 429]
     assert 0 < int(answers[2][1]) <= 60
     await server.login()
+
+
+async def test_responses_say_what_is_left_of_the_rates_that_were_counted(server):
+    rates = {"server": {"count": 2, "per_s": 120}, "signup": {"count": 4, "per_s": 3600}}
+    await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
+
+    async def of(method: str, path: str, **options) -> tuple[int, str | None, str | None]:
+        async with server.http.request(method, server.url + path, **options) as response:
+            return response.status, response.headers.get("RateLimit-Policy"), response.headers.get("RateLimit")
+
+    uid, token = await server.login()
+    device = {"platform": "device", "device": {"id": "one"}}
+    assert await of("POST", "/bp/user/login", json=device) == (200, '"signup";q=4;w=3600', '"signup";r=2;t=1800')
+    assert await of("POST", "/bp/user/login", json=device) == (200, None, None), (
+        "the user exists: nothing is counted"
+    )
+    assert await of("GET", "/bp/user/me", headers={"X-Service-Session-Token": token}) == (200, None, None)
+    key = {
+        "X-Service-Auth-Token": make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    }
+    calls = [await of("GET", f"/bp/server/user/{uid}", headers=key) for _ in range(3)]
+    assert calls == [
+        (200, '"server";q=2;w=120', '"server";r=1;t=60'),
+        (200, '"server";q=2;w=120', '"server";r=0;t=120'),
+        (429, '"server";q=2;w=120', '"server";r=0;t=120'),
+    ]
+
+
+def test_a_row_cannot_name_a_rate_that_does_not_exist():
+    with pytest.raises(ValueError, match="limit must be one of server, signup"):
+        Endpoint("GET", "/path", healthz, limit="singup")
 
 
 async def s2s_user(server, uid: str) -> tuple[int, str]:

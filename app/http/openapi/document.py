@@ -10,7 +10,7 @@ from app.http.docs import Stream
 from app.http.endpoint import API_VERSION, Endpoint
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_list, event_table, models_of
-from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, SECURITY_SCHEMES, TAGS
+from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, RATE_LIMITS, SECURITY_SCHEMES, TAGS
 from app.http.openapi.schemas import Schemas, query_schema
 from streams.wire.model import Model
 
@@ -18,6 +18,7 @@ _TEMPLATE = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 _JSON = "application/json"
 _CHUNKED = "application/octet-stream"
 _REQUEST_ID = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+_RATE_LIMITS = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_LIMITS}
 
 
 def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
@@ -38,7 +39,10 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
         "components": {
             "schemas": schemas.components,
             "parameters": HEADERS,
-            "headers": {"RequestId": {"description": "The id of this request.", "schema": {"type": "string"}}},
+            "headers": {
+                "RequestId": {"description": "The id of this request.", "schema": {"type": "string"}},
+                **{name: {"description": text, "schema": {"type": "string"}} for name, text in RATE_LIMITS.items()},
+            },
             "securitySchemes": SECURITY_SCHEMES,
         },
     }
@@ -67,6 +71,10 @@ def _operation(row: Endpoint, path: str, schemas: Schemas, *, s2s: bool) -> dict
         "parameters": list(_parameters(row, path)),
         "responses": {**_responses(row, schemas), **error_responses(row, schemas, s2s=s2s)},
     }
+    if s2s or row.limit is not None:
+        for status, response in operation["responses"].items():
+            if status in {"200", "429"}:  # Errors of earlier checks precede the count.
+                response["headers"] = {**response.get("headers", {}), **_RATE_LIMITS}
     if (body := _request_body(row, schemas)) is not None:
         operation["requestBody"] = body
     if (stream := row.docs.stream) is not None:

@@ -101,6 +101,11 @@ HEADERS: dict[str, Any] = {
     },
 }
 
+RATE_LIMITS = {
+    "RateLimit-Policy": "The rates that a counted call counts against: `q` calls in `w` seconds.",
+    "RateLimit": "What is left of them: `r` calls at once, and all of them again after `t` seconds.",
+}
+
 PATH_PARAMETERS = {
     "user_id": "The user on whose behalf the call is made.",
     "key": "The file that a signed link names.",
