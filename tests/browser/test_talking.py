@@ -87,3 +87,11 @@ async def test_who_comes_back_is_known_and_finds_the_conversation(talk: Talking)
     await talk.say("What did I say?")
     assert await talk.answered() == ["Earlier you said: The sea is grey"]
     assert talk.token == token
+
+
+async def test_the_strategy_that_needs_no_key_is_chosen_first(talk: Talking, put, account: str) -> None:
+    chat = {"account": account, "model": "say:Hello"}
+    await put("conversation", "aaa", {"chat": chat, "recognition": "local", "speech": "local"})
+    await talk.open()
+    assert await talk.strategy.locator("option").first.text_content() == "aaa"
+    await expect(talk.strategy).to_have_value("local")

@@ -74,8 +74,10 @@ async def _control(options: argparse.Namespace) -> None:
                 position = int(options.position) if options.position.isdecimal() else options.position
                 orders = {"fault": options.fault, "rate": options.rate, "position": position}
                 await http.post("_sandbox/faults", data=dumps({"vendor": options.vendor, **orders}))
+                print(f"{options.vendor}: {options.fault} in {options.rate:.0%} of calls, position: {position}")
             case "clear":
                 await http.delete("_sandbox/faults", params={"vendor": options.vendor} if options.vendor else {})
+                print(f"{options.vendor or 'all vendors'}: no fault")
             case _:
                 calls: dict[str, Any] = await (await http.get("_sandbox/calls")).json()
                 for call in calls["calls"]:

@@ -51,9 +51,10 @@ async def status(url: str) -> int:
 
 async def test_faults_are_switched_from_the_command_line_and_calls_listed():
     async with running() as (url, process):
-        assert await told("fault", "openai", "server_error", "--url", url) == (0, "")
+        switched = "openai: server_error in 100% of calls, position: after\n"
+        assert await told("fault", "openai", "server_error", "--url", url) == (0, switched)
         assert await status(url) == 500
-        assert await told("clear", "openai", "--url", url) == (0, "")
+        assert await told("clear", "openai", "--url", url) == (0, "openai: no fault\n")
         assert await status(url) == 200
         code, lines = await told("calls", "--url", url)
         refused, words = await told("fault", "openai", "server_error", "--rate", "2", "--url", url)

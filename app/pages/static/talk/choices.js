@@ -3,12 +3,14 @@
 import { html } from "../vendor/preact.js";
 import { languageChoices } from "./languages.js";
 
+const FIRST_STRATEGY = "local"; // Of the development app. It needs no key, unlike others that may precede it.
 const FIRST_LANGUAGE = "en-US";
 
 /** Return the effective choices. Choices in `chosen` that are no longer offered are replaced. */
 export function settled(chosen, offers) {
   const usable = offers.conversation.filter(({ fault }) => !fault);
-  const fallback = usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];
+  const fallback =
+    usable.find(({ name }) => name === FIRST_STRATEGY) ?? usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];
   const strategy = usable.find(({ name }) => name === chosen.strategy) ?? fallback;
   const heard = languageChoices(strategy?.heard_languages);
   const spoken = languageChoices(strategy?.spoken_languages);
