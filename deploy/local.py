@@ -62,8 +62,8 @@ async def _run_until_signal(env: dict[str, str]) -> None:
 
 
 async def _run(env: dict[str, str]) -> None:
-    env = development(env)
-    settings = Settings.from_env({"DATABASE_URL": "embedded", "REDIS_URL": "embedded", **env})
+    env = {"PARLEY_LOG_LEVEL": "warning"} | development(env)  # A line for each request would bury the welcome.
+    settings = Settings.from_env({"DATABASE_URL": "postgresql://embedded", "REDIS_URL": "redis://embedded", **env})
     check_port(settings.host, settings.port)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(_stores(env, settings.data_dir))

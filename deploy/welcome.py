@@ -35,7 +35,7 @@ curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
 # A call to the operator's API
 curl {url}/admin/api/configs -H "Authorization: Bearer {admin_token}"
 
-{missing}Press Ctrl-C to stop.
+{missing}Warnings and errors are logged below; PARLEY_LOG_LEVEL=info also logs each request. Press Ctrl-C to stop.
 """
 
 _CONVERSE = {
