@@ -10,10 +10,11 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from tempfile import NamedTemporaryFile
 
 from app import logs
@@ -82,6 +83,7 @@ async def _run(env: dict[str, str]) -> None:
         worker = await stack.enter_async_context(
             running([sys.executable, "-m", "app", "worker"], stop_s=_STOP_S, env=env)
         )
+        stack.enter_context(_environment_file(settings.data_dir / "env", env))
         processes = {**stores.processes, "the server": server, "the worker": worker}
         await while_running(processes, _ready(base_url(settings)))
         print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
@@ -108,6 +110,18 @@ def development(env: Mapping[str, str]) -> dict[str, str]:
     ):
         filled.setdefault(name, kept_secret(data_dir / file))
     return filled
+
+
+@contextmanager
+def _environment_file(path: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Write a shell file with the settings of the running server, so that other commands find it."""
+    names = [name for name in env if name.startswith("PARLEY_") or name in {"DATABASE_URL", "REDIS_URL", "PORT"}]
+    path.touch(mode=0o600)
+    path.write_text("".join(f"export {name}={quote(env[name])}\n" for name in sorted(names)))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def kept_secret(path: Path) -> str:

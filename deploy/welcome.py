@@ -35,6 +35,9 @@ curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
 # A call to the operator's API
 curl {url}/admin/api/configs -H "Authorization: Bearer {admin_token}"
 
+# Commands that use this server's stores
+. {env_file}; .venv/bin/python -m app users make 1; .venv/bin/python -m app config export configs
+
 {missing}Warnings and errors are logged below; PARLEY_LOG_LEVEL=info also logs each request. Press Ctrl-C to stop.
 """
 
@@ -56,6 +59,7 @@ async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> s
         session=session,
         server=make_server_token(kid="development", alg="HS256", key=server_key, app_id="default"),
         uid=uid,
+        env_file=settings.data_dir / "env",
         converse=dumps(_CONVERSE).decode(),
         speak=dumps(_SPEAK).decode(),
         admin_token=_shell_expression(settings.data_dir / OPERATOR_FILE, settings.admin_token.get_secret_value()),

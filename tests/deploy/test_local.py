@@ -1,7 +1,9 @@
+import asyncio
 import re
 import shlex
 import signal
 import socket
+import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -82,17 +84,33 @@ async def _second_instance_is_refused(tmp_path: Path) -> None:
     assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
 
 
+async def _commands_find_its_stores(tmp_path: Path) -> None:
+    """By the file that it names."""
+    env_file = tmp_path / "data" / "env"
+    assert env_file.stat().st_mode & 0o077 == 0
+    shell = (
+        f". {env_file}; {sys.executable} -m app users make 1; {sys.executable} -m app config export {tmp_path}/c"
+    )
+    process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert len(output.decode().split()) == 2, "a user id and a session token"
+    assert (tmp_path / "c" / "default" / "conversation" / "local.yaml").exists()
+
+
 async def test_it_serves_alone_on_its_data_and_keeps_users_beyond_ctrl_c_but_no_process(tmp_path: Path):
     env = _environment(tmp_path)
     async with command("deploy.local", **env) as local:
         url = await _up(local)
         await _first_requests_work(local, url)
         await _second_instance_is_refused(tmp_path)
+        await _commands_find_its_stores(tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
         assert await local.end() == 0
         assert not await left_of(processes)
     assert local.lines[-1] == "parley: stopped"
+    assert not (tmp_path / "data" / "env").exists()
     async with command("deploy.local", **env) as local:
         await _up(local)
         assert _user(local.lines) == first
