@@ -1,7 +1,6 @@
 """Stores of configs for tests: one for each process that is played."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -25,13 +24,6 @@ async def store_of(settings: Settings, *, redis_url: str = "", **options: Any) -
         )
         keyring = Keyring.from_hex(settings.master_key.get_secret_value())
         yield await stack.enter_async_context(open_configs(database, valkey, keyring, **options))
-
-
-async def until(true: Callable[[], bool], *, within_s: float) -> None:
-    """Wait for what another process's write must bring about."""
-    async with asyncio.timeout(within_s):
-        while not true():  # noqa: ASYNC110 - the store is asked, it does not tell
-            await asyncio.sleep(0.005)
 
 
 def api_key(configs: ConfigStore, name: str = "main") -> str | None:

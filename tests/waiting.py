@@ -6,7 +6,9 @@ from inspect import isawaitable
 from typing import Any
 
 
-async def until(condition: Callable[[], Any | Awaitable[Any]], *, within_s: float = 20) -> None:
+async def until(
+    condition: Callable[[], Any | Awaitable[Any]], *, within_s: float = 20, every_s: float = 0.01
+) -> None:
     """Wait until `condition` returns a true value. Raises `AssertionError` with the last value after `within_s`."""
     value: Any = None
     try:
@@ -16,6 +18,6 @@ async def until(condition: Callable[[], Any | Awaitable[Any]], *, within_s: floa
                 if isawaitable(value):
                     value = await value
                 if not value:
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(every_s)
     except TimeoutError:
         raise AssertionError(f"still {value!r} after {within_s:g} s") from None

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from prometheus_client import REGISTRY
 
-from tests.config_stores import until
 from tests.servers import Server
+from tests.waiting import until
 
 REQUESTS = 200
 BROKEN = 50

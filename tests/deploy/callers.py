@@ -1,7 +1,6 @@
 """Users of servers that are processes of their own, each with a stream."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -61,10 +60,3 @@ async def callers(http: ClientSession, url: str, count: int) -> list[Caller]:
     made = [Caller(http, url) for _ in range(count)]
     await asyncio.gather(*(caller.login() for caller in made))
     return made
-
-
-async def until(condition: Callable[[], bool], *, within_s: float = 20) -> None:
-    """Wait for what processes bring about."""
-    async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110 - of other processes
-            await asyncio.sleep(0.02)

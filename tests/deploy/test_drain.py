@@ -20,9 +20,10 @@ from bench.deployment import DeploymentSpec, strategies
 from bench.machine import raise_descriptor_limit
 from streams.tasks import background
 from streams.wire.codec import loads
-from tests.deploy.callers import Caller, until
+from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command
 from tests.deploy.serving import serving, settings
+from tests.waiting import until
 
 __all__ = ["settings"]
 

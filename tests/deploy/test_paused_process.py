@@ -15,11 +15,11 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
-from tests.deploy.callers import until
 from tests.deploy.test_processes import serving
 from tests.servers import Server, listening_socket
 from tests.sse_client import SeenEvent, events, named
 from tests.vendor import Vendor
+from tests.waiting import until
 
 __all__ = ["strategy", "talk", "vendor"]
 

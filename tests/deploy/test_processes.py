@@ -15,9 +15,9 @@ from aiohttp import ClientSession, TCPConnector
 from app.process.sockets import check_port
 from app.settings import Settings, SettingsError
 from streams.tasks import background
-from tests.deploy.callers import until
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.serving import serving, settings
+from tests.waiting import until
 
 __all__ = ["settings"]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers
 from tests.deploy.stalled import ServerProcess, http, server_process, settings, stalled
 from tests.vendor import Vendor
+from tests.waiting import until
 from vendors.sandbox.server import listening
 
 __all__ = ["http", "settings", "vendor"]
@@ -85,13 +85,6 @@ async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]
         return (server.rss_bytes - before) / len(readers.sockets)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float = 40) -> None:
-    """Wait for something that only the process's metrics tell."""
-    async with asyncio.timeout(within_s):
-        while not await condition():  # noqa: ASYNC110 - of another process
-            await asyncio.sleep(0.2)
-
-
 async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log(
     settings: Settings, services: Services, vendor: Vendor, http: ClientSession
 ) -> None:
@@ -145,9 +138,9 @@ async def test_memory_of_stalled_answers_is_given_back(
             await asyncio.gather(
                 *(readers.post(c, "/bp/ai/conversation", dumps(body) + b"Tell me") for c in asking)
             )
-            await until(lambda: logs_hold(server, len(asking) * MIB))
+            await until(lambda: logs_hold(server, len(asking) * MIB), within_s=40, every_s=0.2)
             most = server.rss_bytes
-        await until(lambda: gives_back(server, before * 1.3), within_s=WAIT_S + 40)
+        await until(lambda: gives_back(server, before * 1.3), within_s=WAIT_S + 40, every_s=0.2)
         assert most > before * 2
 
 
@@ -222,7 +215,7 @@ async def wave_of_readers(server: ServerProcess, port: int, talking: list[Caller
     async def all_left() -> bool:
         return await server.metric("parley_connections") <= others
 
-    await until(all_left)
+    await until(all_left, within_s=40, every_s=0.2)
     return held
 
 
@@ -255,8 +248,8 @@ async def test_memory_of_stalled_readers_is_given_back_while_their_logs_are_kept
         async def has_returned() -> bool:
             return await without_event_logs(server) <= before * LATER_WAVES_RATIO
 
-        with suppress(TimeoutError):  # the figures show what is left
-            await until(has_returned, within_s=WAIT_S)
+        with suppress(AssertionError):  # the figures show what is left
+            await until(has_returned, within_s=WAIT_S, every_s=0.2)
         after = await without_event_logs(server)
         assert await server.metric("parley_finished_logs_bytes") == kept
     readers = streams * READERS_A_STREAM

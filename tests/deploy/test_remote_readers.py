@@ -13,12 +13,13 @@ from aiohttp import ClientSession
 from app.settings import Settings
 from streams.tasks import background
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
-from tests.deploy.callers import Caller, until
+from tests.deploy.callers import Caller
 from tests.deploy.commands import Command
 from tests.deploy.serving import serving
 from tests.servers import Server, listening_socket
 from tests.sse_client import all_events
 from tests.vendor import Vendor
+from tests.waiting import until
 
 __all__ = ["strategy", "talk", "vendor"]
 

@@ -19,10 +19,11 @@ from app.services import Services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from streams.tasks import background
-from tests.deploy.callers import Caller, until
+from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.nginx import NGINX, running_nginx
 from tests.deploy.serving import serving, settings
+from tests.waiting import until
 
 __all__ = ["settings"]
 

@@ -13,10 +13,11 @@ from app.services import Services
 from app.settings import Settings
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
-from tests.deploy.callers import callers, until
+from tests.deploy.callers import callers
 from tests.deploy.serving import serving, settings
 from tests.sse_client import all_events
 from tests.vendor import Vendor
+from tests.waiting import until
 
 __all__ = ["settings", "strategy", "vendor"]
 

@@ -23,7 +23,8 @@ from streams.tasks import background
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, StoreError
 from streams.wire.model import Model
 from tests.app.valkey_door import door_to
-from tests.config_stores import NOWHERE, api_key, store_of, until
+from tests.config_stores import NOWHERE, api_key, store_of
+from tests.waiting import until
 
 LOCAL = ConfigKey("default", "speech", "local")
 

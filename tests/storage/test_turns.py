@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_wri
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidOperation, ItemNotFound, StoreAway, StoreError
 from streams.wire.ids import new_id
+from tests.waiting import until
 
 MANY = 60
 ATTEMPT = AttemptRow(
@@ -101,12 +102,6 @@ async def held(services: Services, turn: NewTurn) -> AsyncIterator[None]:
 
 
 WAIT = "from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-
-
-async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(10):
-        while not await true():  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.01)
 
 
 async def until_waiting(services: Services) -> None:

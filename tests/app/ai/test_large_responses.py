@@ -16,8 +16,8 @@ from app.main import application
 from app.services import Services
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
-from tests.config_stores import until
 from tests.servers import Server
+from tests.waiting import until
 
 MIB = 1024 * 1024
 PATH = "/bp/ai/conversation/query"

@@ -20,10 +20,10 @@ from streams.tasks import background
 from streams.wire.codec import loads
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
-from tests.config_stores import until
 from tests.deploy.commands import command
 from tests.servers import ADMIN_TOKEN, Server
 from tests.sse_client import all_events, named
+from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening
 

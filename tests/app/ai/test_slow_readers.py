@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from actors.actor import Actor
 from tests.app.ai.conftest import Talk
-from tests.config_stores import until
 from tests.servers import Server
 from tests.sse_client import all_events
+from tests.waiting import until
 
 LAG_BYTES = 64 * 1024
 LOG_BYTES = 256 * 1024
