@@ -13,9 +13,11 @@ class Cors(Model):
 
 class App(Model):
     title: str = ""
+    """The name of the app, which its pages show."""
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
     """Currency of all prices in the app's configs, as an ISO 4217 code."""
     cors: Cors = Cors()
+    """Which web pages may call the app."""
     playground: bool | None = None
     """Whether `/` serves a page to try out the app, and users may list its strategies.
     Default: in development only."""

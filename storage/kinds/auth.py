@@ -12,14 +12,18 @@ class SignKey(Model):
     """A key for `X-Service-Sign`. Several keys may be active, so that they can be replaced without interruption."""
 
     id: str
+    """Name of the key, for the operator."""
     key: SecretStr
+    """The secret that clients sign with."""
 
 
 class ServerKey(Model):
     """A key for `X-Service-Auth-Token`, valid for one algorithm."""
 
     kid: str
+    """The `kid` in the header of tokens that are signed with this key."""
     alg: Literal["EdDSA", "ES256", "RS256", "HS256"]
+    """The only algorithm that tokens with this key may use."""
     public_key: str | None = None
     """The public key in PEM format. For the asymmetric algorithms."""
     secret: SecretStr | None = None
@@ -32,7 +36,9 @@ class Auth(Model):
     require_nonce: bool = False
     """Whether signatures must contain a nonce."""
     sign_keys: list[SignKey] = Field(default_factory=list, max_length=100)
+    """Keys of client apps. A signature by any of them is valid."""
     server_keys: list[ServerKey] = Field(default_factory=list, max_length=100)
+    """Keys of app servers. Without a key, there are no server-to-server calls."""
     server_audience: str = "parley"
     """The required `aud` claim of server tokens."""
     server_token_max_s: int = Field(default=600, ge=1, le=3600)
@@ -42,6 +48,7 @@ class Auth(Model):
     session_absolute_s: int = Field(default=180 * DAY_S, ge=60, le=3660 * DAY_S)
     """Maximum lifetime of a session in seconds."""
     sessions_per_user: int = Field(default=10, ge=1, le=100)
+    """Maximum number of sessions of a user. A further login ends the oldest session."""
     anonymous_login: bool = True
     """Whether users may log in with the platforms `anonymity` and `device`."""
 

@@ -23,6 +23,7 @@ class Chat(VendorCall):
 
 class Conversation(Model):
     chat: Chat
+    """The language model."""
     recognition: str | None = None
     """Name of a config of kind `recognition`. If absent, audio input is not supported."""
     speech: str | None = None

@@ -10,7 +10,9 @@ class Rate(Model):
     """At most `count` calls in `per_s` seconds. They may arrive all at once."""
 
     count: int = Field(ge=1, le=1_000_000)
+    """Maximum number of calls."""
     per_s: float = Field(ge=0.001, le=366 * DAY_S)
+    """Seconds within which they are counted."""
 
 
 def _rates() -> dict[str, Rate]:
@@ -41,8 +43,11 @@ class Limits(Model):
     tts_characters: int = Field(default=4096, ge=1, le=1_000_000)
     """Maximum length of a text to be spoken."""
     streams_per_process: int = Field(default=10_000, ge=1, le=1_000_000)
+    """Maximum number of running streams per process."""
     streams_per_app: int = Field(default=100_000, ge=1, le=100_000_000)
+    """Maximum number of running streams of the app."""
     streams_per_user: int = Field(default=4, ge=1, le=1_000_000)
+    """Maximum number of running streams of a user."""
     readers_per_user: int = Field(default=32, ge=1, le=1_000_000)
     """Maximum number of event streams that one process sends to a user at once. `streams_per_user` applies if it is
     higher."""

@@ -20,6 +20,7 @@ class Speech(VendorCall):
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
     """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
     audio_format: Literal["mp3", "wav"] = "mp3"
+    """Format of the audio that clients receive."""
     need_viseme: bool = False
     """Whether to send mouth shapes. They are estimated if the vendor provides no timing."""
     min_realtime_factor: float = Field(default=1.2, ge=0, le=100)

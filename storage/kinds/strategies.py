@@ -23,7 +23,9 @@ class Price(Model):
     """Prices per unit in the app's currency. A unit is a token, a character spoken, or a second of audio input."""
 
     input: float = Field(default=0, ge=0, le=1_000_000)
+    """Price of a unit that is sent to the vendor."""
     output: float = Field(default=0, ge=0, le=1_000_000)
+    """Price of a unit that the vendor produces."""
 
 
 OnAbandon = Literal["cancel", "drain"]
@@ -40,7 +42,9 @@ class VendorCall(Model):
     options: dict[str, Any] = Field(default_factory=dict)
     """Options specific to the vendor."""
     waits: Waits = Waits()
+    """Timeouts of a call."""
     price: Price = Price()
+    """Prices of a call, for the cost in `attempts` and `unit_price`."""
     hedge_after_ms: Annotated[int, Field(ge=0, le=HOUR_S * 1000)] | Literal["auto"] | None = None
     """Milliseconds without output after which the next strategy is started in parallel. `auto` uses the 95th
     percentile of recent times to the first output. If absent, no strategy is started in parallel."""

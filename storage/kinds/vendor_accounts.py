@@ -25,12 +25,14 @@ class VendorAccount(Model):
     base_url: str | None = Field(default=None, pattern=r"^https?://")
     """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
     api_key: SecretStr | None = None
+    """The vendor's key. Local platforms need none."""
     concurrency: int = Field(default=200, ge=1, le=1_000_000)
     """Maximum number of concurrent calls per process."""
     waiting: int = Field(default=1000, ge=0, le=1_000_000)
     """Maximum number of further calls that wait for a free slot. Their timeout for the first output includes the
     wait."""
     breaker: Breaker = Breaker()
+    """When calls to the account are skipped."""
 
 
 VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount)

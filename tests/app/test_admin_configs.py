@@ -78,6 +78,20 @@ async def test_every_kind_is_told_with_the_schema_of_its_value(operator):
     assert secret["writeOnly"] is True
 
 
+async def test_every_field_of_every_kind_has_a_description(operator):
+    answer = await operator("GET", "kinds")
+    models = {kind["kind"]: kind["schema"] for kind in answer.body["kinds"]}
+    for schema in list(models.values()):
+        models |= schema.get("$defs", {})
+    fields = [
+        (name, field, described.get("description"))
+        for name, schema in models.items()
+        for field, described in schema.get("properties", {}).items()
+    ]
+    assert len(fields) > 80
+    assert [(name, field) for name, field, description in fields if not description] == []
+
+
 async def test_a_written_config_reads_the_same_and_serves_at_once(operator):
     value = {"account": "a", "voice": "x", "language_code": None, "options": {"style": None}}
     written = await operator("PUT", VOICE, {"value": value, "comment": "first"}, X_Admin_Author="ada")
