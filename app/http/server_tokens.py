@@ -64,15 +64,21 @@ def verify(token: str, config: Auth, *, app_id: str) -> tuple[ServerKey, Claims]
             options={"enforce_minimum_key_length": True},
         )
         claims = Claims.of(payload)
+    except jwt.ExpiredSignatureError:  # Its signature is right, so the caller may know.
+        raise expired() from None
     except (jwt.PyJWTError, InvalidParameter):
         raise refused() from None
     if claims.usable_s > config.server_token_max_s + 2 * LEEWAY_S:
-        raise refused()
+        raise AuthFailed(f"{HEADER} is valid for more than {config.server_token_max_s} s")
     return key, claims
 
 
 def refused() -> AuthFailed:
     return AuthFailed(f"{HEADER} is missing or wrong")
+
+
+def expired() -> AuthFailed:
+    return AuthFailed(f"{HEADER} has expired")
 
 
 def _registered(kid: object, config: Auth) -> ServerKey | None:

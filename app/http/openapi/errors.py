@@ -90,6 +90,7 @@ def errors_of(row: Endpoint, *, s2s: bool) -> Iterator[ServiceError]:
 
 def _of_server(row: Endpoint) -> Iterator[ServiceError]:
     yield server_tokens.refused()
+    yield server_tokens.expired()
     yield PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {row.tag}")
     yield PermissionDenied(f"sub of {server_tokens.HEADER} is not the user of this call")
     if "{user_id}" in (row.s2s or ""):
