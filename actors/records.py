@@ -111,7 +111,10 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         return
     if (error := lost_turn(answered.status, status)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # The traceback refers to this frame, so a variable would close a cycle.
 
 
 def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceError | None:

@@ -52,7 +52,10 @@ class map_errors:  # noqa: N801 - used like a function
 
 def _raise_converted(error: Exception) -> None:
     if (converted := store_error(error)) is not None:
-        raise converted from error
+        try:
+            raise converted from error
+        finally:
+            del converted  # The traceback refers to this frame, so a variable would close a cycle.
 
 
 class _AcquiredConnection:
@@ -97,7 +100,10 @@ class DatabaseHealth:
             self.availability.failed(converted.what, error, partly=forbids_writing(error))
         if forbids_writing(error):
             self.unwritable = converted.what, time.monotonic()
-        raise converted from error
+        try:
+            raise converted from error
+        finally:
+            del converted  # The traceback refers to this frame, so a variable would close a cycle.
 
 
 class Database:

@@ -26,7 +26,10 @@ class background(Generic[T]):  # noqa: N801 - it is used like a function
         task = self._task
         await self.stop()
         if not task.cancelled() and (fault := task.exception()) is not None and kind is None:
-            raise fault
+            try:
+                raise fault
+            finally:
+                del fault, task, self._task  # The traceback refers to this frame: variables would close a cycle.
 
     def start(self) -> asyncio.Task[T]:
         """Start the task without a block. The caller must call `stop` or `end_within`."""
@@ -102,4 +105,7 @@ async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
         task.exception()  # Mark it as retrieved: the caller raises it, or prefers the exception of its block.
     if interrupted is not None:
-        raise interrupted
+        try:
+            raise interrupted
+        finally:
+            del interrupted  # The traceback refers to this frame, so a variable would close a cycle.
