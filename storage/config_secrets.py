@@ -12,7 +12,7 @@ from storage.config_rows import ConfigKey, Revision
 from storage.secrets import DecryptionFailed, Keyring
 
 MARK = {"secret": True}
-"""Stands for a secret in a masked value. A secret is kept when a value with this mark in its place is written."""
+"""Replaces each secret in a masked value. If a value with this mark is written, the stored secret is kept."""
 
 _Path = tuple[str | int, ...]
 _LEFT_OUT = object()
