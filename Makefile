@@ -1,10 +1,10 @@
-# What one does with a clone. Each target sets up what it needs the first time.
+# Commands for a clone of the repository. Each target installs what it needs when it is first used.
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
 LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
 
-# Where a shell sets it, as most container images do, every process compiles again all that it imports: 3 s of CPU each.
+# If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -19,14 +19,14 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 3 --dist loadgroup --durations 15 $(ARGS)
 
-test-browser: $(INSTALLED) ## run the tests of the page in Chromium; its pictures: build/screenshots
+test-browser: $(INSTALLED) ## run the tests of the talk page in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)
 
-picture: $(INSTALLED) ## take the README's picture of the page anew
+picture: $(INSTALLED) ## update the README's picture of the talk page
 	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py
 	@cp build/screenshots/talk.png app/pages/talk.png
 
-check: format lint types layers locks ## format, lint, types, layers of imports, lock files
+check: format lint types layers locks ## check format, lint, types, import layers and lock files
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check .
@@ -43,25 +43,25 @@ layers: $(INSTALLED)
 locks:
 	@! grep -n '://' $(LOCKS)
 
-bench: $(INSTALLED) ## measure it beside the barest relay: CPU, latency, memory (how to read it: bench/report.md)
+bench: $(INSTALLED) ## compare CPU, latency and memory with a minimal relay (explained in bench/report.md)
 	@$(VENV)/bin/python -m bench.versus
 
-bench-full: $(INSTALLED) ## the same in the numbers that count, into bench/report.md (a quarter of an hour)
+bench-full: $(INSTALLED) ## the same at full length, written to bench/report.md (15 minutes)
 	@$(VENV)/bin/python -m bench.versus --full --report bench/report.md
 
-bench-failover: $(INSTALLED) ## play every fault of a vendor at every stage (what came of each: bench/failover.md)
+bench-failover: $(INSTALLED) ## run every vendor fault at every stage (outcomes: bench/failover.md)
 	@$(VENV)/bin/python -m bench.failover
 
-bench-attack: $(INSTALLED) ## attack a server of its own (half an hour; what is sent and judged: bench/report.md)
+bench-attack: $(INSTALLED) ## attack a server that it starts (half an hour; explained in bench/report.md)
 	@$(VENV)/bin/python -m bench.attack --spawn $(ARGS)
 
-soak: $(INSTALLED) ## run the tests that take great numbers and minutes
+soak: $(INSTALLED) ## run the long tests: many streams, several minutes
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
 
-soak-hour: $(INSTALLED) ## an hour of 300 streams at a time, stores going away (ARGS="--report bench/report.md")
+soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unavailable (ARGS="--report bench/report.md")
 	@$(VENV)/bin/python -m bench.soak --minutes 60 $(ARGS)
 
-lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade takes the newest)
+lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade for the newest versions)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
 	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o requirements.lock
 	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o requirements.core.lock

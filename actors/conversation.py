@@ -28,7 +28,7 @@ from vendors.protocols import ChatItem, ChatMessage, TextDelta
 _HISTORY_RECORDS = 200
 _HISTORY_BYTES = 1024 * 1024
 _HISTORY_BYTES_PER_TOKEN = 64
-"""Of stored JSON. The text is 4 of them, the rest is for what stands around each paragraph."""
+"""Bytes of stored JSON: about 4 of text, and the JSON around each paragraph."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.context import StreamContext
-from actors.strategies import Broken, Ear, Strategy, hedge_of, price_of
+from actors.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
 from streams.durations import duration_s
 from streams.tape import Tape
@@ -55,8 +55,10 @@ async def hear(
         mime_type = sniff(head)
         audio_format = AudioFormat(mime_type, 0) if mime_type else PCM
         duration = _InputDuration(ctx.input, audio_format)
-        ears = [_ear(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies]
-        attempts = [_attempt(ctx, name, ear, audio_format, duration) for name, ear in ears]
+        recognitions = [
+            _recognition(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies
+        ]
+        attempts = [_attempt(ctx, name, recognition, audio_format, duration) for name, recognition in recognitions]
         async with background(_completed(ctx)) as completed:
             with unless_failed(completed):
                 platform, text = await _recognised(ctx, attempts)
@@ -104,38 +106,42 @@ class _InputDuration:
         return self._decoded_s or 0.0
 
 
-def _ear(
+def _recognition(
     ctx: StreamContext, strategy: Strategy | Broken, *, language_code: str, prompt: str | None
-) -> tuple[str, Ear | ServiceError]:
+) -> tuple[str, RecognitionStrategy | ServiceError]:
     if isinstance(strategy, Broken):
         return strategy.name, strategy.fault
     try:
         strategies = ctx.resources.strategies
-        ear = strategies.ear(ctx.owner.app_id, strategy, language_code=language_code, prompt=prompt)
+        recognition = strategies.recognition(ctx.owner.app_id, strategy, language_code=language_code, prompt=prompt)
     except ServiceError as error:
         return strategy.name, error
-    return strategy.name, ear
+    return strategy.name, recognition
 
 
 def _attempt(
-    ctx: StreamContext, name: str, ear: Ear | ServiceError, audio_format: AudioFormat, duration: "_InputDuration"
+    ctx: StreamContext,
+    name: str,
+    recognition: RecognitionStrategy | ServiceError,
+    audio_format: AudioFormat,
+    duration: _InputDuration,
 ) -> Attempt[Transcript]:
     """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
-    if isinstance(ear, ServiceError):
-        return failed_attempt(name, "stt", ear)
+    if isinstance(recognition, ServiceError):
+        return failed_attempt(name, "stt", recognition)
 
     return Attempt(
         strategy=name,
         stage="stt",
-        vendor=ear.platform,
-        open=lambda: ear.recognizer.transcribe(ctx.input, audio_format),
+        vendor=recognition.platform,
+        open=lambda: recognition.recognizer.transcribe(ctx.input, audio_format),
         is_output=lambda transcript: transcript.final,
-        first_output_s=ear.config.waits.first_output_s,
-        between_s=ear.config.waits.between_s,
-        hedge=hedge_of(ear.config),
-        gate=ear.gate,
+        first_output_s=recognition.config.waits.first_output_s,
+        between_s=recognition.config.waits.between_s,
+        hedge=hedge_of(recognition.config),
+        gate=recognition.gate,
         meter=lambda: Meter(duration.seconds_so_far),
-        price=price_of(ear.config),
+        price=price_of(recognition.config),
         clock=duration.half_s,
-        early=ear.recognizer.streams(audio_format),
+        early=recognition.recognizer.streams(audio_format),
     )

@@ -142,7 +142,7 @@ async def _queue(ctx: StreamContext, turn: ClosedTurn) -> None:
         await enqueue(ctx.resources.valkey, turn)
     except StoreAway as error:
         raise StoreAway(
-            "neither the database nor the cache is reachable: the answer was not stored",
+            "neither the database nor Valkey is reachable: the answer was not stored",
             error_type="database",
             retry_after_s=1,
         ) from error

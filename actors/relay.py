@@ -35,9 +35,9 @@ class Relay:
         self._supervisor = supervisor
         self._readers: Counter[str] = Counter()
         self._open: set[RemoteLog] = set()
-        self._unread = asyncio.Event()
+        self._no_readers = asyncio.Event()
         """Set while no reader of this process reads a stream of another one."""
-        self._unread.set()
+        self._no_readers.set()
         self._draining = False
         self._leases: dict[str, asyncio.TimerHandle] = {}
         """By reader id: when a reader in another process counts as gone."""
@@ -54,7 +54,7 @@ class Relay:
             raise draining()
         if self._readers[location.stream_id] >= MAX_READERS:
             raise too_many_readers()
-        spilled = DetachedLog(
+        detached = DetachedLog(
             self._valkey,
             app_id=owner.app_id,
             user_id=owner.user_id,
@@ -62,38 +62,38 @@ class Relay:
             keep_bytes=keep_bytes,
             keep_s=lambda: keep_s,
         )
-        remote = RemoteLog(spilled, ask=partial(self.ask, location, owner=owner))
+        remote = RemoteLog(detached, ask=partial(self.ask, location, owner=owner))
         self._readers[location.stream_id] += 1
         self._open.add(remote)
-        self._unread.clear()
+        self._no_readers.clear()
         try:
             await remote.attach()
             yield remote
         finally:
             self._open.discard(remote)
             if not self._open:
-                self._unread.set()
+                self._no_readers.set()
             self._readers[location.stream_id] -= 1
             if not self._readers[location.stream_id]:
                 del self._readers[location.stream_id]
             await self.tell(location, {"op": "leave", "reader_id": remote.reader_id}, owner=owner)
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait up to `timeout_s` seconds until no stream of another process is read here.
+        """Wait up to `timeout_s` seconds until no reader of this process reads a stream of another one.
 
         Then end the remaining responses with an `error` event, upon which clients resume through another process.
         """
-        if await self._unread_within(timeout_s):
+        if await self._no_readers_within(timeout_s):
             return
         self._draining = True
         for remote in self._open:
             remote.drain()
-        await self._unread_within(_LAST_EVENTS_S)
+        await self._no_readers_within(_LAST_EVENTS_S)
 
-    async def _unread_within(self, timeout_s: float) -> bool:
+    async def _no_readers_within(self, timeout_s: float) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
-                await self._unread.wait()
+                await self._no_readers.wait()
         except TimeoutError:
             return False
         return True
@@ -240,9 +240,9 @@ async def has_whole_input(actor: Actor, *, within_s: float) -> bool:
 
 
 def _can_answer_repeat(actor: Actor) -> bool:
-    """Whether a repeat of the stream's request may be given this stream, as it is at this moment.
+    """Return whether this stream can serve a repeat of its request.
 
-    Not a stream that was aborted: it ends without an answer, and can be found until its task is done.
+    An aborted stream cannot, although it can be found until its task is done: it ends without an answer.
     """
     return actor.ctx.stop is not Stop.ABORTED and (actor.ctx.input.complete or actor.outcome.done())
 

@@ -29,7 +29,7 @@ class LogRange:
     """The event ids of a stream that can be read, from `first` to `last`.
 
     `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone. `uncertain`: that
-    process did not say how far the stream is, so there may be later events.
+    process did not respond, so there may be later events.
     """
 
     first: int
@@ -42,13 +42,13 @@ class LogRange:
 class RemoteLog:
     """Reads the events from the copy of the log in Valkey. `ask` sends a request to the stream's process."""
 
-    def __init__(self, spilled: DetachedLog, *, ask: Callable[[Message], Awaitable[Message | None]]) -> None:
-        self._spilled = spilled
+    def __init__(self, detached: DetachedLog, *, ask: Callable[[Message], Awaitable[Message | None]]) -> None:
+        self._detached = detached
         self._send_request = ask
         self.reader_id = new_id()
         self.span = LogRange(1, 0)
         self._attached = False
-        """Whether the stream's process knows this reader, as far as it has said."""
+        """Whether the stream's process knew this reader in its last response."""
         self._lost = False
         """Whether the stream's process is gone, or no longer has the stream."""
         self._draining = False
@@ -62,7 +62,7 @@ class RemoteLog:
         answer = await self._ask()
         if answer is not None and answer.get("full"):
             raise too_many_readers()
-        first, last, closed = await self._spilled.span() or (1, 0, False)
+        first, last, closed = await self._detached.span() or (1, 0, False)
         if self._attached and answer is not None:
             last, closed = max(last, answer["last"]), answer["closed"]
         self.span = LogRange(first, last, closed, lost=self._lost, uncertain=not self._attached)
@@ -92,7 +92,7 @@ class RemoteLog:
                 if final:
                     return
             elif (error := self._error(now)) is not None:
-                if cursor.offset_bytes:  # The client would read an event as the rest of the incomplete frame.
+                if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
                     raise error
                 yield Ready(cursor.position, _error_frame(error), final=True)
                 return
@@ -113,7 +113,7 @@ class RemoteLog:
             return None
         try:
             async with asyncio.timeout(_READS_WITHIN_S) as self._reading:
-                pieces = await self._spilled.read(
+                pieces = await self._detached.read(
                     cursor.position,
                     offset_bytes=cursor.offset_bytes,
                     most_bytes=PIECE_BYTES,
@@ -133,9 +133,9 @@ class RemoteLog:
         if self._draining:
             return draining()
         if self._lost:
-            return Unavailable("the process that had the stream is gone", retry_after_s=1)
+            return Unavailable("the process that ran the stream is gone", retry_after_s=1)
         if now - self._available_at >= _OUTAGE_S:
-            return Unavailable("Valkey, which has the events of this stream, is not available", retry_after_s=1)
+            return Unavailable("Valkey, which stores the events of this stream, is unavailable", retry_after_s=1)
         return None
 
     async def _renew(self) -> None:

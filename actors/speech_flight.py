@@ -81,7 +81,7 @@ class Flight:
 
 
 class Flights:
-    """The flights of this process and, through the cache, of all others.
+    """The flights of this process and, through Valkey, of all others.
 
     A leader whose own listener blocks it for `max_blocked_s` seconds stops sharing, so that others need not wait.
     """

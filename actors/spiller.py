@@ -17,11 +17,11 @@ _IDLE_S = 3600.0
 
 
 class Spiller:
-    """Copies `events` to `spilled`, from the oldest kept event to the last, without slowing the stream down."""
+    """Copies `events` to `detached`, from the oldest kept event to the last, without slowing the stream down."""
 
-    def __init__(self, events: EventLog, spilled: DetachedLog) -> None:
+    def __init__(self, events: EventLog, detached: DetachedLog) -> None:
         self._events = events
-        self._spilled = spilled
+        self._detached = detached
         self._position = 0
         self._moved = asyncio.Event()
         self._given_up = False
@@ -57,7 +57,7 @@ class Spiller:
     async def run_again(self) -> None:
         """Copy what an earlier run has not copied, or everything if Valkey has lost the copy."""
         with suppress(StoreError):
-            if await self._spilled.is_emptied():
+            if await self._detached.is_emptied():
                 self._position = 0
         await self.run()
 
@@ -75,7 +75,7 @@ class Spiller:
                 if not ready.frames:
                     continue
                 batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
-                await self._spilled.append(batch)
+                await self._detached.append(batch)
                 self._position = ready.last_id
                 self._moved.set()
                 del ready, batch  # Free their memory: the next events may take long to arrive.

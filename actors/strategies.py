@@ -42,7 +42,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class RecognitionStrategy:
     """A recognition strategy that is ready for use."""
 
     config: Recognition
@@ -124,7 +124,9 @@ class Strategies:
         _check_any_usable(strategies)
         return strategies
 
-    def ear(self, app_id: str, strategy: Strategy, *, language_code: str, prompt: str | None) -> Ear:
+    def recognition(
+        self, app_id: str, strategy: Strategy, *, language_code: str, prompt: str | None
+    ) -> RecognitionStrategy:
         """Return the recogniser of a conversation strategy.
 
         Raises `ConfigInvalid` if it has no usable one, and `InvalidParameter` if it does not support the language.
@@ -143,7 +145,7 @@ class Strategies:
         )
         account = self._account(app_id, config, "recognition")
         client = _client(f"recognition {name}", recognizer, self._http, account, spec)
-        return Ear(config, account.platform, client, self._gate(app_id, config.account))
+        return RecognitionStrategy(config, account.platform, client, self._gate(app_id, config.account))
 
     def voice(
         self, app_id: str, name: str, overrides: Mapping[str, SpeechOverrides], *, language: str | None

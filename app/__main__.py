@@ -16,12 +16,16 @@ _MODULES = {
     "sign": "app.commands.keys",
     "token": "app.commands.keys",
 }
-"""By command. Only the one that is needed is imported: `serve` and `config` take most of a second each."""
+"""By command. Only the module of the given command is imported, because `serve` and `config` take a second each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
-    parser = argparse.ArgumentParser(prog="parley", description="A self-hosted server for voice and chat apps.")
+    parser = argparse.ArgumentParser(
+        prog="parley",
+        description="A self-hosted server for voice and chat apps.",
+        epilog='Environment variables configure all commands: see "Operating it" in README.md.',
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = _MODULES.get(given[0]) if given else None
     for module in [named] if named else dict.fromkeys(_MODULES.values()):

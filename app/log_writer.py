@@ -20,9 +20,9 @@ _FLUSH_S = 2
 
 
 class LogWriter:
-    """Writes whole lines in their order. Drops new lines while too many wait, until all that wait are written.
+    """Writes whole lines in order. If too many wait, it drops new ones until all waiting lines are written.
 
-    `dropped_line` renders the line that stands in place of so many dropped ones.
+    `dropped_line` renders the line that replaces the given number of dropped ones.
     """
 
     def __init__(self, dropped_line: Callable[[int], bytes]) -> None:

@@ -97,7 +97,7 @@ async def _serve_until_drained(
     orders, timeout_s = Orders(), services.settings.drain_timeout_s
     supervisor, relay = services.supervisor, services.relay
     async with AsyncExitStack() as stack:
-        orders.handle_signals(of_parent=inherited is not None)
+        orders.handle_signals(has_parent=inherited is not None)
         if inherited is None:
             await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
             return

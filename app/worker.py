@@ -1,4 +1,4 @@
-"""The worker process: runs jobs, retries them, holds what keeps failing, and enqueues jobs by schedule."""
+"""The worker process: runs and retries jobs, holds those whose attempts all fail, and enqueues scheduled ones."""
 
 import asyncio
 import logging
@@ -43,15 +43,15 @@ from streams.wire.errors import ServiceError, StoreError
 
 log = structlog.get_logger()
 
-AT_ONCE = 10
+_CONCURRENCY = 10
 _POLL_S = 5
 _HEARTBEAT_S = 2
 _STALLED_S = 10
 _STOP_S = 30
 _MEASURE_S = 10
 _CONNECT_S = 10
-_LONGEST_WAIT_S = 3600
-_RECONNECT_MOST_S = 10
+_MAX_RETRY_WAIT_S = 3600
+_MAX_RECONNECT_WAIT_S = 10
 
 J = TypeVar("J", bound=Job)
 
@@ -60,7 +60,7 @@ JOB_SECONDS = Histogram(
     "parley_job_seconds", "Time of one attempt", ["job"], buckets=(0.01, 0.1, 1, 10, 60, 300, 3600)
 )
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
-JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest of them was due", ["job", "status"])
+JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class JobRow(Generic[J]):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A job that is enqueued by the clock. `cron` is in UTC; each time is enqueued once over all workers."""
+    """A job that is enqueued at the times of `cron`, in UTC: once per time, however many workers run."""
 
     cron: str
     message: Job
@@ -92,9 +92,9 @@ SCHEDULES: Sequence[Schedule] = (
 
 
 async def work(settings: Settings) -> None:
-    """Run jobs until SIGTERM or SIGINT. Jobs that run then get 30 s to finish; what is cut is run again later."""
+    """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again later."""
     logs.configure(level=settings.log_level)
-    # `_runner` logs each attempt. The lines of the library repeat the messages, which may hold secrets.
+    # `_runner` logs each attempt. The library's own lines contain the messages, which may contain secrets.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -155,20 +155,20 @@ async def run_jobs(
     stalled_s: float = _STALLED_S,
     poll_s: float = _POLL_S,
 ) -> None:
-    """Run jobs until cancelled. While PostgreSQL is unavailable, connect again and again, at most 10 s apart.
+    """Run jobs until cancelled. While PostgreSQL is unavailable, try to reconnect at least every 10 s.
 
     `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
-    `poll_s`: how often jobs are looked for whose time has come. A new job is announced to the workers at once.
+    `poll_s`: how often to look for jobs that have become due. Workers are notified of new jobs immediately.
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
-    wait = wait_exponential(max=_RECONNECT_MOST_S)
+    wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
     async for attempt in AsyncRetrying(wait=wait, retry=faults, before_sleep=_log_outage):
         with attempt:
             app = _application(services, jobs, schedules)
             async with app.open_async(), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
                 await app.run_worker_async(
                     queues=[QUEUE],
-                    concurrency=AT_ONCE,
+                    concurrency=_CONCURRENCY,
                     fetch_job_polling_interval=poll_s,
                     update_heartbeat_interval=min(_HEARTBEAT_S, stalled_s / 4),
                     stalled_worker_timeout=stalled_s,
@@ -186,7 +186,7 @@ def _application(
     )
     app = procrastinate.App(connector=connector)
     for row in jobs:
-        task = app.task(name=row.message.task, retry=_Retries(row.message), pass_context=True)(
+        task = app.task(name=row.message.task, retry=_RetryPolicy(row.message), pass_context=True)(
             _runner(services, row)
         )
         for schedule in schedules:
@@ -205,19 +205,19 @@ def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]
     message, name = row.message, row.message.task
 
     async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
-        assert context.job is not None, "a job that was fetched"
+        assert context.job is not None, "the context of a running task has its job"
         began, attempt = time.monotonic(), context.job.attempts + 1
         bound = log.bind(job=name, job_id=context.job.id, attempt=attempt)
         outcome = "canceled"
         try:
-            async with asyncio.timeout(message.within_s):
+            async with asyncio.timeout(message.timeout_s):
                 await row.handler(services, message.of(arguments))
             outcome = "succeeded"
         except Exception as error:
             outcome = "failed" if attempt < message.attempts else "held"
-            cause = f"not done within {message.within_s:g} s" if isinstance(error, TimeoutError) else str(error)
-            unforeseen = None if isinstance(error, (ServiceError, TimeoutError)) else error
-            bound.error(f"job.{outcome}", error=cause, exc_info=unforeseen)
+            cause = f"unfinished after {message.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+            unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
+            bound.error(f"job.{outcome}", error=cause, exc_info=unexpected)
             raise
         finally:
             seconds = time.monotonic() - began
@@ -229,8 +229,8 @@ def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]
     return run
 
 
-class _Retries(BaseRetryStrategy):
-    """When a job that failed is run again, by its class."""
+class _RetryPolicy(BaseRetryStrategy):
+    """Decides when a failed job runs again, as its class specifies."""
 
     def __init__(self, message: type[Job]) -> None:
         self._message = message
@@ -238,7 +238,7 @@ class _Retries(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
         if job.attempts + 1 >= self._message.attempts:
             return None
-        wait_s = min(self._message.retry_after_s * 2**job.attempts, _LONGEST_WAIT_S)
+        wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
 
 

@@ -29,7 +29,7 @@ from bench.failover_cells import (
     cells,
 )
 from bench.failover_judge import judge
-from bench.failover_stand import FaultTestbed, open_testbed
+from bench.failover_testbed import FaultTestbed, open_testbed
 from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from bench.failover_cells import CallerCell, Outcome, Stage
 from bench.failover_client import PATHS, SPEECH, history, parameters
 from bench.failover_judge import CLOSES_WITHIN_MS
-from bench.failover_stand import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
+from bench.failover_testbed import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps
 from vendors.sandbox.bill import Entry
 

@@ -76,7 +76,7 @@ class Row:
     ended: frozenset[End] = frozenset({"fault"})
     times_out: bool = False
     endless: bool = False
-    """Whether an attempt that has output goes on until the limit for the whole stream ends it."""
+    """Whether an attempt that has output continues until the limit for the whole stream ends it."""
     orders: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, stage: Stage) -> Pair:

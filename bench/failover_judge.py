@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from bench.failover_cells import DEFAULT_APP, Cell, NotPossible, Outcome
 from bench.failover_client import ClientOutcome, history, request_stream
-from bench.failover_stand import ANSWER, FIRST, SECOND, FaultTestbed, healthy_strategy
+from bench.failover_testbed import ANSWER, FIRST, SECOND, FaultTestbed, healthy_strategy
 from vendors.sandbox.bill import Entry
 
 CLOSES_WITHIN_MS = 1_000

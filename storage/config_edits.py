@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from storage import config_rows as rows
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, open_secrets, restore_secrets, seal_secrets
+from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, restore_secrets
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind
 from storage.postgres import Connection
@@ -163,11 +163,11 @@ class Edit:
             raise ServiceError(f"app {key.app_id} does not exist", error_type="app_not_found")
 
     def _opened(self, revision: Revision | None) -> Any:
-        return None if revision is None else open_secrets(self._rules.keyring, revision)[0]
+        return None if revision is None else decrypt_secrets(self._rules.keyring, revision)[0]
 
     async def _write(self, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = "") -> int:
-        masked_value, boxes = seal_secrets(self._rules.keyring, key, value)
-        return await self._append(key, newest, value=masked_value, secrets=boxes, comment=comment)
+        masked_value, encrypted = encrypt_secrets(self._rules.keyring, key, value)
+        return await self._append(key, newest, value=masked_value, secrets=encrypted, comment=comment)
 
     async def _append(
         self, key: ConfigKey, newest: Revision | None, *, value: Any, secrets: dict[str, str], comment: str

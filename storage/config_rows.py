@@ -16,7 +16,10 @@ class ConfigKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A stored revision. `value` has `{"secret": true}` for each secret; `secrets` maps JSON Pointers to boxes."""
+    """A stored revision. `value` has `{"secret": true}` for each secret; `secrets` has the ciphertexts.
+
+    The keys of `secrets` are JSON Pointers.
+    """
 
     key: ConfigKey
     revision: int

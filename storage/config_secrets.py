@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import SecretStr
 
 from storage.config_rows import ConfigKey, Revision
-from storage.secrets import BoxRefused, Keyring
+from storage.secrets import DecryptionFailed, Keyring
 
 MARK = {"secret": True}
-"""Stands for a secret in a masked value. A secret is kept when a value with this mark in its place is written."""
+"""Replaces each secret in a masked value. If a value with this mark is written, the stored secret is kept."""
 
 _Path = tuple[str | int, ...]
 _LEFT_OUT = object()
@@ -25,39 +25,39 @@ def mask_secrets(value: Any) -> Any:
     return _replace(value, lambda _, item: MARK if isinstance(item, SecretStr) else item)
 
 
-def seal_secrets(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
-    """Return the masked value and a dictionary from JSON Pointer to encrypted secret (box).
+def encrypt_secrets(keyring: Keyring, key: ConfigKey, value: Any) -> tuple[Any, dict[str, str]]:
+    """Return the masked value and a dictionary from JSON Pointer to encrypted secret.
 
-    A box can only be opened for the config and the pointer that it was sealed for.
+    An encrypted secret can only be decrypted for the same config and pointer.
     """
-    boxes: dict[str, str] = {}
+    encrypted: dict[str, str] = {}
 
-    def seal(path: _Path, item: Any) -> Any:
+    def encrypt(path: _Path, item: Any) -> Any:
         if not isinstance(item, SecretStr):
             return item
         pointer = _pointer(path)
-        boxes[pointer] = keyring.seal(item.get_secret_value(), aad=_aad(key, pointer))
+        encrypted[pointer] = keyring.encrypt(item.get_secret_value(), aad=_aad(key, pointer))
         return MARK
 
-    return _replace(value, seal), boxes
+    return _replace(value, encrypt), encrypted
 
 
-def open_secrets(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
-    """Return the value with its secrets, and the paths of secrets that no key opens; those remain masked."""
+def decrypt_secrets(keyring: Keyring, stored: Revision) -> tuple[Any, list[str]]:
+    """Return the value with its secrets, and the paths of secrets that no key decrypts; those remain masked."""
     refused: list[str] = []
 
-    def unseal(path: _Path, item: Any) -> Any:
+    def decrypt(path: _Path, item: Any) -> Any:
         pointer = _pointer(path)
         if pointer not in stored.secrets:
             return item
         try:
-            plain = keyring.open(stored.secrets[pointer], aad=_aad(stored.key, pointer))
-        except BoxRefused:
+            plain = keyring.decrypt(stored.secrets[pointer], aad=_aad(stored.key, pointer))
+        except DecryptionFailed:
             refused.append(_dotted(path))
             return item
         return SecretStr(plain)
 
-    return _replace(stored.value, unseal), refused
+    return _replace(stored.value, decrypt), refused
 
 
 def remove_secrets(stored: Revision) -> tuple[Any, list[str]]:

@@ -15,7 +15,7 @@ from storage.config_differences import Difference, differences
 from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, does_not_exist
 from storage.config_feed import announce, follow, listen
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import mask_secrets, open_secrets, restore_secrets
+from storage.config_secrets import decrypt_secrets, mask_secrets, restore_secrets
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind, ConfigModel
@@ -172,7 +172,7 @@ class ConfigStore:
                 row = await rows.revision_at(conn, key, revision)
                 if row is None:
                     raise _no_revision(key, revision)
-                sides.append({} if row.deleted else open_secrets(self._rules.keyring, row)[0])
+                sides.append({} if row.deleted else decrypt_secrets(self._rules.keyring, row)[0])
         return [
             Difference(difference.path, mask_secrets(difference.before), mask_secrets(difference.after))
             for difference in differences(sides[0], sides[1])
@@ -183,7 +183,7 @@ class ConfigStore:
         self._rules.kind(key)
         async with self._database.connection() as conn:
             newest = await rows.newest(conn, key)
-        stored = None if newest is None else open_secrets(self._rules.keyring, newest)[0]
+        stored = None if newest is None else decrypt_secrets(self._rules.keyring, newest)[0]
         return self._rules.judge(key, restore_secrets(value, stored))[1]
 
     async def refresh(self) -> None:
@@ -207,7 +207,7 @@ class ConfigStore:
         if revision.deleted:
             self._entries.pop(key, None)
             return
-        value, refused = open_secrets(self._rules.keyring, revision)
+        value, refused = decrypt_secrets(self._rules.keyring, revision)
         if refused:
             entry: Active[Any] | _Broken = _Broken(f"{refused[0]} cannot be opened with this master key")
         else:

@@ -28,10 +28,10 @@ class Job(Model):
     task: ClassVar[str]
     """The name in the database. It must not change while jobs of this kind are stored."""
     attempts: ClassVar[int] = 5
-    """How often the handler is run before the job is held for an operator."""
+    """The number of attempts before the job is held for an operator."""
     retry_after_s: ClassVar[float] = 10
-    """The wait before the second attempt. It doubles with each further one, up to an hour."""
-    within_s: ClassVar[float] = 300
+    """The wait before the second attempt. It doubles with each further attempt, up to an hour."""
+    timeout_s: ClassVar[float] = 300
     """The time limit of one attempt."""
 
 
@@ -39,14 +39,14 @@ class RemoveExpiredSpeech(Job):
     """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
 
     task: ClassVar[str] = "remove_expired_speech"
-    within_s: ClassVar[float] = 3000
+    timeout_s: ClassVar[float] = 3000
 
 
 class RemoveExpiredConversations(Job):
-    """Delete the conversations that were last used before `limits.conversation_days` of their app."""
+    """Delete the conversations whose last turn is older than `limits.conversation_days` of their app."""
 
     task: ClassVar[str] = "remove_expired_conversations"
-    within_s: ClassVar[float] = 3000
+    timeout_s: ClassVar[float] = 3000
 
 
 class RemoveObjects(Job):
@@ -115,7 +115,7 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int, size:
 
 
 async def retry_held(conn: Connection, job_id: int) -> bool:
-    """Run a held job again, with all its attempts. Return `False` if there is no such held job."""
+    """Make a held job due now, with all its attempts. Return `False` if there is no such held job."""
     row = await conn.fetchval(
         """
         update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null
@@ -141,7 +141,7 @@ class JobCount:
     """`todo`, `doing` or `failed`."""
     count: int
     oldest_s: float
-    """Seconds since the oldest of them was due."""
+    """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
 
 
 _COUNTS = """
@@ -155,7 +155,7 @@ group by 1, 2
 
 
 async def job_counts(conn: Connection) -> Sequence[JobCount]:
-    """Return how many jobs wait, run and are held, by kind."""
+    """Return the number of waiting, running and held jobs of each kind."""
     return [
         JobCount(row["task_name"], row["status"], row["count"], max(0.0, row["oldest_s"]))
         for row in await conn.fetch(_COUNTS)

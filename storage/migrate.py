@@ -118,7 +118,7 @@ async def _missing(conn: Connection, files: list[Migration]) -> list[Migration]:
     for row in rows:
         file = by_version.get(row["version"])
         if file is None:
-            raise MigrationRefused(f"the database is newer than this code: it holds {row['name']}")
+            raise MigrationRefused(f"the database is newer than this code: it has the migration {row['name']}")
         if file.checksum != row["checksum"]:
             raise MigrationRefused(f"{file.name} was changed after it was applied; add a new file instead")
     applied = {row["version"] for row in rows}

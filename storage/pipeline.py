@@ -206,7 +206,7 @@ class _Wire(asyncio.Protocol):
 def note(availability: Availability, error: Exception) -> None:
     """Record in `availability` if `error` means that Valkey is unavailable."""
     if (cause := outage(error)) is not None:
-        availability.failed(f"the cache {cause}", error, partly=isinstance(error, ResponseError))
+        availability.failed(f"Valkey {cause}", error, partly=isinstance(error, ResponseError))
 
 
 def _refusal(error: hiredis.ReplyError) -> RedisError:

@@ -37,8 +37,8 @@ def store_error(error: Exception) -> StoreError:
     The status is 503 if Valkey is unavailable and 500 if it refused the command.
     """
     if (cause := outage(error)) is not None:
-        return StoreAway(f"the cache {cause}", error_type="redis_service", retry_after_s=1)
-    return StoreError("the cache refused a command", error_type="redis_service")
+        return StoreAway(f"Valkey {cause}", error_type="redis_service", retry_after_s=1)
+    return StoreError("Valkey refused a command", error_type="redis_service")
 
 
 class map_errors:  # noqa: N801 - used like a function

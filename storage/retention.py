@@ -25,7 +25,7 @@ select (select count(*) from gone) as count, array(select key from keys) as keys
 """
 
 
-async def delete_expired(conn: Connection, app_id: str, *, days: int, most: int) -> tuple[int, list[str]]:
-    """Delete at most `most` conversations unused for `days`. Return their number and the keys of their objects."""
-    row = await conn.fetchrow(_DELETE_EXPIRED, app_id, days, most)
+async def delete_expired(conn: Connection, app_id: str, *, days: int, limit: int) -> tuple[int, list[str]]:
+    """Delete at most `limit` conversations unused for `days`. Return their number and the keys of their objects."""
+    row = await conn.fetchrow(_DELETE_EXPIRED, app_id, days, limit)
     return row["count"], row["keys"]

@@ -151,7 +151,7 @@ class ChunkReader:
                 parameters, after = result
                 self._after = after, chunk_ends
                 return parameters
-        raise InvalidParameter("body must hold a whole JSON object of parameters")
+        raise InvalidParameter("body must contain a complete JSON object of parameters")
 
     async def next_part(self) -> Part | None:
         """Return the next part of the input, or `None` at its end.

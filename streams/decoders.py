@@ -29,7 +29,7 @@ class Utf8Decoder:
         except UnicodeDecodeError:
             raise InvalidParameter("text is not valid UTF-8") from None
         if "\0" in text:
-            raise InvalidParameter("text must not hold the character U+0000")
+            raise InvalidParameter("text must not contain the character U+0000")
         self._incomplete = piece[used:]
         return text
 
@@ -64,7 +64,7 @@ class Base64Decoder:
 
     def finish(self) -> bytes:
         if len(self._group) == 1:
-            raise InvalidParameter("audio is not valid base64 (chunks must hold multiples of 3 bytes)")
+            raise InvalidParameter("audio is not valid base64 (chunks must contain multiples of 3 bytes)")
         return self._close_group()
 
     def _characters(self, run: bytes) -> bytes:

@@ -20,10 +20,10 @@ _NO_JOB = Docs(errors=(ItemNotFound("job 17 is not held"),))
 class CountRow(Model):
     job: str
     status: str
-    """`todo`: waits for its time or for a worker. `doing`: runs. `failed`: is held."""
+    """`todo`: the jobs wait until they are due or a worker is free. `doing`: they run. `failed`: they are held."""
     count: int
     oldest_s: float
-    """Seconds since the oldest of them was due, or 0 if none is due yet."""
+    """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
 
 
 class CountsReply(Model):
@@ -32,9 +32,9 @@ class CountsReply(Model):
 
 class HeldQuery(Model):
     job: str | None = None
-    """Name of a kind of job."""
+    """List only jobs of this kind."""
     before: QueryInt = Field(default=_LAST_ID, ge=1, le=_LAST_ID)
-    """List the jobs with a smaller id: the last id of the page before."""
+    """List only jobs with a smaller id. For the next page, give the last id of this one."""
     size: QueryInt = Field(default=50, ge=1, le=500)
 
 
@@ -86,7 +86,7 @@ async def list_held(call: Call, query: HeldQuery) -> HeldReply:
 async def retry_job(call: Call) -> web.Response:
     """Run a held job again.
 
-    It gets all its attempts again.
+    Its attempts are counted from zero again.
     """
     async with call.services.database.connection() as conn:
         if not await jobs.retry_held(conn, _job_id(call)):

@@ -91,7 +91,7 @@ def _hearing(services: Services, app_id: str, strategy: Strategy) -> tuple[bool,
         return False, None
     try:
         languages = services.configs.get(RECOGNITION, app_id, name).value.languages
-        services.strategies.ear(app_id, strategy, language_code=_example_language(languages), prompt=None)
+        services.strategies.recognition(app_id, strategy, language_code=_example_language(languages), prompt=None)
     except ServiceError:
         return False, None
     return True, languages

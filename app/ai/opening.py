@@ -169,7 +169,7 @@ class _HeldSlot:
 
     def spiller(self) -> Spiller:
         """Return the object that copies the log to Valkey when other processes may need it."""
-        spilled = DetachedLog(
+        detached = DetachedLog(
             self._services.valkey,
             app_id=self._slot.app_id,
             user_id=self._slot.user_id,
@@ -177,7 +177,7 @@ class _HeldSlot:
             keep_bytes=self._keep_bytes,
             keep_s=self._keep_s,
         )
-        return Spiller(self._ctx.log, spilled)
+        return Spiller(self._ctx.log, detached)
 
     def _keep_s(self) -> float:
         """Return for how many seconds from now the copied log is kept."""

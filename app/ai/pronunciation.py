@@ -28,7 +28,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 def _words(text: str) -> str:
     if not any(letter.isalnum() for letter in not_blank(text)):
-        raise ValueError("must hold a word")
+        raise ValueError("must contain a word")
     return text
 
 

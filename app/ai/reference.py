@@ -243,7 +243,7 @@ _NO_STREAM = ItemNotFound("stream_id names no stream of this user that can still
 RESUME = Docs(
     headers={"Last-Event-ID": "The id of the last event that was read; absent: read from the start."},
     errors=(
-        InvalidParameter("Last-Event-ID is over 17, the last id of the stream"),
+        InvalidParameter("Last-Event-ID is greater than 17, the last id of the stream"),
         _NO_STREAM,
         Gone("events after 3 are no longer kept"),
         RateLimited("at most 16 readers of a stream", retry_after_s=1),

@@ -12,7 +12,7 @@ from storage.speech_files import day_of, days_folder
 
 log = structlog.get_logger()
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 
 
 async def remove_expired_speech(services: Services, _: RemoveExpiredSpeech) -> None:
@@ -27,14 +27,14 @@ async def remove_expired_speech(services: Services, _: RemoveExpiredSpeech) -> N
 
 async def _remove_folder(services: Services, app_id: str, folder: str, day: date) -> None:
     count = 0
-    while keys := await services.objects.keys(folder, most=_AT_ONCE):
+    while keys := await services.objects.keys(folder, limit=_BATCH_SIZE):
         await services.objects.delete(keys)
         count += len(keys)
     log.info("speech.expired", app_id=app_id, day=day.isoformat(), removed=count)
 
 
 async def remove_expired_conversations(services: Services, _: RemoveExpiredConversations) -> None:
-    """Delete the conversations without a turn for the days that their app keeps them."""
+    """Delete the conversations of each app that had no turn for its `conversation_days`."""
     for app_id in services.configs.apps():
         days = services.configs.singleton(LIMITS, app_id).conversation_days
         removed = 0 if days is None else await _remove_conversations(services, app_id, days=days)
@@ -46,11 +46,11 @@ async def _remove_conversations(services: Services, app_id: str, *, days: int) -
     removed = 0
     while True:
         async with services.database.transaction() as conn:
-            count, keys = await delete_expired(conn, app_id, days=days, most=_AT_ONCE)
+            count, keys = await delete_expired(conn, app_id, days=days, limit=_BATCH_SIZE)
             if keys:
                 await enqueue(conn, RemoveObjects(keys=keys))
         removed += count
-        if count < _AT_ONCE:
+        if count < _BATCH_SIZE:
             return removed
 
 

@@ -120,7 +120,7 @@ async def _send_after(
         if after + 1 < span.first:
             raise Gone(f"events after {after} are no longer kept")
         if after > span.last and not (span.lost or span.uncertain):
-            raise InvalidParameter(f"Last-Event-ID is over {span.last}, the last id of the stream")
+            raise InvalidParameter(f"Last-Event-ID is greater than {span.last}, the last id of the stream")
         if span.closed and after == span.last:
             return web.Response(status=204)
         response = _event_stream(call, location.stream_id, location.conversation_id)

@@ -22,16 +22,18 @@ def add_parser(subparsers: Any) -> None:
     """Add the command `config`. `args.run(args)` runs it and returns the exit code."""
     config = subparsers.add_parser("config", help="export and import named configs as YAML files")
     actions = config.add_subparsers(dest="action", required=True)
-    for action, title in (("export", "write configs to a folder"), ("import", "read configs from a folder")):
+    for action, title in (("export", "write the configs to a folder"), ("import", "read configs from a folder")):
         parser = actions.add_parser(action, help=title)
         parser.add_argument(
             "folder", type=Path, metavar="DIR", help="folder of files named <app>/<kind>/<name>.yaml"
         )
-        parser.add_argument("--app", help="only configs of this app")
+        parser.add_argument("--app", help="only the configs of this app")
         parser.set_defaults(run=run)
         if action == "import":
             parser.add_argument("--dry-run", action="store_true", help="show what would change")
-            parser.add_argument("--author", default="import", help="the author that the revisions name")
+            parser.add_argument(
+                "--author", default="import", help="author of the new revisions (default: %(default)s)"
+            )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +53,7 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
             exported = await export_folder(stores.configs, args.folder, app_id=args.app)
             sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
             sys.stderr.writelines(
-                f"{'/'.join(key)} is left out: app {key.app_id} does not exist\n" for key in exported.left_out
+                f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
             )
             return
         changes = await import_folder(

@@ -57,7 +57,7 @@ async def import_folder(
 class Exported:
     strays: list[Path]
     """YAML files in the folders of the exported apps that belong to no config."""
-    left_out: list[ConfigKey]
+    skipped: list[ConfigKey]
     """Configs that were not exported because their app does not exist and an import would refuse them."""
 
 
@@ -65,9 +65,9 @@ async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | Non
     """Write a file for each active config, of one app or of all apps."""
     revisions = await configs.overview(app_id=app_id)
     apps = {revision.key.app_id for revision in revisions if revision.key.kind == APPS.name}
-    left_out = [revision.key for revision in revisions if revision.key.app_id not in apps]
+    skipped = [revision.key for revision in revisions if revision.key.app_id not in apps]
     strays = write_folder([revision for revision in revisions if revision.key.app_id in apps], folder)
-    return Exported(strays, left_out)
+    return Exported(strays, skipped)
 
 
 def read_folder(folder: Path) -> list[ConfigFile]:

@@ -20,7 +20,7 @@ _PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPr
 def add_parser(subparsers: Any) -> None:
     """Add the commands `sign` and `token`. `args.run(args)` runs the chosen one and returns the exit code."""
     sign = subparsers.add_parser("sign", help="print the X-Service-Sign header of a request")
-    sign.add_argument("method", metavar="METHOD")
+    sign.add_argument("method", metavar="METHOD", help="the HTTP method, such as POST")
     sign.add_argument("path", metavar="PATH", help="path and query, exactly as they will be sent")
     sign.add_argument("--key", required=True, help="one of the app's sign_keys")
     sign.add_argument(
@@ -29,21 +29,25 @@ def add_parser(subparsers: Any) -> None:
     sign.add_argument("--nonce", action="store_true", help="make the signature valid for one request only")
     sign.set_defaults(run=run_sign)
 
-    token = subparsers.add_parser("token", help="make keys and tokens for X-Service-Auth-Token")
+    token = subparsers.add_parser("token", help="create keys and tokens for X-Service-Auth-Token")
     actions = token.add_subparsers(dest="action", required=True)
     keygen = actions.add_parser("keygen", help="print a new private key and the config that registers it")
-    keygen.add_argument("--alg", choices=ALGORITHMS, default="EdDSA")
+    keygen.add_argument("--alg", choices=ALGORITHMS, default="EdDSA", help="algorithm (default: %(default)s)")
     keygen.add_argument("--kid", help="name of the key (default: a random one)")
     keygen.set_defaults(run=run_keygen)
     make = actions.add_parser("make", help="print a token")
     make.add_argument("--key", required=True, type=Path, metavar="FILE", help="file with the private key or secret")
-    make.add_argument("--kid", required=True)
-    make.add_argument("--alg", required=True, choices=ALGORITHMS)
-    make.add_argument("--app", default="default")
-    make.add_argument("--audience", default="parley")
-    make.add_argument("--ttl", type=int, default=600, metavar="SECONDS")
+    make.add_argument("--kid", required=True, help="name of the key, as registered")
+    make.add_argument("--alg", required=True, choices=ALGORITHMS, help="algorithm of the key")
+    make.add_argument("--app", default="default", help="the app, claim `iss` (default: %(default)s)")
+    make.add_argument("--audience", default="parley", help="claim `aud` (default: %(default)s)")
+    make.add_argument(
+        "--ttl", type=int, default=600, metavar="SECONDS", help="validity of the token (default: %(default)s)"
+    )
     make.add_argument("--sub", metavar="UID", help="restrict the token to paths of this user")
-    make.add_argument("--scope", metavar="GROUPS", help="restrict the token to these groups of endpoints")
+    make.add_argument(
+        "--scope", metavar="GROUPS", help="restrict the token to these tags of endpoints, separated by spaces"
+    )
     make.add_argument("--jti", metavar="ID", help="make the token valid for one call only")
     make.set_defaults(run=run_make)
 

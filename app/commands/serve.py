@@ -16,10 +16,12 @@ from streams.wire.errors import ServiceError
 
 def add_parser(subparsers: Any) -> None:
     """Add the commands `serve` and `migrate`. `args.run(args)` runs the chosen one and returns the exit code."""
-    server = subparsers.add_parser("serve", help="serve until SIGTERM, with PARLEY_PROCESSES processes")
+    title = "run the server until SIGTERM, in PARLEY_PROCESSES processes"
+    server = subparsers.add_parser("serve", help=title, description=title)
     server.add_argument("--one-of-several", metavar="INHERITED", help=argparse.SUPPRESS)
     server.set_defaults(run=run_serve)
-    migration = subparsers.add_parser("migrate", help="apply the missing database migrations")
+    title = "apply the missing database migrations"
+    migration = subparsers.add_parser("migrate", help=title, description=title)
     migration.set_defaults(run=run_migrate)
 
 

@@ -21,7 +21,7 @@ from storage.session_tokens import digest, new_token
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id
 
-_MOST = 100_000
+_MAX_USERS = 100_000
 _BATCH_SIZE = 500
 """Number of users per transaction."""
 _PLATFORM = "device"
@@ -29,18 +29,18 @@ _PLATFORM = "device"
 
 def add_parser(subparsers: Any) -> None:
     """Add the command `users`. `args.run(args)` runs it and returns the exit code."""
-    users = subparsers.add_parser("users", help="make users with sessions, for load tests")
+    users = subparsers.add_parser("users", help="create users with sessions, for load tests")
     actions = users.add_subparsers(dest="action", required=True)
-    make = actions.add_parser("make", help="make users and print a line `<uid> <token>` for each")
-    make.add_argument("count", type=_count, metavar="N")
-    make.add_argument("--app", default="default", help="the app of the users")
+    make = actions.add_parser("make", help="create users and print a line `<uid> <token>` for each")
+    make.add_argument("count", type=_count, metavar="N", help=f"number of users, at most {_MAX_USERS}")
+    make.add_argument("--app", default="default", help="the app of the users (default: %(default)s)")
     make.add_argument("--out", type=Path, metavar="FILE", help="write to this file, readable only by its owner")
     make.set_defaults(run=run_make)
 
 
 def _count(text: str) -> int:
-    if not (text.isdecimal() and 0 < int(text) <= _MOST):
-        raise argparse.ArgumentTypeError(f"must be from 1 to {_MOST}")
+    if not (text.isdecimal() and 0 < int(text) <= _MAX_USERS):
+        raise argparse.ArgumentTypeError(f"must be from 1 to {_MAX_USERS}")
     return int(text)
 
 
@@ -49,7 +49,7 @@ def run_make(args: argparse.Namespace) -> int:
     configure_logs(level="error")
     try:
         if args.out is not None:
-            _write(args.out, "")  # Fail before any user is made if the file cannot be written.
+            _write(args.out, "")  # Fail before any user is created if the file cannot be written.
         users = asyncio.run(_make(Settings.from_env(env), args.app, args.count))
         lines = "".join(f"{uid} {token}\n" for uid, token in users)
         if args.out is None:

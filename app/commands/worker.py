@@ -1,4 +1,4 @@
-"""`python -m app worker`."""
+"""The command `python -m app worker`."""
 
 import argparse
 import asyncio
@@ -11,8 +11,9 @@ from streams.wire.errors import ServiceError
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add `worker` to the commands; `args.run(args)` runs it and returns the exit code."""
-    parser = subparsers.add_parser("worker", help="run jobs until SIGTERM; any number of workers share the work")
+    """Add the command `worker`. `args.run(args)` runs it and returns the exit code."""
+    title = "run jobs until SIGTERM; any number of workers share the work"
+    parser = subparsers.add_parser("worker", help=title, description=title)
     parser.set_defaults(run=run_worker)
 
 

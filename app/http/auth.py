@@ -31,7 +31,7 @@ SERVER_PATHS = "/bp/server/"
 
 REPLAYS_UNCHECKED = Counter(
     "parley_replays_unchecked",
-    "Nonces and token ids that were accepted without a replay check because Valkey was away.",
+    "Nonces and token ids that were accepted without a replay check because Valkey was unavailable.",
     ["what"],
 )
 

@@ -17,7 +17,7 @@ _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 8
 _BURST_S = 0.001
 _MAX_DELAY_ROUNDS = 3
-"""How much longer a connection may wait because it has parsed much recently. A round is one slice of each."""
+"""The longest extra wait of a connection that has parsed much recently. In a round, each other one gets a slice."""
 _HALF_LIFE_S = 30
 _TYPICAL_OVER_SLICES = 64
 DENSE_SHARE = 0.15
@@ -66,7 +66,7 @@ class ParsingTurns:
         self._loop = loop
         self._share = share
         self._waiting: list[tuple[float, int, SlicedConnection]] = []
-        """A heap. A connection that is added as the n-th has the position n plus its delay, and n to break ties."""
+        """A heap. The n-th connection that is added has the position n plus its delay; n also breaks ties."""
         self._additions = 0
         self._typical_slices = 1.0
         """Moving average of `recent_slices` over the connections that have parsed the last slices."""
@@ -167,7 +167,7 @@ class SlicedConnection(web.RequestHandler):
         super().data_received(data)
 
     def data_received(self, data: bytes) -> None:
-        """Parse a read, or hold it back. aiohttp passes no bytes to continue its parser after a pause."""
+        """Parse a read, or hold it back. aiohttp calls this with no bytes to continue its parser after a pause."""
         if not data or (
             not self._held
             and len(data) <= SLICE_BYTES
@@ -210,7 +210,7 @@ class SlicedConnection(web.RequestHandler):
     def _measure(self) -> None:
         """Count the last slice. aiohttp may have parsed the end of it later, after a pause."""
         framing_bytes = self._slice_bytes - self.content_bytes
-        # The slice may have more lines than that, but these are lines of content.
+        # The slice may have more lines. The others are lines of content.
         lines = min(self._slice_lines, max(0, framing_bytes) // _FRAMING_BYTES_PER_LINE)
         surplus = self._dense_lines + lines - self._slice_bytes // _FREE_BYTES_PER_LINE
         self._dense_lines = min(max(0, surplus), _DENSE_LINES)

@@ -222,9 +222,9 @@ def _check_head(request: web.Request) -> None:
         return
     for name, value in chain(request.match_info.items(), request.query.items()):
         if "\0" in value:
-            raise InvalidParameter(f"{name} must not hold the character U+0000")
+            raise InvalidParameter(f"{name} must not contain the character U+0000")
         if "\0" in name:
-            raise InvalidParameter("query must not hold the character U+0000")
+            raise InvalidParameter("query must not contain the character U+0000")
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:

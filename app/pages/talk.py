@@ -62,7 +62,7 @@ async def talk_part(call: Call) -> web.Response:
 
 
 def _not_found() -> ServiceError:
-    """Return the error that also stands for an unknown path."""
+    """Return the error that an unknown path returns too."""
     return ServiceError("there is no such path", error_type="not_found")
 
 

@@ -65,16 +65,16 @@ class Orders:
         self.any = asyncio.Event()
         """Set when the process must stop or retire."""
         self._signals = 0
-        self._of_parent = False
+        self._has_parent = False
 
-    def handle_signals(self, *, of_parent: bool) -> None:
+    def handle_signals(self, *, has_parent: bool) -> None:
         """Stop on SIGTERM or SIGINT, and exit immediately on the second of them. SIGHUP changes nothing.
 
-        `of_parent`: a parent process sends these signals. Further ones then change nothing: when the parent dies,
-        the kernel sends SIGTERM several times, once for each thread of either process. To end this process at once,
+        `has_parent`: a parent process sends these signals, and only the first one counts. When the parent dies, the
+        kernel sends SIGTERM several times, once for each thread of either process. To end this process immediately,
         the parent kills it.
         """
-        self._of_parent = of_parent
+        self._has_parent = has_parent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
@@ -86,12 +86,12 @@ class Orders:
 
     def _on_signal(self, number: int) -> None:
         self._signals += 1
-        if self._signals > 1 and not self._of_parent:
+        if self._signals > 1 and not self._has_parent:
             os._exit(128 + number)
         self.request_stop()
 
     def _log_hangup(self) -> None:
-        if self._of_parent:
+        if self._has_parent:
             reason = "send SIGHUP to the parent process"
         else:
             reason = "with PARLEY_PROCESSES=1 no other process can take over: restart the server instead"
@@ -142,7 +142,7 @@ class Child:
     drained: bool = False
     retiring: bool = False
     fault: str = ""
-    """The reason for its end that it has reported, if any."""
+    """The reason why it ends, if it has reported one."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the child is ready or has ended."""
 

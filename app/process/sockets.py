@@ -7,7 +7,7 @@ from app.settings import SettingsError
 
 PUBLIC = "public"
 METRICS = "metrics"
-"""Names of the two listeners of a lone process. Of several processes, each has a public one named by its slot."""
+"""Names of the listeners of a single process. Of several processes, each has a public one named after its slot."""
 
 BACKLOG = 4096
 

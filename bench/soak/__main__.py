@@ -46,12 +46,12 @@ from bench.machine import raise_descriptor_limit
 from bench.scenarios import seconds
 from bench.soak.callers import SHORT, Lengths
 from bench.soak.judge import Anomaly
-from bench.soak.notes import Observations
+from bench.soak.observations import Observations
 from bench.soak.report import summary, write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import write_csv
 from bench.soak.schedule import TARGETS
-from bench.soak.stand import open_testbed
+from bench.soak.testbed import open_testbed
 from deploy.running import Failed
 from streams.wire.codec import dumps
 

@@ -12,7 +12,7 @@ from aiohttp import ClientResponse
 
 from bench.scenarios import SCENARIOS, Load
 from bench.soak.http import UserClient
-from bench.soak.notes import AcknowledgedTurn, Kind, Observations, Stream
+from bench.soak.observations import AcknowledgedTurn, Kind, Observations, Stream
 from bench.soak.transcript import Transcript
 from streams.tasks import background
 from streams.wire.codec import dumps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
 
-from bench.soak.notes import Answer, Observations, Operation
+from bench.soak.observations import Answer, Observations, Operation
 from bench.soak.transcript import Transcript
 from streams.wire.codec import loads
 

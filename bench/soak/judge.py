@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bench.soak.notes import AcknowledgedTurn, Answer, Stream
+from bench.soak.observations import AcknowledgedTurn, Answer, Stream
 from bench.soak.records import Key, Record, Remains, lost_turns
 from bench.soak.samples import Window
 from bench.soak.schedule import RECOVERY_S, Disturbances, Target

@@ -12,7 +12,7 @@ from aiohttp import ClientError, ClientSession
 from redis.asyncio import Redis
 
 from bench.deployment import APP
-from bench.soak.notes import AcknowledgedTurn
+from bench.soak.observations import AcknowledgedTurn
 from streams.wire.codec import loads
 
 _AT_ONCE = 8

@@ -23,11 +23,11 @@ from bench.soak.judge import (
     remains_anomalies,
     stream_anomalies,
 )
-from bench.soak.notes import Answer, Observations, Stream
+from bench.soak.observations import Answer, Observations, Stream
 from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
-from bench.soak.stand import DRAIN_S, SoakTestbed
+from bench.soak.testbed import DRAIN_S, SoakTestbed
 from deploy.running import while_running
 from streams.tasks import background
 

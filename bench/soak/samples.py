@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from bench.machine import Usage
-from bench.soak.stand import SoakTestbed
+from bench.soak.testbed import SoakTestbed
 
 _ANSWERS_WITHIN_S = 1.5
 _KIB = 1024

@@ -54,10 +54,10 @@ class ObjectStore(Protocol):
         """Return a link that is valid for 24 hours and needs no headers. This makes no call to the store."""
 
     async def folders(self, parent: str) -> list[str]:
-        """The folders in `parent`, as prefixes: `["speech/default/20261122/"]` in `speech/default/`."""
+        """Return the folders in `parent` as prefixes: `["speech/default/20261122/"]` in `speech/default/`."""
 
-    async def keys(self, folder: str, *, most: int) -> list[str]:
-        """Keys below `folder`, at most `most` of them, in no particular order."""
+    async def keys(self, folder: str, *, limit: int) -> list[str]:
+        """Return at most `limit` keys below `folder`, in no particular order."""
 
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete those of `keys` that exist."""

@@ -97,8 +97,8 @@ class FolderObjects:
     async def folders(self, parent: str) -> list[str]:
         return await _in_thread(_folders, self._folder, parent)
 
-    async def keys(self, folder: str, *, most: int) -> list[str]:
-        return await _in_thread(_keys, self._folder, folder, most)
+    async def keys(self, folder: str, *, limit: int) -> list[str]:
+        return await _in_thread(_keys, self._folder, folder, limit)
 
     async def delete(self, keys: Iterable[str]) -> None:
         paths = [self._path(key) for key in keys]
@@ -220,11 +220,11 @@ def _folders(root: Path, parent: str) -> list[str]:
     return []
 
 
-def _keys(root: Path, folder: str, most: int) -> list[str]:
+def _keys(root: Path, folder: str, limit: int) -> list[str]:
     found: list[str] = []
     for parent, _, names in os.walk(root / folder):
-        found += [str(Path(parent, name).relative_to(root)) for name in names[: most - len(found)]]
-        if len(found) == most:
+        found += [str(Path(parent, name).relative_to(root)) for name in names[: limit - len(found)]]
+        if len(found) == limit:
             break
     return found
 

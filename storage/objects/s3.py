@@ -140,8 +140,8 @@ class S3Objects:
                 return found
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
-    async def keys(self, folder: str, *, most: int) -> list[str]:
-        page = await self._call(self._client.list_objects_v2, Prefix=folder, MaxKeys=most)
+    async def keys(self, folder: str, *, limit: int) -> list[str]:
+        page = await self._call(self._client.list_objects_v2, Prefix=folder, MaxKeys=limit)
         return [entry["Key"] for entry in page.get("Contents", [])]
 
     async def delete(self, keys: Iterable[str]) -> None:

@@ -35,7 +35,7 @@ def loads_request(raw: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
     if b"\\u0000" in raw and _holds_nul(value):
-        raise InvalidParameter("body must not hold the character U+0000")
+        raise InvalidParameter("body must not contain the character U+0000")
     return value
 
 

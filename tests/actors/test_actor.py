@@ -25,7 +25,7 @@ class Kept:
     async def append(self, batch: Batch) -> None:
         self.asked.set()
         if self.away:
-            raise StoreAway("the cache is not reachable", error_type="redis_service")
+            raise StoreAway("Valkey is not reachable", error_type="redis_service")
         self.frames += batch.frames
 
     async def is_emptied(self) -> bool:

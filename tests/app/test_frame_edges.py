@@ -182,7 +182,7 @@ async def test_the_character_zero_is_refused_in_paths_and_queries(
 ) -> None:
     raw = f"{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nConnection: close\r\n\r\n"
     status, _, body = await answer(server, raw.encode())
-    message = f"invalid_parameter: {what} must not hold the character U+0000"
+    message = f"invalid_parameter: {what} must not contain the character U+0000"
     assert (status, loads(body)["error"]["message"]) == (400, message)
 
 

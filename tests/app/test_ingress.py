@@ -28,7 +28,7 @@ LONG = bytes(range(256)) * (3 * SLICE_BYTES // 256)
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as it is sent: in chunks of these sizes, one after the other and over again, or with its length."""
+    """A request. Its body is sent in chunks of `sizes`, which repeat, or if there are none with its length."""
 
     body: bytes
     sizes: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class Sent:
 
 
 class Wire(asyncio.Transport):
-    """A transport whose other side is the test."""
+    """A transport that is controlled by the test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,15 +83,15 @@ class Wire(asyncio.Transport):
 
 @asynccontextmanager
 async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol, Wire]]:
-    """A connection to a server that only notes what it is asked."""
+    """Connect to a server that records its requests in `seen`."""
 
-    async def note(request: web.Request) -> web.Response:
+    async def record(request: web.Request) -> web.Response:
         body = b"".join([piece async for piece in request.content.iter_any()])
         seen.append((request.path, body))
         return web.Response()
 
     application = web.Application()
-    application.router.add_post("/{number}", note)
+    application.router.add_post("/{number}", record)
     runner = runner_of(application, shutdown_timeout_s=1)
     await runner.setup()
     assert runner.server is not None
@@ -106,11 +106,11 @@ async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol
 
 
 async def received(pieces: Iterable[bytes], count: int) -> list[Request]:
-    """What the server makes of these reads. It gets none while it pauses its transport."""
+    """Return the requests that the server parses from these reads. While it pauses its transport, it gets none."""
     seen: list[Request] = []
     async with asyncio.timeout(20), connected(seen) as (protocol, wire):
         for piece in filter(None, pieces):
-            while wire.paused:  # noqa: ASYNC110 - a transport that does not tell
+            while wire.paused:  # noqa: ASYNC110 - the transport has no event for it
                 await asyncio.sleep(0)
             protocol.data_received(piece)
         while len(seen) < count or wire.paused:  # noqa: ASYNC110
@@ -158,7 +158,7 @@ def test_a_connection_without_a_pause_for_reading_loses_nothing() -> None:
     assert asyncio.run(read()) == [("/0", LONG), ("/1", LONG)]
 
 
-def test_a_connection_that_is_lost_drops_what_it_holds() -> None:
+def test_a_lost_connection_discards_its_held_bytes() -> None:
     async def read() -> list[Request]:
         seen: list[Request] = []
         async with connected(seen) as (protocol, wire):
@@ -208,7 +208,7 @@ async def uploads(received: Counter[str]) -> AsyncIterator[Callable[..., Any]]:
             protocol.data_received(Sent(b"", (1,)).raw(path).removesuffix(b"0\r\n\r\n"))
             for _ in repeat(None) if reads is None else range(reads):
                 protocol.data_received(read)
-                while wire.paused:  # noqa: ASYNC110 - a transport that does not tell
+                while wire.paused:  # noqa: ASYNC110 - the transport has no event for it
                     await asyncio.sleep(0)
         finally:
             protocol.connection_lost(None)
@@ -234,7 +234,7 @@ async def test_endless_uploads_hardly_delay_an_upload_of_ordinary_size() -> None
     assert meanwhile < OTHERS * MIB / 2, "an equal share for each would be 2 MiB"
 
 
-async def test_new_uploads_however_many_do_not_stop_an_old_one() -> None:
+async def test_any_number_of_new_uploads_does_not_stop_an_old_one() -> None:
     received: Counter[str] = Counter()
     async with asyncio.timeout(60), AsyncExitStack() as stack:
         upload = await stack.enter_async_context(uploads(received))
@@ -257,8 +257,8 @@ async def test_new_uploads_however_many_do_not_stop_an_old_one() -> None:
     assert meanwhile < 6 * OTHERS * MIB / 8, "with equal shares, each would upload as much as the old one"
 
 
-async def talked(server: Server, raw: bytes) -> bytes:
-    """All that the server answers to `raw` before it closes the connection."""
+async def exchange(server: Server, raw: bytes) -> bytes:
+    """Return everything that the server sends in response to `raw` until it closes the connection."""
     url = urlsplit(server.url)
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     try:
@@ -270,7 +270,7 @@ async def talked(server: Server, raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 2_000])
-async def test_the_end_of_a_connection_is_seen_behind_what_is_held(server: Server, size: int) -> None:
+async def test_the_end_of_a_connection_is_noticed_after_the_held_bytes(server: Server, size: int) -> None:
     body = b'{"device":{"id":"%b"}}' % (b"x" * 60) + b" " * 60_000
     url = urlsplit(server.url)
     with capture_logs() as lines:
@@ -301,6 +301,6 @@ async def test_pipelined_requests_of_one_read_are_answered_in_order(server: Serv
 
 async def test_a_body_that_breaks_in_the_middle_of_a_read_is_refused(server: Server) -> None:
     raw = Sent(b" " * 5_000, (1,)).raw("/bp/user/login").replace(b"0\r\n\r\n", b"zz\r\n" * 20_000)
-    answered = await talked(server, raw)
+    answered = await exchange(server, raw)
     assert answered.startswith(b"HTTP/1.1 400 Bad Request\r\n"), answered[:300]
     assert answered.count(b"HTTP/1.1") == 1

@@ -1,4 +1,4 @@
-"""Jobs run once their transaction has committed, are retried, held, and handled by the operator."""
+"""Jobs run once their transaction has committed. They are retried, then held for the operator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Note(Job):
 
 
 class Notes:
-    """Handles `Note`: keeps the texts, and fails as often as it is told to."""
+    """Handles `Note`: records the texts, and raises an error in the next `failures` calls."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -41,7 +41,7 @@ class Notes:
             raise RuntimeError("a bug")
 
     async def reach(self, count: int) -> None:
-        """Wait until the handler has run so often."""
+        """Wait until the handler has run `count` times."""
         async with asyncio.timeout(WITHIN_S):
             while len(self.texts) < count:
                 self._changed.clear()
@@ -146,7 +146,7 @@ async def test_job_whose_worker_died_runs_again_and_the_death_counts_as_an_attem
 ) -> None:
     job_id = await add(services, "survivor")
     async with services.database.connection() as conn:
-        await taken_by_dead_worker(conn, job_id)
+        await assign_to_dead_worker(conn, job_id)
     async with worker(services, notes, stalled_s=1):
         await notes.reach(1)
         await until(lambda: jobs_are(services, 0))
@@ -154,13 +154,13 @@ async def test_job_whose_worker_died_runs_again_and_the_death_counts_as_an_attem
     killer = await add(services, "killer")
     async with services.database.connection() as conn:
         await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", killer)
-        await taken_by_dead_worker(conn, killer)
+        await assign_to_dead_worker(conn, killer)
     async with worker(services, notes, stalled_s=1):
         await until(lambda: held_are(server, [killer]))
     assert notes.texts == ["survivor"]
 
 
-async def test_worker_goes_on_after_the_database_has_ended_its_connections(
+async def test_worker_continues_after_the_database_has_closed_its_connections(
     services: Services, notes: Notes
 ) -> None:
     async with worker(services, notes):
@@ -176,7 +176,7 @@ async def test_worker_goes_on_after_the_database_has_ended_its_connections(
     assert notes.texts == ["before", "after"]
 
 
-async def test_schedule_enqueues_each_time_once_over_two_workers(services: Services) -> None:
+async def test_schedule_enqueues_one_job_per_time_with_two_workers(services: Services) -> None:
     ticks: list[str] = []
     ticked = asyncio.Event()
 
@@ -215,8 +215,8 @@ async def held_ids(server: Server) -> list[int]:
     return [job["job_id"] for job in answer["jobs"]]
 
 
-async def taken_by_dead_worker(conn: Any, job_id: int | None) -> None:
-    """Leave the job as a worker leaves it that was killed an hour ago."""
+async def assign_to_dead_worker(conn: Any, job_id: int | None) -> None:
+    """Put the job into the state in which a worker that was killed an hour ago has left it."""
     await conn.execute(
         """
         with dead as (

@@ -155,7 +155,7 @@ class TestPausedValkey:
             assert answer["parts"]["valkey"] == "degraded"
             assert "in time" in answer["causes"]["valkey"]
             (line,) = told(lines, "store.unavailable", "valkey")
-            assert line["cause"] == "the cache did not answer in time"
+            assert line["cause"] == "Valkey did not answer in time"
             door.flowing.set()
             async with asyncio.timeout(20):
                 while not told(lines, "store.available", "valkey"):

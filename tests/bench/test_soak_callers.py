@@ -11,10 +11,10 @@ from bench.deployment import APP
 from bench.soak.callers import SHORT, make_callers
 from bench.soak.http import UserClient, open_http
 from bench.soak.judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
-from bench.soak.notes import Observations
+from bench.soak.observations import Observations
 from bench.soak.records import read_history, read_remains, read_rows
 from bench.soak.schedule import Disturbances
-from bench.soak.stand import soak_configs
+from bench.soak.testbed import soak_configs
 from tests.deploy.commands import command
 from tests.servers import Server
 

@@ -18,7 +18,7 @@ from bench.soak.judge import (
     stream_anomalies,
     why_allowed,
 )
-from bench.soak.notes import AcknowledgedTurn, Answer, Stream
+from bench.soak.observations import AcknowledgedTurn, Answer, Stream
 from bench.soak.records import Record, Remains
 from bench.soak.samples import Sample, Window, windows
 from bench.soak.schedule import Disturbances

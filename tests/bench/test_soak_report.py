@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.soak.judge import Anomaly, Judged
-from bench.soak.notes import Answer, Observations, Stream
+from bench.soak.observations import Answer, Observations, Stream
 from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample

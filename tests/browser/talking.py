@@ -147,7 +147,7 @@ class Talking:
             await self.inside.locator("summary").first.click()
         return self.inside
 
-    async def verdict(self, text: str = "Digest right") -> None:
+    async def verdict(self, text: str = "Digest matches") -> None:
         """What the page found the answer's digest to be."""
         await self.look_inside()
         await expect(self.inside.get_by_text(text, exact=True)).to_be_visible()

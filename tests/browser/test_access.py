@@ -88,6 +88,16 @@ async def test_the_text_keeps_off_the_edges_at_any_width(talk: Talking) -> None:
             assert box["x"] + box["width"] <= width - LEAST_MARGIN_PX, width
 
 
+@pytest.mark.parametrize(("width", "height"), [(1_280, 800), (1_280, 560), (390, 844), (360, 740)])
+async def test_the_controls_are_on_the_first_screen(visit: Visit, width: int, height: int) -> None:
+    talk = await visit(viewport={"width": width, "height": height})
+    await talk.open()
+    for control in (talk.message, talk.button("Send"), talk.hold, talk.button("Interrupt")):
+        box = await control.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= height
+
+
 async def test_a_finger_may_hold_the_button(visit: Visit, say, ear: str) -> None:
     talk = await visit(**PHONE)
     await talk.open(await say("Hello", recognition=ear))

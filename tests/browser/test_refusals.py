@@ -190,4 +190,4 @@ async def test_an_answer_that_was_altered_on_its_way_is_found_out(visit: Visit, 
         cable.altered = (b"boat", b"bolt")
         await talk.say("Tell me a story")
         assert await talk.answered() == ["By noon every bolt was back."]
-        await talk.verdict("Digest wrong")
+        await talk.verdict("Digest differs")

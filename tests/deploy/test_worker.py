@@ -1,4 +1,4 @@
-"""`python -m app worker` as a process: its jobs, its health, its end, and its errors at start."""
+"""`python -m app worker` as a process: jobs, health, shutdown, and errors at the start."""
 
 import signal
 from typing import Any
@@ -26,7 +26,7 @@ def worker_env(settings: Settings, **more: str) -> dict[str, str]:
 
 
 async def line_of(worker: Command, event: str, job: Job) -> dict[str, Any]:
-    """Return the next line of that event about a job of that kind. The worker also runs jobs of its schedules."""
+    """Return the next line of `event` about a job of the same kind as `job`. The worker runs scheduled jobs too."""
     while True:
         line = await worker.event(event)
         if line["job"] == job.task:

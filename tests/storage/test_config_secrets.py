@@ -1,4 +1,4 @@
-"""Secrets in configs: sealed where they are stored, never shown, kept by who cannot see them."""
+"""Secrets in configs are encrypted where they are stored, never shown, and kept when a masked value is written."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from app.settings import Settings
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, mask_secrets, open_secrets, restore_secrets, seal_secrets
+from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, mask_secrets, restore_secrets
 from storage.configs import ConfigStore
 from storage.kinds.auth import AUTH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
@@ -149,10 +149,10 @@ async def test_what_looks_like_a_hidden_secret_in_free_options_is_data(configs):
 
 
 @given(value=values)
-def test_every_secret_is_sealed_and_opens_to_what_it_was(value):
-    stored, boxes = seal_secrets(KEYRING, MAIN, value)
+def test_every_secret_is_encrypted_and_decrypted_to_what_it_was(value):
+    stored, encrypted = encrypt_secrets(KEYRING, MAIN, value)
     assert stored == mask_secrets(value)
-    assert open_secrets(KEYRING, revision(stored, boxes)) == (value, [])
+    assert decrypt_secrets(KEYRING, revision(stored, encrypted)) == (value, [])
 
 
 @given(value=values)

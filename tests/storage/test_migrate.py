@@ -73,7 +73,7 @@ async def test_a_file_changed_after_it_was_applied_is_refused(empty, folder):
 async def test_a_database_newer_than_the_code_is_refused(empty, folder):
     await migrate(empty, folder=folder)
     (folder / "0002_first.sql").unlink()
-    with pytest.raises(MigrationRefused, match=r"newer than this code: it holds 0002_first\.sql"):
+    with pytest.raises(MigrationRefused, match=r"newer than this code: it has the migration 0002_first\.sql"):
         await migrate(empty, folder=folder)
 
 

@@ -47,8 +47,8 @@ async def test_valkey_that_cannot_be_used_is_away_and_named_once(tmp_path: Path,
     fault, causes = await refused(tmp_path, answer)
 
     assert isinstance(fault, StoreAway)
-    assert fault.what == f"the cache {cause}"
-    assert causes == [f"the cache {cause}"]
+    assert fault.what == f"Valkey {cause}"
+    assert causes == [f"Valkey {cause}"]
 
 
 async def test_command_that_is_refused_is_no_outage(tmp_path: Path):
@@ -60,5 +60,5 @@ async def test_command_that_is_refused_is_no_outage(tmp_path: Path):
 
 async def test_socket_that_does_not_exist_is_named(tmp_path: Path):
     async with open_valkey(f"unix://{tmp_path / 'nobody.sock'}") as valkey:
-        with pytest.raises(StoreAway, match="the cache is not reachable: its socket file does not exist"):
+        with pytest.raises(StoreAway, match="Valkey is not reachable: its socket file does not exist"):
             await valkey.ping()

@@ -136,7 +136,7 @@ def test_body_that_begins_with_no_object_is_refused(raw: bytes):
 
 @pytest.mark.parametrize("raw", [b"", b" \n", b"{", b'{"a":1', b'{"a":"}', b'{"a":"\\', b'{"a":[}'])
 def test_body_that_ends_within_the_parameters_is_refused(raw: bytes):
-    refused = "400 invalid_parameter: body must hold a whole JSON object of parameters"
+    refused = "400 invalid_parameter: body must contain a complete JSON object of parameters"
 
     assert read([raw]) == read(by_byte(raw)) == refused
 

@@ -11,7 +11,7 @@ from streams.decoders import Base64Decoder, Utf8Decoder
 from streams.wire.errors import InvalidParameter
 from tests.streams.pieces import by_byte, split
 
-HINT = "invalid_parameter: audio is not valid base64 (chunks must hold multiples of 3 bytes)"
+HINT = "invalid_parameter: audio is not valid base64 (chunks must contain multiples of 3 bytes)"
 FOREIGN = "invalid_parameter: audio is not valid base64"
 
 
@@ -161,7 +161,7 @@ def test_every_split_of_any_bytes_is_judged_as_python_does(raw: bytes, at: list[
         elif b"\0" not in raw:
             assert seen == "refused: invalid_parameter: text is not valid UTF-8"
         elif expected is not None:
-            assert seen == "refused: invalid_parameter: text must not hold the character U+0000"
+            assert seen == "refused: invalid_parameter: text must not contain the character U+0000"
         else:
             assert seen.startswith("refused: invalid_parameter: text ")
 

@@ -63,7 +63,7 @@ def test_bottomless_nesting_is_refused_before_it_is_decoded():
     "value", [{"a\0": 1}, {"a": "\0"}, {"a": [{"b": "x\0y"}]}, ["\0"], "\0", {"a": {"\0": {}}}, {"\\u0000": "\0"}]
 )
 def test_nul_is_refused_wherever_it_stands(value: Any):
-    with pytest.raises(InvalidParameter, match=r"body must not hold the character U\+0000"):
+    with pytest.raises(InvalidParameter, match=r"body must not contain the character U\+0000"):
         loads_request(dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""Reads streamed replies of every chat protocol and tells a proper end from an error."""
+"""Reads streamed replies of every chat protocol and distinguishes complete replies from broken ones."""
 
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager

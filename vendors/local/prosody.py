@@ -30,7 +30,7 @@ _MELODY_SEMITONES = (1.0, 6.0)
 _STRESS_DB = (1.5, 5.0)
 """The standard deviation of the loudness of vowels, for flat and for lively speech."""
 _RHYTHM = (15.0, 45.0)
-"""The variation in length of neighbouring vowels in percent. It is low if all syllables are stressed alike."""
+"""The variation in length of neighbouring vowels in percent. It is low if all syllables are stressed equally."""
 _SLOW, _NORMAL, _FAST = 4.0, (7.0, 17.0), 24.0
 """Phonemes per second: too slow, the normal range, too fast."""
 

@@ -52,7 +52,11 @@ def _options() -> argparse.Namespace:
     )
     clear = commands.add_parser("clear", parents=[url], help="switch off the fault of a vendor, or all faults")
     clear.add_argument("vendor", nargs="?")
-    commands.add_parser("calls", parents=[url], help="print the bill, one call per line")
+    commands.add_parser(
+        "calls",
+        parents=[url],
+        help="list the received calls and what a vendor would have billed, one call per line",
+    )
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Transcription with OpenAI's API: a complete file is uploaded, the text comes at once or as it is written."""
+"""Transcription with OpenAI's API: a complete file is uploaded, and the text arrives at once or in parts."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -35,11 +35,11 @@ class TranscriptionOptions(Model):
     response_format: Literal["json", "verbose_json"] = "json"
     """`verbose_json` (whisper only) marks text that was invented for silence, which is then removed."""
     stream: bool | None = None
-    """Whether to stream the text. The default is whether the model supports it."""
+    """Whether to stream the text. By default, it is streamed if the model supports it."""
 
 
 class OpenAITranscription:
-    """One model of one account. The text comes only after the complete file has been uploaded."""
+    """One model of one account. The text arrives only after the complete file has been uploaded."""
 
     Options = TranscriptionOptions
 

@@ -34,7 +34,11 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
         "servers": [{"url": public_url}],
-        "tags": [{"name": name, "description": text} for name, text in TAGS.items() if name in used],
+        "tags": [
+            {"name": name, "x-displayName": title, "description": f"Tag `{name}`. {text}"}
+            for name, (title, text) in TAGS.items()
+            if name in used
+        ],
         "paths": paths,
         "components": {
             "schemas": schemas.components,

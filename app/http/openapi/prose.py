@@ -54,8 +54,8 @@ several `v1` may be sent. If the body holds a JSON object followed by other inpu
 _SERVER = """
 A JWT that the app server creates and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names the
 key). Required claims: `iss`, the app id; `aud`, `parley`; `iat`; `exp`, at most 10 minutes ahead. Optional claims:
-`sub`, the only user that the token is valid for; `scope`, tags of this page separated by spaces; `jti`, which makes
-the token valid for one call only. `python -m app token` creates keys and tokens.
+`sub`, the only user that the token is valid for; `scope`, tags separated by spaces, such as `ai`; `jti`, which
+makes the token valid for one call only. `python -m app token` creates keys and tokens.
 """
 
 
@@ -71,14 +71,20 @@ SECURITY_SCHEMES: dict[str, Any] = {
 }
 
 TAGS = {
-    "account": "Login, logout and user data.",
-    "ai": "Conversations and speech as streams, and the history of conversations.",
-    "admin": "For the operator: the running streams, and the named configs of apps. Every change of a config is a "
-    "revision, which can be read and restored.",
-    "files": "Audio and other files behind signed links, which responses and events contain. They need no headers.",
-    "operations": "Health checks and metrics, for monitoring.",
-    "reference": "This page and the talk page.",
+    "account": ("Accounts", "Login, logout and user data."),
+    "ai": ("Conversations and speech", "Conversations and speech as streams, and the history of conversations."),
+    "admin": (
+        "Administration",
+        "For the operator: running streams, jobs and named configs. All revisions of configs are kept.",
+    ),
+    "files": (
+        "Files",
+        "Audio and other files behind signed links, which responses and events contain. They need no headers.",
+    ),
+    "operations": ("Operations", "Health checks and metrics, for monitoring."),
+    "reference": ("Pages", "This page and the talk page."),
 }
+"""Titles and descriptions by tag. The scopes of server tokens are tags."""
 
 HEADERS: dict[str, Any] = {
     "AppId": {

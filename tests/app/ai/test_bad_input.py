@@ -40,8 +40,8 @@ async def refused(response) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"", 400, "invalid_parameter: body must hold a whole JSON object of parameters"),
-        (b"{", 400, "invalid_parameter: body must hold a whole JSON object of parameters"),
+        (b"", 400, "invalid_parameter: body must contain a complete JSON object of parameters"),
+        (b"{", 400, "invalid_parameter: body must contain a complete JSON object of parameters"),
         (b'{"a":}', 400, "invalid_parameter: body is not valid JSON"),
         (b'["one"]', 400, "invalid_parameter: body must begin with a JSON object of parameters"),
         (b"hello", 400, "invalid_parameter: body must begin with a JSON object of parameters"),
@@ -133,11 +133,11 @@ async def test_a_path_knows_its_methods(talk: Talk) -> None:
         ("text", b" \n ", "text is required"),
         ("text", b"gr\xfc\xdfe", "text is not valid UTF-8"),
         ("text", b"half \xf0\x9f", "text is not valid UTF-8"),
-        ("text", b"a\x00b", "text must not hold the character U+0000"),
+        ("text", b"a\x00b", "text must not contain the character U+0000"),
         ("text", b"x" * 33_000, "text exceeds 32768 bytes"),
         ("audio", b"", "audio is required"),
         ("audio", b"AAA*", "audio is not valid base64"),
-        ("audio", b"AAAAA", "audio is not valid base64 (chunks must hold multiples of 3 bytes)"),
+        ("audio", b"AAAAA", "audio is not valid base64 (chunks must contain multiples of 3 bytes)"),
         ("audio", base64.b64encode(bytes(10 * 1024 * 1024 + 3)), "audio exceeds 10485760 bytes"),
     ],
 )

@@ -94,18 +94,3 @@ async def test_valkey_that_is_unavailable(talk: Talk, strategy, door: Door) -> N
     await door.shut()
     assert await left_by(lambda: turn(talk, "one")) == {}
     await door.open()
-
-
-async def test_clients_that_leave(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
-    await strategy("slow", STORY)
-    await server.services.configs.put("default", "limits", "default", {"resume_grace_s": 0}, author="test")
-
-    async def left_turn() -> None:
-        talk.conversation_id = ""
-        vendor.release.clear()
-        response = await talk.say("hello", "slow")
-        response.close()
-        await server.services.supervisor.idle()
-        vendor.release.set()
-
-    assert await left_by(left_turn) == {}

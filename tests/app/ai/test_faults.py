@@ -24,7 +24,7 @@ from bench.failover_cells import (
     cells,
 )
 from bench.failover_judge import judge
-from bench.failover_stand import FaultTestbed, open_testbed
+from bench.failover_testbed import FaultTestbed, open_testbed
 from deploy.stores import Stores
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, listening_socket, new_database, running_server
 from vendors.sandbox.dns import Names, dns_server

@@ -123,7 +123,7 @@ async def test_wrong_fields_are_named(
         (coded(tone(0.29) + b"\0"), "audio is too short"),
         (coded(silence(2)), "audio is silent throughout"),
         (b"AAA*", "audio is not valid base64"),
-        (b"AAAAA", "audio is not valid base64 (chunks must hold multiples of 3 bytes)"),
+        (b"AAAAA", "audio is not valid base64 (chunks must contain multiples of 3 bytes)"),
         (
             coded(wav_header(44_100) + tone(1)),
             "audio is a WAV of PCM, 1 channel, 44100 Hz, 16 bits: send PCM, 16000 Hz, mono, 16 bits",
@@ -171,7 +171,7 @@ async def test_another_format_is_told_before_the_rest_of_the_audio_is_there(
     ("rest", "status", "message"),
     [
         ([b"*"], 400, "audio is not valid base64"),
-        ([b"A"], 400, "audio is not valid base64 (chunks must hold multiples of 3 bytes)"),
+        ([b"A"], 400, "audio is not valid base64 (chunks must contain multiples of 3 bytes)"),
         ([coded(b"\0")], 400, "audio ends in the middle of a sample"),
         ([coded(b"\xff\x7f" * 9_000)], 400, "audio is clipped: over half of its samples are at full scale"),
         ([coded(tone(2))], 413, "audio exceeds 50000 bytes"),

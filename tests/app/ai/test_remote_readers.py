@@ -65,7 +65,7 @@ class Story:
     stream_id: str
 
     async def rest(self) -> list[SeenEvent]:
-        """All events of the far reader. It resumes if its response ends with an error that asks it to."""
+        """Return all events of the far reader. It resumes while its responses end with a retryable error."""
         async with asyncio.timeout(15):
             await self.far_reading
             seen = [event for event in self.far.seen if event.name != "ping"]
@@ -112,13 +112,13 @@ async def test_reader_elsewhere_gets_the_end_of_a_stream_that_ended_while_valkey
     vendor.release.set()
     async with asyncio.timeout(30):
         await story.near_reading
-        await server.services.supervisor.idle()  # The process has stopped trying to copy the last events to Valkey.
+        await server.services.supervisor.idle()  # The process no longer tries to copy the last events to Valkey.
     assert not story.far_reading.done()
     door.flowing.set()
     assert_whole(await story.rest(), story)
 
 
-async def test_reader_elsewhere_reads_on_after_the_connections_to_valkey_were_lost(
+async def test_reader_elsewhere_continues_after_the_connections_to_valkey_were_lost(
     story: Story, server: Server, vendor: Vendor, door: Door
 ) -> None:
     await door.shut()
@@ -134,7 +134,7 @@ async def test_reader_elsewhere_reads_on_after_the_connections_to_valkey_were_lo
 async def test_reader_elsewhere_gets_events_that_valkey_refused_when_the_stream_ended(
     story: Story, server: Server, vendor: Vendor
 ) -> None:
-    """The processes hear each other all the time; only the copy of the log cannot be written."""
+    """The processes can exchange messages throughout. Only the copy of the log cannot be written."""
     client = server.services.valkey.client
     [log] = [name async for name in client.scan_iter(f"*log:{story.stream_id}")]
     await client.set(log, "not a log")
@@ -165,7 +165,7 @@ async def test_reader_elsewhere_gets_every_event_although_valkey_is_paused_for_h
 
 @pytest.mark.soak
 @pytest.mark.timeout(180)
-async def test_reader_elsewhere_is_asked_to_resume_if_valkey_stays_away(
+async def test_reader_elsewhere_is_asked_to_resume_if_valkey_stays_unavailable(
     story: Story, vendor: Vendor, door: Door
 ) -> None:
     await door.shut()

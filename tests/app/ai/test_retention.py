@@ -1,4 +1,4 @@
-"""Audio and conversations that an app keeps no longer are deleted by jobs."""
+"""Jobs delete audio and conversations that an app no longer keeps."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ OLD_DAY = "20200101"
 
 @pytest.fixture
 async def run(services: Services) -> AsyncIterator[Callable[[Job], Any]]:
-    """Runs a job and waits until no job is left."""
+    """Return a coroutine function that runs a job and waits until no job is left."""
 
     async def run_job(job: Job) -> None:
         async with services.database.transaction() as conn:
@@ -57,7 +57,7 @@ async def status_of(talk: Talk, url: str) -> int:
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_speech_is_deleted_by_the_day_and_its_newer_links_stay_valid(
+async def test_expired_days_of_speech_are_deleted_and_newer_links_stay_valid(
     talk: Talk, settings: Settings, services: Services, run: Callable[[Job], Any]
 ) -> None:
     old = await link(talk)
@@ -81,7 +81,7 @@ async def test_speech_is_deleted_by_the_day_and_its_newer_links_stay_valid(
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_conversations_without_a_turn_for_the_days_of_their_app_are_deleted_with_their_audio(
+async def test_conversations_without_a_recent_turn_are_deleted_with_their_audio(
     talk: Talk, server: Server, services: Services, run: Callable[[Job], Any]
 ) -> None:
     await talk.turn("Hello", "scripted")

@@ -1,7 +1,7 @@
 // Calls about a conversation besides its turns: reading the history and cancelling an answer (§4.17).
 
 import { Refused, Unreachable } from "./account.js";
-import { backoffMs, pause } from "./patience.js";
+import { backoffMs, pause } from "./backoff.js";
 
 const HISTORY = "/bp/ai/conversation/query";
 const SHOWN_RECORDS = 50;

@@ -58,7 +58,7 @@ function Typing({ busy, onSend }) {
 function Action({ label, enabled, onAct }) {
   return html`<button
     type="button"
-    class="secondary"
+    class="secondary outline"
     aria-disabled=${enabled ? null : "true"}
     onClick=${() => enabled && onAct()}
   >

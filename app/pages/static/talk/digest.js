@@ -19,11 +19,11 @@ export class Digest {
     return {};
   }
 
-  /** Return "right", "wrong", or null if this browser cannot compute it. */
+  /** Return "matches", "differs", or null if this browser cannot compute it. */
   async compare({ chars, sha256 }) {
     if (!crypto.subtle) return null; // It exists only in secure contexts.
     const hash = await crypto.subtle.digest("SHA-256", await new Blob(this.#content).arrayBuffer());
     const hex = Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    return chars === this.#chars && hex === sha256 ? "right" : "wrong";
+    return chars === this.#chars && hex === sha256 ? "matches" : "differs";
   }
 }

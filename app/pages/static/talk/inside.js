@@ -152,7 +152,7 @@ function Curl({ request }) {
     </pre>
     ${spoken && html`<p>The audio is shortened here. Replace it with your own.</p>`}
     <p class="inside-facts">
-      <button type="button" class="secondary" onClick=${copy}>Copy as curl</button>
+      <button type="button" class="secondary outline" onClick=${copy}>Copy as curl</button>
       <span aria-live="polite">${notice}</span>
     </p>
   `;

@@ -1,6 +1,6 @@
 // Records the microphone in the format that the server accepts: 16 kHz, mono, 16 bits, in base64.
 
-import { pause } from "./patience.js";
+import { pause } from "./backoff.js";
 
 const KEEP_OPEN_MS = 15_000; // Opening takes so long that the first word would be lost.
 const FLUSH_MS = 500; // maximum wait for the last samples

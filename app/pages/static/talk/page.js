@@ -77,7 +77,7 @@ function App() {
         ${notice &&
         html`<p class="notice">
           <span>${notice}</span>
-          <button type="button" class="secondary" onClick=${() => setNotice("")}>Dismiss</button>
+          <button type="button" class="secondary outline" onClick=${() => setNotice("")}>Dismiss</button>
         </p>`}
       </div>
       ${tabs ? html`<${Tabs} tabs=${tabs} shown=${shown} onShow=${setShown} />` : !fault && html`<p aria-busy="true">Starting</p>`}
@@ -94,16 +94,18 @@ function Conversation({ offers, draw }) {
   };
   const { trouble, current } = talk;
   return html`
-    <${Choices} offers=${offers} choices=${choices} onChoose=${onChoose} />
-    <${Transcript} turns=${talk.turns} />
-    ${trouble && html`<${Alert} fault=${trouble.fault} onRetry=${trouble.retry} onClose=${() => talk.dismiss()} />`}
-    <div class="controls">
-      <div class="state">
-        <${Mouth} player=${player} visemes=${current?.shapes ?? []} />
-        <p role="status">${talk.status}</p>
-        <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.recorder.level})` }}></span></span>
+    <div class="conversation">
+      <${Choices} offers=${offers} choices=${choices} onChoose=${onChoose} />
+      <${Transcript} turns=${talk.turns} />
+      ${trouble && html`<${Alert} fault=${trouble.fault} onRetry=${trouble.retry} onClose=${() => talk.dismiss()} />`}
+      <div class="controls">
+        <div class="state">
+          <${Mouth} player=${player} visemes=${current?.shapes ?? []} />
+          <p role="status">${talk.status}</p>
+          <span class="level" aria-hidden="true"><span style=${{ transform: `scaleX(${talk.recorder.level})` }}></span></span>
+        </div>
+        <${Controls} talk=${talk} choices=${choices} />
       </div>
-      <${Controls} talk=${talk} choices=${choices} />
     </div>
     <${Inside} run=${current?.run ?? null} />
   `;

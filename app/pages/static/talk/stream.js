@@ -3,7 +3,7 @@
 import { createParser } from "../vendor/eventsource-parser.js";
 import { Refused, Unreachable } from "./account.js";
 import { Digest } from "./digest.js";
-import { backoffMs, pause } from "./patience.js";
+import { backoffMs, pause } from "./backoff.js";
 
 const SILENCE_MS = 45_000; // The server sends a ping every 15 s.
 const GIVE_UP_MS = 150_000; // longer than a stream can be read after its end
@@ -29,8 +29,8 @@ export class EventStream {
 
   /**
    * `onEvent` is called with `{id, name, content, bytes?}` for each event, once and in order. `end` also has `digest`:
-   * "right", "wrong", or null if this browser cannot compute it. `onConnection` is called with "open" and the id of the last
-   * event that was read, and with "lost".
+   * "matches", "differs", or null if this browser cannot compute it. `onConnection` is called with "open" and the id of
+   * the last event that was read, and with "lost".
    */
   constructor(account, { onEvent, onConnection = () => {} }) {
     this.#account = account;

@@ -4,7 +4,7 @@ import { Refused } from "./account.js";
 import { cancelStream, newestRecords, recordAfter, recordOf } from "./calls.js";
 import { Listening } from "./listening.js";
 import { MicrophoneFault } from "./microphone.js";
-import { pause } from "./patience.js";
+import { pause } from "./backoff.js";
 import { EventStream, Left } from "./stream.js";
 import { Turn } from "./turn.js";
 import { mayHelp } from "./words.js";

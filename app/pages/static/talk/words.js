@@ -31,7 +31,7 @@ const MESSAGES = [
   ],
   [/is draining/, "The server is being stopped or restarted.", "Try again in a moment."],
   [/the server is full/, "The server is at its limit of conversations.", "Try again in a moment."],
-  [/process that had the stream/, "The server process that produced the answer has failed.", "Try again."],
+  [/process that ran the stream/, "The server process that produced the answer has failed.", "Try again."],
   [/has not ended yet|did not answer$/, "The server could not end the answer in time.", "Try again in a moment."],
   [/another turn/, "Another turn of this conversation is running, perhaps in another tab.", "Wait until it ends, or start a new conversation."],
   [/conversation_id names no/, "This conversation no longer exists.", "Start a new conversation."],
@@ -112,7 +112,7 @@ export function Alert({ fault, onRetry, onClose }) {
     ${detail && html`<small>${detail}</small>`}
     <div class="row">
       ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
-      ${onClose && html`<button type="button" class="secondary" onClick=${onClose}>Close this message</button>`}
+      ${onClose && html`<button type="button" class="secondary outline" onClick=${onClose}>Close this message</button>`}
     </div>
   </div>`;
 }
