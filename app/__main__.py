@@ -1,11 +1,10 @@
 """The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users`, `sign` and `token`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-
-from app.settings import SettingsError
 
 _MODULES = {
     "serve": "app.commands.serve",
@@ -21,6 +20,11 @@ _MODULES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["serve"]:
+        # Its default is to end the process, and an operator may reload a server that is still starting.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    from app.settings import SettingsError  # noqa: PLC0415 - slow to import, and signals must be ignored before
+
     parser = argparse.ArgumentParser(
         prog="parley",
         description="A self-hosted server for voice and chat apps.",

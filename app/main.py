@@ -2,7 +2,6 @@
 
 import gc
 import resource
-import signal
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -21,7 +20,7 @@ from app.process.drain import answer_last_requests, serve_until_drained
 from app.process.listeners import Listeners
 from app.process.memory import limit_free_memory, trim_free_memory
 from app.process.sockets import METRICS, PUBLIC, listening_sockets
-from app.routes import ROUTES, public_routes
+from app.routes import METRICS_PORT_ROUTES, public_routes
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
 from streams.tasks import background
@@ -57,7 +56,6 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
     `inherited` holds the sockets from the parent of several processes. A single process opens its own sockets.
     """
     logs.configure(level=settings.log_level)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `Orders` handles it: its default is to end the process
     _raise_descriptor_limit()
     limit_free_memory()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
@@ -65,7 +63,7 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
         bounds = Bounds.of(settings)
         runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=bounds)
         await runner.setup()
-        operations = runner_of(application(services, ROUTES), shutdown_timeout_s=_LAST_WRITES_S)
+        operations = runner_of(application(services, METRICS_PORT_ROUTES), shutdown_timeout_s=_LAST_WRITES_S)
         await operations.setup()
         try:
             async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:

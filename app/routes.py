@@ -131,6 +131,8 @@ INTERFACE: list[Endpoint] = [
 
 DOCS_ROUTES = docs_routes(INTERFACE)
 ROUTES: list[Endpoint] = [*INTERFACE, *DOCS_ROUTES]
+METRICS_PORT_ROUTES = [*OPERATIONS_ROUTES, *DOCS_ROUTES]
+"""The rows of the metrics port. It has no connection limits, so it serves nothing else."""
 
 
 def public_routes(settings: Settings) -> list[Endpoint]:

@@ -11,9 +11,10 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -145,6 +146,7 @@ class Child:
     """The reason why it ends, if it has reported one."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the child is ready or has ended."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def send(self, number: int) -> None:
         if self.process.returncode is None:
@@ -175,6 +177,7 @@ class Child:
         await self.process.wait()
         self.writer.close()
         self.changed.set()
+        self.ended.set()
 
 
 async def start_child(
@@ -191,13 +194,20 @@ async def start_child(
                 env=environment,
                 pass_fds=[*(number for group in numbers.values() for number in group), child_end.fileno()],
                 start_new_session=True,  # Ctrl-C must reach the child only once, through this parent.
-                preexec_fn=ending_with_parent(signal.SIGTERM),
+                preexec_fn=partial(_prepare, ending_with_parent(signal.SIGTERM)),
             )
         except OSError:
             parent_end.close()
             raise
     reader, writer = await asyncio.open_unix_connection(sock=parent_end)
     return Child(process, inherited, writer, reader, accepts_from=inherited.own_listeners)
+
+
+def _prepare(bind_to_parent: Callable[[], None] | None) -> None:
+    """Prepare the process of a child before it executes Python."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Otherwise it would end a child that does not handle it yet.
+    if bind_to_parent is not None:
+        bind_to_parent()
 
 
 def _listener(number: int) -> socket.socket:

@@ -31,6 +31,8 @@ _STABLE_S = 10
 """A child that has run for longer is restarted without a delay when it ends."""
 _FIRST_DELAY_S = 0.2
 _LONGEST_DELAY_S = 5.0
+_OVERDUE_S = 30
+"""How long after the drain time a child that has to end may still run. Its last writes take up to 15 s."""
 _LAST_PORT = 65_535
 
 
@@ -38,7 +40,7 @@ async def supervise(settings: Settings) -> int:
     """Run `settings.processes` children until SIGTERM or SIGINT, and return the exit code."""
     logs.configure(level=settings.log_level)
     with _open_slots(settings) as slots:
-        return await _Parent(slots).run()
+        return await _Parent(slots, overdue_s=settings.drain_timeout_s + _OVERDUE_S).run()
 
 
 @dataclass(eq=False, slots=True)
@@ -96,8 +98,9 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
 
 
 class _Parent:
-    def __init__(self, slots: list[_Slot]) -> None:
+    def __init__(self, slots: list[_Slot], *, overdue_s: float) -> None:
         self._slots = slots
+        self._overdue_s = overdue_s
         self._children: set[Child] = set()
         """All running children: those that are starting, serving or retiring."""
         self._tasks = asyncio.TaskGroup()
@@ -124,6 +127,16 @@ class _Parent:
             event.set()
         for child in self._children:
             child.send(number)
+            self._tasks.create_task(self._kill_overdue(child))
+
+    async def _kill_overdue(self, child: Child) -> None:
+        """Wait for a child that has to end, and kill it if it hangs. It would block its slot and the stop."""
+        try:
+            async with asyncio.timeout(self._overdue_s):
+                await child.ended.wait()
+        except TimeoutError:
+            log.error("process.killed", pid=child.process.pid, reason=f"still running after {self._overdue_s:g} s")
+            child.send(signal.SIGKILL)
 
     async def _keep_filled(self, slot: _Slot) -> None:
         """Start a child whenever the slot is vacant, with a growing delay while children fail early."""
@@ -171,6 +184,7 @@ class _Parent:
         self._tasks.create_task(self._follow(slot, child))
         if self._stopping.is_set():
             child.send(signal.SIGTERM)
+            self._tasks.create_task(self._kill_overdue(child))
         try:
             async with asyncio.timeout(_READY_S):
                 await child.changed.wait()
@@ -206,6 +220,7 @@ class _Parent:
         if previous is not None:
             slot.retired.clear()
             previous.retire()
+            self._tasks.create_task(self._kill_overdue(previous))
         self._assign_listeners()
 
     def _assign_listeners(self) -> None:

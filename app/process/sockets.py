@@ -73,7 +73,9 @@ def _close(sockets: list[socket.socket]) -> None:
 
 
 def _refused(host: str, port: int, *, variable: str, error: OSError) -> SettingsError:
-    at_fault = "HOST" if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL else variable
+    host_variable = "HOST" if variable == "PORT" else "PARLEY_METRICS_HOST"
+    wrong_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+    at_fault = host_variable if wrong_host else variable
     return SettingsError(
         f"parley: cannot listen on {host} port {port}: {error.strerror} (set {at_fault} to change this)"
     )

@@ -1,5 +1,7 @@
 """Kind `limits`: limits on requests, streams and readers of an app."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from storage.kinds.base import DAY_S, HOUR_S, MIB, ConfigKind
@@ -30,11 +32,11 @@ class Limits(Model):
     """Maximum size of a JSON body."""
     parameters_bytes: int = Field(default=64 * 1024, ge=1024, le=64 * MIB)
     """Maximum size of the JSON object at the start of a chunked request."""
-    parameters_s: float = Field(default=10, gt=0, le=HOUR_S)
+    parameters_s: float = Field(default=10, ge=0.01, le=HOUR_S)
     """Seconds within which that JSON object must arrive."""
-    input_idle_s: float = Field(default=30, gt=0, le=HOUR_S)
+    input_idle_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Maximum pause in seconds while the input of a stream arrives."""
-    input_total_s: float = Field(default=600, gt=0, le=DAY_S)
+    input_total_s: float = Field(default=600, ge=0.01, le=DAY_S)
     """Seconds within which the whole input of a stream must arrive."""
     text_bytes: int = Field(default=32 * 1024, ge=1, le=64 * MIB)
     """Maximum size of text input."""
@@ -54,7 +56,7 @@ class Limits(Model):
     readers_per_process: int = Field(default=20_000, ge=1, le=1_000_000)
     """Maximum number of event streams that one process sends at once. `streams_per_process` applies if it is
     higher."""
-    stream_s: float = Field(default=600, gt=0, le=DAY_S)
+    stream_s: float = Field(default=600, ge=0.01, le=DAY_S)
     """Maximum duration of a stream in seconds."""
     answer_bytes: int = Field(default=MIB, ge=1024, le=256 * MIB)
     """Maximum size of an answer's text. A longer answer is truncated and has the finish reason `length`."""
@@ -70,11 +72,11 @@ class Limits(Model):
     """Days after which the audio of text-to-speech streams is deleted. Links to it expire after one day."""
     conversation_days: int | None = Field(default=None, ge=1, le=3660)
     """Days after its last turn at which a conversation is deleted. None: conversations are kept."""
-    send_timeout_s: float = Field(default=30, gt=0, le=HOUR_S)
+    send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
-    ping_after_s: float = Field(default=15, gt=0, le=HOUR_S)
+    ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)
     """Seconds without an event after which a `ping` is sent."""
-    rates: dict[str, Rate] = Field(default_factory=_rates, max_length=100)
+    rates: dict[Annotated[str, Field(max_length=64)], Rate] = Field(default_factory=_rates, max_length=100)
     """Rate limits by name. A name that is missing keeps its default."""
 
     def rate(self, name: str) -> Rate:

@@ -32,7 +32,7 @@ class Speech(VendorCall):
     cache: bool = False
     """Whether speech is cached. The same text with the same settings is then synthesised once for all users of the
     app."""
-    cache_days: float = Field(default=30, gt=0, le=3650)
+    cache_days: float = Field(default=30, ge=0.01, le=3650)
     """Days for which cached speech is kept after its last use."""
 
 

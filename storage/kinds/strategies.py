@@ -11,11 +11,11 @@ from streams.wire.model import Model
 class Waits(Model):
     """Timeouts of an attempt in seconds. When one expires, the attempt has failed."""
 
-    connect_s: float = Field(default=5, gt=0, le=HOUR_S)
+    connect_s: float = Field(default=5, ge=0.01, le=HOUR_S)
     """Timeout for the connection to the vendor."""
-    first_output_s: float = Field(default=10, gt=0, le=HOUR_S)
+    first_output_s: float = Field(default=10, ge=0.01, le=HOUR_S)
     """Timeout for the first output."""
-    between_s: float = Field(default=20, gt=0, le=HOUR_S)
+    between_s: float = Field(default=20, ge=0.01, le=HOUR_S)
     """Maximum pause between two outputs."""
 
 

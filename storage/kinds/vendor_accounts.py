@@ -13,9 +13,9 @@ class Breaker(Model):
     """Share of failed calls in the window at which the breaker opens."""
     min_calls: int = Field(default=10, ge=1, le=1_000_000)
     """Number of calls in the window below which the breaker does not open."""
-    window_s: float = Field(default=30, gt=0, le=DAY_S)
+    window_s: float = Field(default=30, ge=0.01, le=DAY_S)
     """Length of the sliding window in seconds."""
-    open_s: float = Field(default=10, gt=0, le=DAY_S)
+    open_s: float = Field(default=10, ge=0.01, le=DAY_S)
     """Seconds for which calls are skipped before one call is tried again."""
 
 

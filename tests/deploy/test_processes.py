@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
@@ -92,6 +93,44 @@ async def test_lone_process_that_gets_sighup_serves_on(settings: Settings):
         assert await server.end() == 0
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+async def test_sighup_while_a_server_starts_ends_no_process(settings: Settings, processes: str):
+    async with serving(settings, PARLEY_PROCESSES=processes) as server:
+        await until(lambda: _ignores_sighup(server.process.pid))
+        ready = server.event("server.listening" if processes == "1" else "process.ready")
+        async with background(ready) as listening:
+            while not listening.done():
+                for pid in (server.process.pid, *(child.pid for child in server.descendants())):
+                    if _ignores_sighup(pid):
+                        os.kill(pid, signal.SIGHUP)
+                await asyncio.sleep(0.05)
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.end() == 0
+    assert not [line for line in server.lines if "died" in line or "SIGHUP before" in line]
+
+
+def _ignores_sighup(pid: int) -> bool:
+    """Whether it no longer ends by it. Python itself starts with the default."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    ignored, caught = (
+        int(line.split()[1], 16) for name in ("SigIgn:", "SigCgt:") for line in lines if line.startswith(name)
+    )
+    return bool((ignored | caught) & 1 << (signal.SIGHUP - 1))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(120)
+async def test_process_that_hangs_while_it_is_replaced_is_killed(settings: Settings):
+    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="1") as parent:
+        hung = psutil.Process((await _ready(parent))[0]["pid"])
+        hung.suspend()
+        parent.process.send_signal(signal.SIGHUP)
+        assert (await parent.event("process.killed"))["pid"] == hung.pid
+        await until(lambda: not hung.is_running())
+        parent.process.send_signal(signal.SIGTERM)
+        assert await parent.end() == 0
+
+
 async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Settings):
     async with serving(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
         assert await parent.end() == 1
@@ -168,6 +207,9 @@ async def _metrics_are_served(http: ClientSession, ports: set[int]) -> None:
     for port in ports:
         async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
             assert answer.status == 200
+        for path in ("/admin/api/kinds", "/bp/ai/offers", "/"):
+            async with http.get(f"http://127.0.0.1:{port}{path}") as answer:
+                assert answer.status == 404, "this port has no limits on connections"
 
 
 async def test_port_for_metrics_that_is_taken_ends_the_parent_with_one_line(settings: Settings):
