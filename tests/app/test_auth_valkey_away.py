@@ -1,7 +1,5 @@
 """What stands and what falls while Valkey is away."""
 
-from dataclasses import replace
-
 import pytest
 from aiohttp import ClientSession, web
 
@@ -11,23 +9,13 @@ from app.http.caller import Access
 from app.http.endpoint import Endpoint, handler_of
 from app.http.server import runner_of
 from app.services import SERVICES
-from tests.app.valkey_door import door_to
+from tests.app.valkey_door import door, settings
 from tests.servers import SERVER_KEY
+
+__all__ = ["door", "settings"]
 
 SIGN_KEY = "k" * 32
 BODY = b'{"device":{"id":"phone-1"}}'
-
-
-@pytest.fixture
-async def door(stores, tmp_path):
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
-        yield opened
-
-
-@pytest.fixture
-def settings(settings, door):
-    """Every service is behind the door."""
-    return replace(settings, redis_url=door.url)
 
 
 async def status_of_me(server, token: str) -> int:

@@ -4,8 +4,13 @@ import asyncio
 from asyncio import StreamReader, StreamWriter, open_unix_connection, start_unix_server
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from app.settings import Settings
+from deploy.stores import Stores
 from streams.tasks import background
 
 
@@ -67,3 +72,17 @@ async def door_to(target: str, path: Path) -> AsyncIterator[Door]:
         yield door
     finally:
         await door.shut()
+
+
+@pytest.fixture
+async def door(stores: Stores, tmp_path: Path) -> AsyncIterator[Door]:
+    """A door in front of the Valkey of the test. `settings` must be imported with it."""
+    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+        opened.flowing.set()
+
+
+@pytest.fixture
+def settings(settings: Settings, door: Door) -> Settings:
+    """All servers reach Valkey through the door."""
+    return replace(settings, redis_url=door.url)

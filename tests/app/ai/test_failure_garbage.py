@@ -3,30 +3,20 @@
 import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.app.ai.conftest import Talk
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server
 from tests.sse_client import events
 from tests.vendor import Vendor
 
+__all__ = ["door", "settings"]
+
 TURNS = 10
 STORY = "slow:Once upon a time"
-
-
-@pytest.fixture
-async def door(stores, tmp_path):
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
-        yield opened
-
-
-@pytest.fixture
-def settings(settings, door):
-    return replace(settings, redis_url=door.url)
 
 
 async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,23 +13,12 @@ from app.settings import Settings
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events
 from tests.vendor import Vendor
 
-
-@pytest.fixture
-async def door(stores, tmp_path):
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
-        yield opened
-        opened.flowing.set()
-
-
-@pytest.fixture
-def settings(settings, door):
-    """All servers reach Valkey through the door."""
-    return replace(settings, redis_url=door.url)
+__all__ = ["door", "settings"]
 
 
 @pytest.fixture

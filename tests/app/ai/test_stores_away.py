@@ -3,34 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 import asyncpg
-import pytest
 
 from app.settings import Settings
 from storage.conversations import Answered, ClosedTurn
 from storage.retry_queue import enqueue, write_queued
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
+__all__ = ["door", "settings"]
+
 _RUNNING = "select count(*) from conversation_records where status = 'running'"
-
-
-@pytest.fixture
-async def door(stores, tmp_path):
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
-        yield opened
-
-
-@pytest.fixture
-def settings(settings, door):
-    """Every service is behind the door."""
-    return replace(settings, redis_url=door.url)
 
 
 async def until_first_words(response) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,22 +12,12 @@ from app.settings import Settings
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server, Stores
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
-
-@pytest.fixture
-async def door(stores, tmp_path):
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
-        yield opened
-
-
-@pytest.fixture
-def settings(settings, door):
-    """Every service is behind the door."""
-    return replace(settings, redis_url=door.url)
+__all__ = ["door", "settings"]
 
 
 @pytest.fixture
