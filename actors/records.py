@@ -160,7 +160,10 @@ async def _close(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
             wait=wait_exponential_jitter(multiplier=0.1, max=1),
             reraise=True,
         )
-        status: RecordStatus | None = await tries(_close_once, turns, turn)
+        try:
+            status: RecordStatus | None = await tries(_close_once, turns, turn)
+        finally:
+            tries.iter_state.reset()  # It refers to `tries` and to the turn, which would be a cycle.
         return status
 
 

@@ -208,6 +208,7 @@ class Batch(Generic[T]):
         return [request for request in self.turns.values() if not request[1].done()]
 
     def fail(self, error: Exception) -> None:
+        _forget_stack(error)
         for _, future in self.pending():
             future.set_exception(_for_one_caller(error))
 
@@ -282,6 +283,13 @@ class BatchQueue(Generic[T]):
                 raise TimeoutError
             async with asyncio.timeout_at(batch.until):
                 await self._write(batch)
+
+
+def _forget_stack(error: BaseException | None) -> None:
+    """Remove the tracebacks of `error` and its causes. Their frames hold the futures that get it: a cycle."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _for_one_caller(error: Exception) -> Exception:
