@@ -162,7 +162,10 @@ async def run_jobs(
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
-    async for attempt in AsyncRetrying(wait=wait, retry=faults, before_sleep=_log_outage):
+    # procrastinate ends on the first cancellation, but it may raise a fault of the database instead of it.
+    async for attempt in AsyncRetrying(
+        wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
+    ):
         with attempt:
             app = _application(services, jobs, schedules)
             async with app.open_async(), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
