@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["serve"]:
         # Its default is to end the process, and an operator may reload a server that is still starting.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from app.settings import SettingsError  # noqa: PLC0415 - slow to import, and signals must be ignored before
+    # These are slow to import, and signals must be ignored before.
+    from app.settings import SettingsError  # noqa: PLC0415
+    from streams.wire.errors import ServiceError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="parley",
@@ -40,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except (ServiceError, OSError) as error:
+        sys.stderr.write(f"parley: {error}\n")
+        return 1
     return code
 
 

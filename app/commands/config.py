@@ -13,7 +13,6 @@ from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import open_stores
 from storage.config_edits import Change
-from streams.wire.errors import ServiceError
 
 __all__ = ["add_parser", "import_folder"]
 
@@ -39,11 +38,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point; {env: NAME} in files refers to it
     configure_logs(level="error")  # The changes are printed below.
-    try:
-        asyncio.run(_run(args, Settings.from_env(env), env))
-    except (ServiceError, OSError) as error:
-        sys.stderr.write(f"parley: {error}\n")
-        return 1
+    asyncio.run(_run(args, Settings.from_env(env), env))
     return 0
 
 

@@ -36,7 +36,7 @@ def run_migrate(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     try:
         applied = asyncio.run(migrate(settings.database_url))
-    except (MigrationRefused, ServiceError) as error:
+    except MigrationRefused as error:
         sys.stderr.write(f"parley: {error}\n")
         return 1
     sys.stdout.write("".join(f"applied {name}\n" for name in applied) or "nothing to apply\n")
@@ -50,8 +50,7 @@ def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
         uvloop.run(serve(settings, inherited))
     except (ServiceError, OSError) as error:
         if inherited is None:
-            sys.stderr.write(f"parley: {error}\n")
-        else:
-            inherited.report_failure(str(error))
+            raise
+        inherited.report_failure(str(error))
         return 1
     return 0

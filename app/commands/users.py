@@ -18,7 +18,7 @@ from storage.identities import Identity
 from storage.kinds.apps import APPS
 from storage.kinds.auth import AUTH
 from storage.session_tokens import digest, new_token
-from streams.wire.errors import ItemNotFound, ServiceError
+from streams.wire.errors import ItemNotFound
 from streams.wire.ids import new_id
 
 _MAX_USERS = 100_000
@@ -47,18 +47,14 @@ def _count(text: str) -> int:
 def run_make(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
     configure_logs(level="error")
-    try:
-        if args.out is not None:
-            _write(args.out, "")  # Fail before any user is created if the file cannot be written.
-        users = asyncio.run(_make(Settings.from_env(env), args.app, args.count))
-        lines = "".join(f"{uid} {token}\n" for uid, token in users)
-        if args.out is None:
-            sys.stdout.write(lines)
-        else:
-            _write(args.out, lines)
-    except (ServiceError, OSError) as error:
-        sys.stderr.write(f"parley: {error}\n")
-        return 1
+    if args.out is not None:
+        _write(args.out, "")  # Fail before any user is created if the file cannot be written.
+    users = asyncio.run(_make(Settings.from_env(env), args.app, args.count))
+    lines = "".join(f"{uid} {token}\n" for uid, token in users)
+    if args.out is None:
+        sys.stdout.write(lines)
+    else:
+        _write(args.out, lines)
     return 0
 
 

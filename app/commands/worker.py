@@ -2,12 +2,10 @@
 
 import argparse
 import asyncio
-import sys
 from typing import Any
 
 from app.settings import Settings
 from app.worker import work
-from streams.wire.errors import ServiceError
 
 
 def add_parser(subparsers: Any) -> None:
@@ -18,10 +16,5 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_worker(_: argparse.Namespace) -> int:
-    settings = Settings.from_env()
-    try:
-        asyncio.run(work(settings))
-    except (ServiceError, OSError) as error:
-        sys.stderr.write(f"parley: {error}\n")
-        return 1
+    asyncio.run(work(Settings.from_env()))
     return 0
