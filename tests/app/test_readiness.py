@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from subprocess import DEVNULL
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +15,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.settings import Settings
-from storage.objects import ObjectStore
 from streams.wire.errors import StoreError
 from tests.app.valkey_door import Door, door_to
 from tests.object_stores import open_store
 from tests.servers import Server
+from tests.small_disk import small_disk
 
 KEY = "conversation/0198c0de/1/0.mp3"
 FULL = """
@@ -74,18 +73,14 @@ async def test_full_database_is_named_and_not_ready_until_it_takes_writes_again(
 async def users_on_a_small_disk(conn: asyncpg.Connection, folder: Path) -> AsyncIterator[None]:
     """Move the table `users` to a file system of 2 MiB, and create an empty table `filling` on it."""
     owner = Path(await conn.fetchval("show data_directory")).stat().st_uid  # noqa: ASYNC240 - it takes microseconds
-    if await ran("mount", "-t", "tmpfs", "-o", f"size=2m,mode=700,uid={owner}", "tmpfs", str(folder)):
-        pytest.skip("only root may mount a disk")
     name = f"small_{uuid4().hex}"
-    try:
+    async with small_disk(folder, f"size=2m,mode=700,uid={owner}", lazy=True):
         await conn.execute(f"create tablespace {name} location '{folder}'")
         await conn.execute(f"alter table users set tablespace {name}")
         await conn.execute(f"create table filling (text text) tablespace {name}")
         yield
         await conn.execute("alter table users set tablespace pg_default")
         await conn.execute(f"drop tablespace {name}")
-    finally:
-        assert await ran("umount", "--lazy", str(folder)) == 0
 
 
 async def fill(conn: asyncpg.Connection) -> None:
@@ -191,24 +186,8 @@ async def test_folder_that_stores_nothing_is_named_until_it_stores_again(server:
     assert (await ready(server))[1]["parts"]["objects"] == "ok"
 
 
-@asynccontextmanager
-async def small_disk(folder: Path) -> AsyncIterator[ObjectStore]:
-    if await ran("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)):
-        pytest.skip("only root may mount a disk")
-    try:
-        async with open_store(folder=folder) as objects:
-            yield objects
-    finally:
-        assert await ran("umount", str(folder)) == 0
-
-
-async def ran(*command: str) -> int:
-    process = await asyncio.create_subprocess_exec(*command, stderr=DEVNULL)
-    return await process.wait()
-
-
 async def test_full_disk_is_named_by_put_and_ping(tmp_path: Path) -> None:
-    async with small_disk(tmp_path) as objects:
+    async with small_disk(tmp_path, "size=256k"), open_store(folder=tmp_path) as objects:
         await objects.put(KEY, bytes(200 * 1024), content_type="audio/mpeg")
         with pytest.raises(StoreError, match="its disk is full"):
             await objects.ping()

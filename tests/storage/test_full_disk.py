@@ -1,11 +1,9 @@
 """A PostgreSQL whose disk is full: the probe of `ping` notices it, though small writes still succeed."""
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from subprocess import DEVNULL
 from tempfile import TemporaryDirectory
 
 import asyncpg
@@ -15,21 +13,7 @@ from deploy.stores import embedded_stores
 from storage.migrate import migrate
 from storage.postgres import open_database
 from streams.wire.errors import StoreError
-
-
-@asynccontextmanager
-async def small_disk(folder: Path) -> AsyncIterator[Path]:
-    if await ran("mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(folder)):
-        pytest.skip("only root may mount a disk")
-    try:
-        yield folder
-    finally:
-        assert await ran("umount", str(folder)) == 0
-
-
-async def ran(*command: str) -> int:
-    process = await asyncio.create_subprocess_exec(*command, stderr=DEVNULL)
-    return await process.wait()
+from tests.small_disk import small_disk
 
 
 @contextmanager
@@ -57,7 +41,7 @@ def folder() -> Iterator[Path]:
 async def test_full_disk_is_noticed_while_small_writes_succeed_and_the_probe_itself_writes_no_row(
     folder: Path,
 ) -> None:
-    async with small_disk(folder), embedded_stores(folder, durable=False) as stores:
+    async with small_disk(folder, "size=300m"), embedded_stores(folder, durable=False) as stores:
         await migrate(stores.database_url)
         conn = await asyncpg.connect(stores.database_url)
         next_transaction = "select pg_snapshot_xmax(pg_current_snapshot())::text"
