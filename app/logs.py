@@ -10,6 +10,7 @@ import structlog
 from structlog.typing import EventDict
 
 from app.log_writer import LogWriter
+from app.settings import LOG_LEVELS
 from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
 
@@ -20,12 +21,11 @@ _LINE_BYTES = 4096
 """The fields of longer lines are truncated, because they may hold data that a client has sent."""
 _FIELD_CHARACTERS = 256
 _STACK_CHARACTERS = 3000
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def configure(*, level: str) -> None:
     """Log lines of at least `level`, and messages from libraries of at least WARNING."""
-    threshold = _LEVELS.get(level.lower(), 20)
+    threshold = LOG_LEVELS[level]
     writer = LogWriter(_dropped_line)
     structlog.configure(
         processors=[_render],
@@ -38,7 +38,7 @@ def configure(*, level: str) -> None:
 
 def _logger(threshold: int) -> type[structlog.typing.FilteringBoundLogger]:
     """Return a structlog logger class whose methods call the processors directly, which is faster."""
-    methods = {name: _method(name) for name, number in _LEVELS.items() if number >= threshold}
+    methods = {name: _method(name) for name, number in LOG_LEVELS.items() if number >= threshold}
     return type("Logger", (structlog.make_filtering_bound_logger(threshold),), methods)
 
 

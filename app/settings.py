@@ -15,7 +15,8 @@ _LAST_PORT = 65_535
 _DIGITS = 9
 _MOST_CONNECTIONS = 1_000_000
 _LONGEST_KEEP_ALIVE_S = 3_600
-_LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+"""The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -169,8 +170,8 @@ class _Reader:
 
     def log_level(self) -> str:
         level = self.text("PARLEY_LOG_LEVEL", "info").lower()
-        if level not in _LOG_LEVELS:
-            raise SettingsError(f"parley: PARLEY_LOG_LEVEL must be one of {', '.join(_LOG_LEVELS)}")
+        if level not in LOG_LEVELS:
+            raise SettingsError(f"parley: PARLEY_LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}")
         return level
 
     def metrics_port(self, port: int, processes: int) -> int | None:
