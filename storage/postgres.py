@@ -72,6 +72,7 @@ class _AcquiredConnection:
             self._conn = await self._pool.acquire()
         except Exception as error:
             self._health.failed(error)
+            _raise_converted(error)
             raise
         return self._conn
 
@@ -80,6 +81,7 @@ class _AcquiredConnection:
             await self._pool.release(self._conn, discard=raised[0] is not None)
         if isinstance(error := raised[1], Exception):
             self._health.failed(error)
+            _raise_converted(error)
         elif error is None:
             self._health.availability.worked()
 
@@ -93,17 +95,13 @@ class DatabaseHealth:
         """Why the database last refused a write, and when; `None` if writes succeed."""
 
     def failed(self, error: Exception) -> None:
-        """Record what `error` means for the database. Raise it as `StoreError` if it comes from PostgreSQL."""
+        """Record what `error` means for the database, if it comes from PostgreSQL."""
         if (converted := store_error(error)) is None:
             return
         if is_outage(error):
             self.availability.failed(converted.what, error, partly=forbids_writing(error))
         if forbids_writing(error):
             self.unwritable = converted.what, time.monotonic()
-        try:
-            raise converted from error
-        finally:
-            del converted  # The traceback refers to this frame, so a variable would close a cycle.
 
 
 class Database:

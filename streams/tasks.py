@@ -29,7 +29,7 @@ class background(Generic[T]):  # noqa: N801 - it is used like a function
             try:
                 raise fault
             finally:
-                del fault, task, self._task  # The traceback refers to this frame: variables would close a cycle.
+                del fault, task, self  # The traceback refers to this frame: variables would close a cycle.
 
     def start(self) -> asyncio.Task[T]:
         """Start the task without a block. The caller must call `stop` or `end_within`."""

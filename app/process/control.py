@@ -65,7 +65,6 @@ class Orders:
         """Set when the process must stop."""
         self.any = asyncio.Event()
         """Set when the process must stop or retire."""
-        self._signals = 0
         self._has_parent = False
 
     def handle_signals(self, *, has_parent: bool) -> None:
@@ -86,8 +85,7 @@ class Orders:
         self.any.set()
 
     def _on_signal(self, number: int) -> None:
-        self._signals += 1
-        if self._signals > 1 and not self._has_parent:
+        if self.stop.is_set() and not self._has_parent:
             os._exit(128 + number)
         self.request_stop()
 
