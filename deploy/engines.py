@@ -22,7 +22,7 @@ _LONGEST_DELAY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The URL of the engines, and the faults of those that do not work, by name."""
+    """The URL of the engines, and the fault of each engine that does not work, by name."""
 
     url: str
     faults: dict[str, str]

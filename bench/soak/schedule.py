@@ -1,4 +1,4 @@
-"""The schedule of a soak's disturbances, and a record of those that took place."""
+"""Schedules the disturbances of a soak, and records when each of them began and ended."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

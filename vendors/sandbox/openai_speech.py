@@ -48,7 +48,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 @dataclass(frozen=True, slots=True)
 class _SpeechRequest:
     is_old: bool
-    """Whether the model is one of those that are billed by characters."""
+    """Whether the model is billed by characters."""
     input: str
     speed: float
     response_format: str
