@@ -39,7 +39,7 @@ def status_of(error: ServiceError, overrides: Mapping[str, int] | None = None) -
 
 
 def error_response(error: ServiceError, overrides: Mapping[str, int] | None = None) -> web.Response:
-    """Return the response with the envelope `{error: {error_type, message, extra?}}`."""
+    """Return the response with the envelope `{error: {error_type, message, extra?}, bp_auth?}`."""
     body: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
     extra = dict(error.extra)
     if error.error_type == "backend unavailable":
@@ -50,7 +50,7 @@ def error_response(error: ServiceError, overrides: Mapping[str, int] | None = No
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     return web.Response(
-        body=dumps({"error": body}),
+        body=dumps({"error": body} if error.bp_auth is None else {"error": body, "bp_auth": error.bp_auth}),
         status=status_of(error, overrides),
         headers=headers,
         content_type="application/json",

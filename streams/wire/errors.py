@@ -11,7 +11,7 @@ class ServiceError(Exception):
     """A failure that is reported to the client.
 
     `what` says what is wrong. `str()` returns the complete message, `<error_type>: <what>`. `status_hint` overrides
-    the usual HTTP status of the error type.
+    the usual HTTP status of the error type. `bp_auth` (§2.6) is sent beside `error`.
     """
 
     error_type: str = "internal"
@@ -26,6 +26,7 @@ class ServiceError(Exception):
         extra: Mapping[str, Any] | None = None,
         retry_after_s: float | None = None,
         status_hint: int | None = None,
+        bp_auth: Mapping[str, Any] | None = None,
     ) -> None:
         if error_type is not None:
             self.error_type = error_type
@@ -34,6 +35,7 @@ class ServiceError(Exception):
         self.what = what
         self.extra = dict(extra or {})
         self.retry_after_s = retry_after_s
+        self.bp_auth = bp_auth
         super().__init__(f"{self.error_type}: {what}")
 
     def redact(self, secret: str) -> None:
