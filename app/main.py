@@ -10,8 +10,9 @@ import structlog
 from aiohttp import web
 
 from app import logs
+from app.http.checks import handler_of
 from app.http.connections import Bounds
-from app.http.endpoint import Endpoint, handler_of
+from app.http.endpoint import Endpoint
 from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
@@ -40,7 +41,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
     for row in public_routes(services.settings) if rows is None else rows:
-        for path in filter(None, (row.path, row.s2s)):
+        for path in row.paths:
             handle = handler_of(row, path)
             app.router.add_route(row.method, path, handle)
             if not path.endswith(":.+}"):

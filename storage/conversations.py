@@ -12,8 +12,10 @@ from storage.attempts import AttemptRow, insert_statement
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection, Database
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
+from streams.wire.errors import InvalidOperation, StoreError
+from streams.wire.owned import Owned
 
+CONVERSATION = Owned("conversation_id", "conversation of this user")
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
 
 
@@ -122,15 +124,19 @@ left join conversation_records newest on newest.app_id = c.app_id
 left join conversation_records oldest on oldest.app_id = c.app_id
     and oldest.conversation_id = c.conversation_id and oldest.record_id = 1
 where c.app_id = $1 and c.uid = $2
-order by c.updated_at desc, c.conversation_id desc offset $3 limit $4
+  and ($3::timestamptz is null or (c.updated_at, c.conversation_id) < ($3, $4::text))
+order by c.updated_at desc, c.conversation_id desc limit $5
 """
 
 
 async def overview(
-    conn: Connection, app_id: str, uid: str, *, skip: int, size: int
+    conn: Connection, app_id: str, uid: str, *, before: tuple[datetime, str] | None, size: int
 ) -> list[tuple[Conversation, str]]:
-    """Return the user's conversations, each with its first words, most recently updated first."""
-    rows = [dict(row) for row in await conn.fetch(_OVERVIEW, app_id, uid, skip, size)]
+    """Return the user's conversations, each with its first words, most recently updated first.
+
+    `before` is the last update and the id of the conversation after which the list begins.
+    """
+    rows = [dict(row) for row in await conn.fetch(_OVERVIEW, app_id, uid, *(before or (None, None)), size)]
     return [
         (Conversation(**row), first_words) for row in rows if (first_words := row.pop("first_words")) is not None
     ]
@@ -231,12 +237,8 @@ async def open_turn(conn: Connection, turn: NewTurn) -> int:
     except asyncpg.UniqueViolationError:
         raise turn_under_way() from None
     if not opened:
-        raise no_conversation()
+        raise CONVERSATION.error()
     return opened[turn.stream_id]
-
-
-def no_conversation() -> ItemNotFound:
-    return ItemNotFound("conversation_id names no conversation of this user")
 
 
 def turn_under_way() -> InvalidOperation:

@@ -100,14 +100,14 @@ _HELD = """
 select job.id, job.task_name, job.args, job.attempts,
        (select max(at) from procrastinate_events where job_id = job.id and type = 'failed') as held_at
 from procrastinate_jobs job
-where job.status = 'failed' and ($1::text is null or job.task_name = $1) and job.id < $2
+where job.status = 'failed' and ($1::text is null or job.task_name = $1) and ($2::bigint is null or job.id < $2)
 order by job.id desc
 limit $3
 """
 
 
-async def held_jobs(conn: Connection, *, task: str | None, before_id: int, size: int) -> list[HeldJob]:
-    """Return the held jobs with an id below `before_id`, the newest first."""
+async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
+    """Return the held jobs, the newest first; with `before_id`, those with a smaller id."""
     rows = await conn.fetch(_HELD, task, before_id, size)
     return [
         HeldJob(row["id"], row["task_name"], loads(row["args"]), row["attempts"], row["held_at"]) for row in rows

@@ -104,7 +104,7 @@ class TurnWriter:
             if opened.done():
                 continue
             if (record_id := record_ids.get(turn.stream_id)) is None:
-                opened.set_exception(conversations.no_conversation())
+                opened.set_exception(conversations.CONVERSATION.error())
             else:
                 opened.set_result(record_id)
 

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import asyncpg
@@ -28,6 +29,9 @@ from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from streams.wire.codec import loads
+
+if TYPE_CHECKING:
+    from app.http.endpoint import Endpoint
 
 MASTER_KEY = "6f0c1d27a4e95b83" * 4
 ADMIN_TOKEN = "an operator of the tests"
@@ -157,13 +161,15 @@ class Server:
 
 
 @asynccontextmanager
-async def running_server(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
-    """The application of `services` on `listener`."""
+async def running_server(
+    services: Services, listener: socket.socket, rows: "Sequence[Endpoint] | None" = None
+) -> AsyncIterator[Server]:
+    """The application of `services` on `listener`, of all rows of the public port or of `rows`."""
     from app.http.connections import Bounds  # noqa: PLC0415 - most tests need no server
     from app.http.server import runner_of  # noqa: PLC0415
     from app.main import application  # noqa: PLC0415
 
-    runner = runner_of(application(services), shutdown_timeout_s=1, bounds=Bounds.of(services.settings))
+    runner = runner_of(application(services, rows), shutdown_timeout_s=1, bounds=Bounds.of(services.settings))
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=4096).start()

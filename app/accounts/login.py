@@ -7,6 +7,7 @@ from app.accounts.views import UserReply, user_view
 from app.http import limits
 from app.http.auth import deactivate_pending
 from app.http.endpoint import Call
+from app.http.inputs import Body
 from storage import identities, sessions, users
 from storage.identities import Identity
 from storage.kinds.auth import AUTH, Auth
@@ -23,7 +24,7 @@ class LoginBody(Platforms, Identifiers):
     pass
 
 
-async def login(call: Call, body: LoginBody) -> UserReply:
+async def login(call: Call, body: Body[LoginBody]) -> UserReply:
     """Log in.
 
     The body names exactly one platform. If its identity is unknown, a new user is created.

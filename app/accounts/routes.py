@@ -1,16 +1,20 @@
 """Routes of the account endpoints (§4.1, §4.2, §4.5)."""
 
-from app.accounts.login import LoginBody, login
+from dataclasses import replace
+
+from app.accounts.login import login
 from app.accounts.logout import logout
 from app.accounts.users import get_user
-from app.accounts.views import UserReply
+from app.http.area import Area
 from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.openapi.errors import FROZEN
 from streams.wire.errors import ConfigInvalid, InvalidParameter, RateLimited, ServiceError, Unavailable
 
-_TAG = "account"
+ACCOUNT = Area("account", "Accounts", "Login, logout and user data.", s2s=True, scope="account")
+BEFORE_LOGIN = replace(ACCOUNT, access=Access.SIGNED)
+OWN_ACCOUNT = replace(ACCOUNT, frozen_allowed=True, accepts_session=True)
 
 _LOGIN = Docs(
     bodies={
@@ -27,37 +31,10 @@ _LOGIN = Docs(
     ),
 )
 
-ACCOUNT_ROUTES: list[Endpoint] = [
-    Endpoint(
-        "POST",
-        "/bp/user/login",
-        login,
-        s2s="/bp/server/user/login",
-        access=Access.SIGNED,
-        body=LoginBody,
-        reply=UserReply,
-        tag=_TAG,
-        docs=_LOGIN,
-    ),
-    Endpoint(
-        "POST",
-        "/bp/user/logout",
-        logout,
-        s2s="/bp/server/user/logout",
-        tag=_TAG,
-        frozen_allowed=True,
-        accepts_session=True,
-    ),
-    Endpoint(
-        "GET",
-        "/bp/user/me",
-        get_user,
-        s2s="/bp/server/user/{user_id}",
-        reply=UserReply,
-        tag=_TAG,
-        frozen_allowed=True,
-        unknown_user_error="not_found",
-        accepts_session=True,
-        docs=Docs(errors=(ServiceError("user does not exist", error_type="not_found"),)),
-    ),
+_GET_USER = Docs(errors=(ServiceError("user does not exist", error_type="not_found"),))
+
+ACCOUNT_ROUTES = [
+    Endpoint("POST", "/bp/user/login", login, BEFORE_LOGIN, docs=_LOGIN),
+    Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),
+    Endpoint("GET", "/bp/user/me", get_user, replace(OWN_ACCOUNT, unknown_user_error="not_found"), docs=_GET_USER),
 ]

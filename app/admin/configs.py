@@ -5,9 +5,12 @@ from typing import Annotated, Any
 from aiohttp import web
 from pydantic import ConfigDict, Field
 
+from app.admin.area import ADMIN
 from app.admin.reference import DELETE, DIFF, OVERVIEW, PUT, READ, REVISIONS, ROLLBACK, VALIDATE
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint, json_response
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Body, Path, Query
+from app.http.paging import Page, PageQuery, page_of
+from app.http.replies import json_response
 from storage.config_differences import ABSENT
 from storage.config_rows import ConfigKey, Revision
 from storage.kinds import KINDS
@@ -18,6 +21,19 @@ from streams.wire.model import Model
 
 AUTHOR_CHARACTERS = 64
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
+
+
+class ConfigPath(Model):
+    app: str
+    """An app of this server."""
+    kind: str
+    """A kind of config."""
+    name: str
+    """The name of a config; `default` if the kind allows one config per app."""
+
+    @property
+    def key(self) -> ConfigKey:
+        return ConfigKey(self.app, self.kind, self.name)
 
 
 class KindRow(Model):
@@ -83,11 +99,6 @@ class ValidateReply(Model):
     errors: list[FaultRow]
 
 
-class RevisionsQuery(Model):
-    before: RevisionNumber | None = None
-    limit: Annotated[int, Field(strict=False, ge=1, le=1000)] = 100
-
-
 class RevisionRow(Model):
     revision: int
     author: str
@@ -96,7 +107,7 @@ class RevisionRow(Model):
     deleted: bool
 
 
-class RevisionsReply(Model):
+class RevisionsReply(Page[int]):
     revisions: list[RevisionRow]
 
 
@@ -125,7 +136,7 @@ async def kinds(call: Call) -> KindsReply:
     )
 
 
-async def overview(call: Call, query: ListQuery) -> ListReply:
+async def overview(call: Call, query: Query[ListQuery]) -> ListReply:
     """List the configs of all apps or of one app."""
     if query.kind is not None and query.kind not in KINDS:
         raise ItemNotFound(f"kind {query.kind} does not exist")
@@ -135,44 +146,46 @@ async def overview(call: Call, query: ListQuery) -> ListReply:
     return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in configs])
 
 
-async def read(call: Call, query: ReadQuery) -> ConfigReply:
+async def read(call: Call, path: Path[ConfigPath], query: Query[ReadQuery]) -> ConfigReply:
     """Read a config or one of its revisions."""
-    config = await call.services.configs.read(_key(call), revision=query.revision)
+    config = await call.services.configs.read(path.key, revision=query.revision)
     row = _row(call, config)
     if query.revision is not None:
         row["fault"] = None
     return ConfigReply(**row, value=config.value)
 
 
-async def put(call: Call, body: PutBody) -> ConfigReply:
+async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody]) -> ConfigReply:
     """Write a config."""
     revision = await call.services.configs.put(
-        *_key(call), body.value, author=_author(call), comment=body.comment, if_match=_if_match(call)
+        *path.key, body.value, author=_author(call), comment=body.comment, if_match=_if_match(call)
     )
-    return await read(call, ReadQuery(revision=revision))
+    return await read(call, path, ReadQuery(revision=revision))
 
 
-async def delete(call: Call) -> None:
+async def delete(call: Call, path: Path[ConfigPath]) -> None:
     """Delete a config.
 
     Its revisions are kept.
     """
-    await call.services.configs.delete(_key(call), author=_author(call), if_match=_if_match(call))
+    await call.services.configs.delete(path.key, author=_author(call), if_match=_if_match(call))
 
 
-async def validate(call: Call, body: ValueBody) -> ValidateReply:
+async def validate(call: Call, path: Path[ConfigPath], body: Body[ValueBody]) -> ValidateReply:
     """Check a value without writing it."""
-    faults = await call.services.configs.faults(_key(call), body.value)
+    faults = await call.services.configs.faults(path.key, body.value)
     return ValidateReply(
         valid=not faults,
         errors=[FaultRow(path=fault.path, message=fault.message) for fault in faults],
     )
 
 
-async def revisions(call: Call, query: RevisionsQuery) -> RevisionsReply:
+async def revisions(call: Call, path: Path[ConfigPath], query: Query[PageQuery[RevisionNumber]]) -> RevisionsReply:
     """List the revisions of a config, newest first."""
-    entries = await call.services.configs.history(_key(call), before=query.before, limit=query.limit)
+    found = await call.services.configs.history(path.key, before=query.before, limit=query.size + 1)
+    entries, further = page_of(found, query.size, lambda entry: entry.revision)
     return RevisionsReply(
+        next=further,
         revisions=[
             RevisionRow(
                 revision=entry.revision,
@@ -182,16 +195,16 @@ async def revisions(call: Call, query: RevisionsQuery) -> RevisionsReply:
                 deleted=entry.deleted,
             )
             for entry in entries
-        ]
+        ],
     )
 
 
-async def diff(call: Call, query: DiffQuery) -> web.Response:
+async def diff(call: Call, path: Path[ConfigPath], query: Query[DiffQuery]) -> web.Response:
     """Compare two revisions.
 
     A change has no `before` if something was added, and no `after` if something was removed.
     """
-    differences = await call.services.configs.diff(_key(call), before=query.from_, after=query.to)
+    differences = await call.services.configs.diff(path.key, before=query.from_, after=query.to)
     changes = []
     for difference in differences:
         sides = {"before": difference.before, "after": difference.after}
@@ -200,16 +213,12 @@ async def diff(call: Call, query: DiffQuery) -> web.Response:
     return json_response({"from": query.from_, "to": query.to, "changes": changes})
 
 
-async def rollback(call: Call, body: RollbackBody) -> ConfigReply:
+async def rollback(call: Call, path: Path[ConfigPath], body: Body[RollbackBody]) -> ConfigReply:
     """Restore the value of an old revision as a new revision."""
     revision = await call.services.configs.rollback(
-        _key(call), body.revision, author=_author(call), comment=body.comment, if_match=_if_match(call)
+        path.key, body.revision, author=_author(call), comment=body.comment, if_match=_if_match(call)
     )
-    return await read(call, ReadQuery(revision=revision))
-
-
-def _key(call: Call) -> ConfigKey:
-    return ConfigKey(call.path["app"], call.path["kind"], call.path["name"])
+    return await read(call, path, ReadQuery(revision=revision))
 
 
 def _row(call: Call, revision: Revision) -> dict[str, Any]:
@@ -245,18 +254,14 @@ def _if_match(call: Call) -> int | None:
 _CONFIG = "/admin/api/configs/{app}/{kind}/{name}"
 
 
-def _endpoint(method: str, path: str, handler: Any, **fields: Any) -> Endpoint:
-    return Endpoint(method, path, handler, access=Access.ADMIN, tag="admin", **fields)
-
-
-CONFIG_ROUTES: list[Endpoint] = [
-    _endpoint("GET", "/admin/api/kinds", kinds, reply=KindsReply),
-    _endpoint("GET", "/admin/api/configs", overview, query=ListQuery, reply=ListReply, docs=OVERVIEW),
-    _endpoint("GET", _CONFIG, read, query=ReadQuery, reply=ConfigReply, docs=READ),
-    _endpoint("PUT", _CONFIG, put, body=PutBody, reply=ConfigReply, docs=PUT),
-    _endpoint("DELETE", _CONFIG, delete, docs=DELETE),
-    _endpoint("POST", f"{_CONFIG}/validate", validate, body=ValueBody, reply=ValidateReply, docs=VALIDATE),
-    _endpoint("GET", f"{_CONFIG}/revisions", revisions, query=RevisionsQuery, reply=RevisionsReply, docs=REVISIONS),
-    _endpoint("GET", f"{_CONFIG}/diff", diff, query=DiffQuery, docs=DIFF),
-    _endpoint("POST", f"{_CONFIG}/rollback", rollback, body=RollbackBody, reply=ConfigReply, docs=ROLLBACK),
+CONFIG_ROUTES = [
+    Endpoint("GET", "/admin/api/kinds", kinds, ADMIN),
+    Endpoint("GET", "/admin/api/configs", overview, ADMIN, docs=OVERVIEW),
+    Endpoint("GET", _CONFIG, read, ADMIN, docs=READ),
+    Endpoint("PUT", _CONFIG, put, ADMIN, docs=PUT),
+    Endpoint("DELETE", _CONFIG, delete, ADMIN, docs=DELETE),
+    Endpoint("POST", f"{_CONFIG}/validate", validate, ADMIN, docs=VALIDATE),
+    Endpoint("GET", f"{_CONFIG}/revisions", revisions, ADMIN, docs=REVISIONS),
+    Endpoint("GET", f"{_CONFIG}/diff", diff, ADMIN, docs=DIFF),
+    Endpoint("POST", f"{_CONFIG}/rollback", rollback, ADMIN, docs=ROLLBACK),
 ]

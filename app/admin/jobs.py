@@ -1,20 +1,33 @@
 """Admin API of jobs: counts, and listing, retrying and dropping of held jobs."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from aiohttp import web
-from pydantic import Field
+from pydantic import BeforeValidator
 
-from app.http.caller import Access
+from app.admin.area import ADMIN
 from app.http.docs import Docs
-from app.http.endpoint import Call, Endpoint, json_response
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path, Query
+from app.http.paging import Page, PageQuery, page_of
+from app.http.replies import Empty
 from storage import jobs
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound
 from streams.wire.model import Model, QueryInt
 
-_LAST_ID = 10**18 - 1
+_ID_DIGITS = 18
 _NO_JOB = Docs(errors=(ItemNotFound("job 17 is not held"),))
+
+
+def _held_id(text: Any) -> Any:
+    if isinstance(text, str) and not (text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS):
+        raise _not_held(text)
+    return int(text)
+
+
+class JobPath(Model):
+    job_id: Annotated[int, BeforeValidator(_held_id)]
+    """The job, as listed."""
 
 
 class CountRow(Model):
@@ -30,12 +43,9 @@ class CountsReply(Model):
     jobs: list[CountRow]
 
 
-class HeldQuery(Model):
+class HeldQuery(PageQuery[QueryInt]):
     job: str | None = None
     """List only jobs of this kind."""
-    before: QueryInt = Field(default=_LAST_ID, ge=1, le=_LAST_ID)
-    """List only jobs with a smaller id. For the next page, give the last id of this one."""
-    size: QueryInt = Field(default=50, ge=1, le=500)
 
 
 class HeldRow(Model):
@@ -46,7 +56,7 @@ class HeldRow(Model):
     held_at: str
 
 
-class HeldReply(Model):
+class HeldReply(Page[int]):
     jobs: list[HeldRow]
 
 
@@ -62,14 +72,16 @@ async def count_jobs(call: Call) -> CountsReply:
     )
 
 
-async def list_held(call: Call, query: HeldQuery) -> HeldReply:
+async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
     """List held jobs.
 
     These are jobs that failed in all their attempts. The newest comes first.
     """
     async with call.services.database.connection() as conn:
-        held = await jobs.held_jobs(conn, task=query.job, before_id=query.before, size=query.size)
+        found = await jobs.held_jobs(conn, task=query.job, before_id=query.before, size=query.size + 1)
+    held, further = page_of(found, query.size, lambda one: one.job_id)
     return HeldReply(
+        next=further,
         jobs=[
             HeldRow(
                 job_id=one.job_id,
@@ -79,47 +91,36 @@ async def list_held(call: Call, query: HeldQuery) -> HeldReply:
                 held_at=rfc3339(one.held_at),
             )
             for one in held
-        ]
+        ],
     )
 
 
-async def retry_job(call: Call) -> web.Response:
+async def retry_job(call: Call, path: Path[JobPath]) -> Empty:
     """Run a held job again.
 
     Its attempts are counted from zero again.
     """
     async with call.services.database.connection() as conn:
-        if not await jobs.retry_held(conn, _job_id(call)):
-            raise _not_held(call)
-    return json_response({})
+        if not await jobs.retry_held(conn, path.job_id):
+            raise _not_held(str(path.job_id))
+    return Empty()
 
 
-async def drop_job(call: Call) -> web.Response:
+async def drop_job(call: Call, path: Path[JobPath]) -> Empty:
     """Delete a held job."""
     async with call.services.database.connection() as conn:
-        if not await jobs.drop_held(conn, _job_id(call)):
-            raise _not_held(call)
-    return json_response({})
+        if not await jobs.drop_held(conn, path.job_id):
+            raise _not_held(str(path.job_id))
+    return Empty()
 
 
-def _job_id(call: Call) -> int:
-    text = call.path["job_id"]
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise _not_held(call)
-    return int(text)
+def _not_held(job_id: str) -> ItemNotFound:
+    return ItemNotFound(f"job {job_id[:32]} is not held")
 
 
-def _not_held(call: Call) -> ItemNotFound:
-    return ItemNotFound(f"job {call.path['job_id'][:32]} is not held")
-
-
-JOB_ROUTES: list[Endpoint] = [
-    Endpoint("GET", "/admin/api/jobs", count_jobs, access=Access.ADMIN, reply=CountsReply, tag="admin"),
-    Endpoint(
-        "GET", "/admin/api/jobs/held", list_held, access=Access.ADMIN, query=HeldQuery, reply=HeldReply, tag="admin"
-    ),
-    Endpoint(
-        "POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, access=Access.ADMIN, tag="admin", docs=_NO_JOB
-    ),
-    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, access=Access.ADMIN, tag="admin", docs=_NO_JOB),
+JOB_ROUTES = [
+    Endpoint("GET", "/admin/api/jobs", count_jobs, ADMIN),
+    Endpoint("GET", "/admin/api/jobs/held", list_held, ADMIN),
+    Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, ADMIN, docs=_NO_JOB),
+    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, ADMIN, docs=_NO_JOB),
 ]

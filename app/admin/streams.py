@@ -6,9 +6,10 @@ from typing import Literal
 from pydantic import Field
 
 from actors.actor import Actor
-from app.http.caller import Access
+from app.admin.area import ADMIN
 from app.http.docs import Docs
 from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query
 from storage.kinds.apps import APPS
 from streams.wire.errors import ItemNotFound
 from streams.wire.model import Model, QueryInt
@@ -49,7 +50,7 @@ class LiveReply(Model):
     """Number of all matching streams, regardless of `size`."""
 
 
-async def live(call: Call, query: LiveQuery) -> LiveReply:
+async def live(call: Call, query: Query[LiveQuery]) -> LiveReply:
     """List running streams, oldest first.
 
     The list covers only the process that responds. If several processes share the port, each also responds on a
@@ -85,15 +86,4 @@ def _row(actor: Actor) -> StreamRow:
     )
 
 
-STREAM_ROUTES: list[Endpoint] = [
-    Endpoint(
-        "GET",
-        "/admin/api/streams",
-        live,
-        access=Access.ADMIN,
-        query=LiveQuery,
-        reply=LiveReply,
-        tag="admin",
-        docs=LIVE,
-    )
-]
+STREAM_ROUTES = [Endpoint("GET", "/admin/api/streams", live, ADMIN, docs=LIVE)]

@@ -12,12 +12,15 @@ from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
-from app.ai.upload import discard, pump_audio, pump_text, read_parameters
-from app.http.endpoint import Call, DeferredResponse, check_user
+from app.ai.upload import discard, pump_audio, pump_text
+from app.http.endpoint import Call
+from app.http.inputs import Chunked
+from app.http.replies import DeferredResponse
 from storage import conversations
 from storage.admission import StreamLocation
-from streams.wire.errors import ConfigInvalid, ItemNotFound
-from streams.wire.ids import is_id, new_id
+from storage.conversations import CONVERSATION
+from streams.wire.errors import ConfigInvalid
+from streams.wire.ids import new_id
 from streams.wire.model import Model
 
 
@@ -39,16 +42,14 @@ class ConverseParams(Model):
     """Values for the system prompt's template."""
 
 
-async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
+async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamResponse | DeferredResponse:
     """Converse by text or voice.
 
     The body is a JSON object of parameters followed by the input: UTF-8 text, or audio as one base64 text. If you
     encode audio in pieces, make each piece except the last a multiple of 3 bytes long. The response is an event
     stream. A repeated request with the same `Idempotency-Key` gets the same stream; its input is ignored.
     """
-    value, reader = await read_parameters(call)
-    params = ConverseParams.of(value)
-    await check_user(call)
+    params = body.parameters
     running = await _has_running_turn(call, params.conversation_id)
     plan = _plan(call, params)
     spec = StreamSpec(
@@ -60,22 +61,19 @@ async def converse(call: Call) -> web.StreamResponse | DeferredResponse:
     )
     opened = await open_actor(call, spec)
     if isinstance(opened, StreamLocation):
-        return await serve_existing(call, opened, pump=discard(reader))
+        return await serve_existing(call, opened, pump=discard(body.rest))
     pump = pump_audio if plan.spoken else pump_text
-    return serve(call, opened, pump=pump(reader, opened, call.app_limits))
+    return serve(call, opened, pump=pump(body.rest, opened, call.app_limits))
 
 
 async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
     """Return whether the conversation has a running turn. Raises `ItemNotFound` if it is not the caller's."""
     if not conversation_id:
         return False
-    running = None
-    if is_id(conversation_id):
-        async with call.services.database.connection() as conn:
-            running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
-    if running is None:
-        raise ItemNotFound("conversation_id names no conversation of this user")
-    return running
+    known_id = CONVERSATION.checked(conversation_id)
+    async with call.services.database.connection() as conn:
+        running = await conversations.is_running(conn, call.app_id, call.caller.user, known_id)
+    return CONVERSATION.found(running)
 
 
 def _plan(call: Call, params: ConverseParams) -> TurnPlan:

@@ -1,26 +1,43 @@
 """Listing and deleting the conversations of a user."""
 
+import re
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
-from aiohttp import web
-from pydantic import Field
+from pydantic import AfterValidator
 
 from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
 from app.ai.opening import longest_stream_s
-from app.http.endpoint import Call, json_response
+from app.http.endpoint import Call
+from app.http.inputs import Path, Query
+from app.http.paging import Page, PageQuery, page_of
+from app.http.replies import Empty
 from storage import conversations
 from storage.admission import Slot
+from storage.conversations import CONVERSATION, Conversation
 from storage.jobs import RemoveObjects, enqueue
-from streams.wire.errors import InvalidOperation, ItemNotFound, StoreError
-from streams.wire.ids import is_id
-from streams.wire.model import Model, QueryInt
+from streams.wire.errors import InvalidOperation, StoreError
+from streams.wire.model import Model
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLACE = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})", re.ASCII)
 
 
-class ListQuery(Model):
-    skip: QueryInt = Field(default=0, alias="from", ge=0, le=1_000_000)
-    """Number of newest conversations to skip."""
-    size: QueryInt = Field(default=10, ge=1, le=100)
+class ConversationPath(Model):
+    conversation_id: Annotated[str, AfterValidator(CONVERSATION.checked)]
+    """A conversation of the user."""
+
+
+def _is_place(text: str) -> str:
+    if not _PLACE.fullmatch(text):
+        raise ValueError("must be `next` of a page of this list")
+    return text
+
+
+class ListQuery(PageQuery[Annotated[str, AfterValidator(_is_place)]]):
+    pass
 
 
 class ListedConversation(ConversationView):
@@ -28,49 +45,64 @@ class ListedConversation(ConversationView):
     """The beginning of the user's first message, at most 80 characters."""
 
 
-class ConversationList(Model):
+class ConversationList(Page[str]):
     conversations: list[ListedConversation]
 
 
-async def list_conversations(call: Call, query: ListQuery) -> ConversationList:
+async def list_conversations(call: Call, query: Query[ListQuery]) -> ConversationList:
     """List the user's conversations.
 
     The most recently used conversation comes first.
     """
     async with call.services.database.connection() as conn:
-        listed = await conversations.overview(conn, call.app_id, call.caller.user, skip=query.skip, size=query.size)
+        found = await conversations.overview(
+            conn, call.app_id, call.caller.user, before=_place(query.before), size=query.size + 1
+        )
+    listed, further = page_of(found, query.size, lambda entry: _place_text(entry[0]))
     return ConversationList(
+        next=further,
         conversations=[
             ListedConversation(**conversation_view(conversation).model_dump(), first_words=first_words)
             for conversation, first_words in listed
-        ]
+        ],
     )
 
 
-async def delete_conversation(call: Call) -> web.Response:
+def _place(text: str | None) -> tuple[datetime, str] | None:
+    match = text and _PLACE.fullmatch(text)
+    if not match:
+        return None
+    microseconds, conversation_id = match.groups()
+    return _EPOCH + timedelta(microseconds=int(microseconds)), conversation_id
+
+
+def _place_text(conversation: Conversation) -> str:
+    microseconds = (conversation.updated_at - _EPOCH) // timedelta(microseconds=1)
+    return f"{microseconds}-{conversation.conversation_id}"
+
+
+async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty:
     """Delete a conversation.
 
     This also deletes its records and their audio. A conversation with a running turn cannot be deleted.
     """
-    conversation_id = call.path["conversation_id"]
-    if is_id(conversation_id):
-        if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
-            raise InvalidOperation("a turn of this conversation is running")
-        async with call.services.database.connection() as conn:
-            running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
-        if running:  # Valkey may have lost the key of the turn.
-            longest_s = longest_stream_s(call.app_limits)
-            await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
-        async with call.services.database.transaction() as conn:
-            keys = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
-            if keys:
-                await enqueue(conn, RemoveObjects(keys=keys))
-        if keys is not None:
-            await _forget_streams(call, conversation_id)
-            with suppress(StoreError):  # then the job deletes them
-                await call.services.objects.delete(keys)
-            return json_response({})
-    raise ItemNotFound("conversation_id names no conversation of this user")
+    conversation_id = path.conversation_id
+    if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
+        raise InvalidOperation("a turn of this conversation is running")
+    async with call.services.database.connection() as conn:
+        running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
+    if running:  # Valkey may have lost the key of the turn.
+        longest_s = longest_stream_s(call.app_limits)
+        await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
+    async with call.services.database.transaction() as conn:
+        deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
+        keys = CONVERSATION.found(deleted)
+        if keys:
+            await enqueue(conn, RemoveObjects(keys=keys))
+    await _forget_streams(call, conversation_id)
+    with suppress(StoreError):  # then the job deletes them
+        await call.services.objects.delete(keys)
+    return Empty()
 
 
 async def _forget_streams(call: Call, conversation_id: str) -> None:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from aiohttp import web
 from pydantic import BeforeValidator, Field, model_validator
 
-from app.http.endpoint import Call, json_response
+from app.http.endpoint import Call
+from app.http.inputs import Query
 from app.http.large_responses import reserve
+from app.http.replies import Json
 from storage import conversations
-from storage.conversations import Conversation, Record
+from storage.conversations import CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
 from streams.wire.errors import InvalidParameter, ItemNotFound
-from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
 
 _LAST_ID = 2**31 - 1
@@ -79,7 +79,7 @@ class History(Model):
     data: HistoryData
 
 
-async def history(call: Call, query: HistoryQuery) -> web.Response:
+async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
     """Read a conversation.
 
     Records are returned newest first. A response holds at most 1 MiB of records (at least one), so possibly fewer
@@ -101,17 +101,15 @@ async def history(call: Call, query: HistoryQuery) -> web.Response:
         "conversation": conversation_view(conversation).model_dump(),
         "conversation_records": await _records(call, query.conversation_id, records),
     }
-    return json_response({"asset": [], "data": data})
+    return Json({"asset": [], "data": data})
 
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
     """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
-    services, conversation = call.services, None
-    if is_id(conversation_id):
-        async with services.database.connection() as conn:
-            conversation = await conversations.find(conn, call.app_id, call.caller.user, conversation_id)
-    if conversation is None:
-        raise ItemNotFound("conversation_id names no conversation of this user")
+    services, known_id = call.services, CONVERSATION.checked(conversation_id)
+    async with services.database.connection() as conn:
+        found = await conversations.find(conn, call.app_id, call.caller.user, known_id)
+    conversation = CONVERSATION.found(found)
     if conversation.running and await conversations.end_dead_turn(
         services.database, services.heartbeat, call.app_id, conversation_id
     ):

@@ -220,7 +220,7 @@ def idempotency_key_of(call: Call, parameters: Model) -> IdempotencyKey | None:
         return None
     if not 1 <= len(key) <= 255 or not _KEY_CHARACTERS.issuperset(key):
         raise InvalidParameter("Idempotency-Key must be 1 to 255 visible ASCII characters")
-    path = call.endpoint.path
+    path = call.endpoint.original.path
     return IdempotencyKey(
         sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json")))
     )

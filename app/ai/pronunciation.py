@@ -3,7 +3,7 @@
 import asyncio
 import re
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from aiohttp import web
 from pydantic import AfterValidator, Field, model_validator
@@ -12,10 +12,12 @@ from actors.actor import Actor
 from actors.mailbox import Cancel
 from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
 from app.ai.opening import StreamSpec, open_actor
-from app.ai.upload import pump_audio, read_parameters
-from app.http.endpoint import Call, check_user, json_response
+from app.ai.upload import pump_audio
+from app.http.endpoint import Call
 from app.http.errors import error_response
+from app.http.inputs import Chunked
 from app.http.openapi.events import UnitPrice
+from app.http.replies import Json
 from streams.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError
@@ -68,6 +70,11 @@ class PronunciationParams(Model):
     """Name of a pronunciation strategy."""
     data: AssessmentParams
 
+    @classmethod
+    def of(cls, value: Any, *, short_paths: bool = True) -> Self:
+        """Validate a decoded JSON value. Errors name a field of `data` without `data`, as the interface does."""
+        return super().of(value, short_paths=short_paths)
+
 
 class PronunciationReply(Model):
     text: str
@@ -78,7 +85,7 @@ class PronunciationReply(Model):
     strategy: str
 
 
-async def pronunciation(call: Call) -> web.StreamResponse:
+async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.Response | Json[PronunciationReply]:
     """Assess the pronunciation of a text read aloud.
 
     The body is a JSON object of parameters followed by the audio as one base64 text. If you encode it in pieces,
@@ -87,22 +94,19 @@ async def pronunciation(call: Call) -> web.StreamResponse:
     An error in the audio is reported as soon as it is detected. `X-Service-Stream-Id` in the response identifies
     the assessment.
     """
-    value, reader = await read_parameters(call)
-    params = PronunciationParams.of(value, short_paths=True)
-    await check_user(call)
-    plan = _plan(call, params)
+    plan = _plan(call, body.parameters)
     actor = await open_actor(call, StreamSpec("pronunciation", partial(assess, plan=plan), readable=False))
     assert isinstance(actor, Actor), "only a request with an idempotency key can find an existing stream"
     try:
-        async with background(pump_audio(reader, actor, call.app_limits, plan.pcm)):
+        async with background(pump_audio(body.rest, actor, call.app_limits, plan.pcm)):
             outcome = await _outcome(call.request, actor)
     finally:
         actor.tell(Cancel(aborted=True))  # The result cannot be fetched later.
-    if isinstance(outcome, ServiceError):
-        response = error_response(outcome, call.endpoint.statuses)
-    else:
-        response = json_response(outcome)
-    response.headers["X-Service-Stream-Id"] = actor.stream_id
+    headers = {"X-Service-Stream-Id": actor.stream_id}
+    if not isinstance(outcome, ServiceError):
+        return Json(outcome, headers)
+    response = error_response(outcome, call.endpoint.area.statuses)
+    response.headers.update(headers)
     return response
 
 

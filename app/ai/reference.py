@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from actors.pronunciation import AllAccountsFailed
 from actors.receipt import Receipt, Stage
-from app.ai.conversation import ConverseParams
 from app.ai.offers import no_playground
-from app.ai.pronunciation import PronunciationParams
+from app.ai.streams import STREAM
 from app.http.docs import Docs, OtherResponse, Stream
 from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
+from storage.conversations import CONVERSATION
 from streams.events import (
     AssistantOutputAudio,
     AssistantOutputAudioChunk,
@@ -189,7 +189,6 @@ _TURN_EVENTS = (
 )
 
 CONVERSE = Docs(
-    chunked=ConverseParams,
     bodies={
         "Text: the parameters, followed by text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
         "Audio: the parameters, followed by audio in base64 (shortened)": (
@@ -198,7 +197,7 @@ CONVERSE = Docs(
     },
     errors=(
         TooLarge("the parameters exceed 65536 bytes"),
-        ItemNotFound("conversation_id names no conversation of this user"),
+        CONVERSATION.error(),
         ItemNotFound("strategies name no conversation strategy of this app: nope, gone"),
         ConfigInvalid("vendor_accounts main: base_url is not set"),
         InvalidOperation("another turn of this conversation is running"),
@@ -238,7 +237,7 @@ SPEAK = Docs(
     ),
 )
 
-_NO_STREAM = ItemNotFound("stream_id names no stream of this user that can still be read")
+_NO_STREAM = STREAM.error()
 
 RESUME = Docs(
     headers={"Last-Event-ID": "The id of the last event that was read; absent: read from the start."},
@@ -273,7 +272,6 @@ CANCEL = Docs(
 )
 
 PRONOUNCE = Docs(
-    chunked=PronunciationParams,
     bodies={
         "The parameters, followed by audio in base64 (shortened)": (
             f"{dumps({'strategy': 'local', 'data': {'reference_text': 'Good morning.'}}).decode()}AAAJABEAGAAdAB8A"
@@ -310,14 +308,14 @@ PRONOUNCE = Docs(
 
 HISTORY = Docs(
     errors=(
-        ItemNotFound("conversation_id names no conversation of this user"),
+        CONVERSATION.error(),
         ItemNotFound("record_id names no record of this conversation"),
     )
 )
 
 DELETE_CONVERSATION = Docs(
     errors=(
-        ItemNotFound("conversation_id names no conversation of this user"),
+        CONVERSATION.error(),
         InvalidOperation("a turn of this conversation is running"),
     ),
     answers={200: OtherResponse("`{}`: the conversation is deleted.", "application/json")},

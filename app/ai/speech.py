@@ -10,7 +10,9 @@ from actors.speech import SpeechPlan, speak
 from actors.strategies import SpeechOverrides
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
-from app.http.endpoint import Call, DeferredResponse
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.http.replies import DeferredResponse
 from storage.admission import StreamLocation
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
@@ -42,7 +44,7 @@ class TtsRequest(Model):
     """If a platform occurs more than once, its last entry applies."""
 
 
-async def tts(call: Call, body: TtsRequest) -> web.StreamResponse | DeferredResponse:
+async def tts(call: Call, body: Body[TtsRequest]) -> web.StreamResponse | DeferredResponse:
     """Synthesise speech from a text.
 
     The response is an event stream with the audio in pieces, followed by a link to the complete audio. Strategies

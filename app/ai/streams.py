@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from actors.actor import Actor
 from actors.context import Owner
@@ -15,17 +15,25 @@ from actors.relay import cancel
 from actors.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.supervisor import Supervisor
 from app.ai.opening import check_readers, longest_stream_s
-from app.http.endpoint import Call, json_response
+from app.http.endpoint import Call
+from app.http.inputs import Path, Query
 from app.http.pipeline import add_headers
+from app.http.replies import Empty
 from storage.admission import Slot, StreamLocation
 from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
-from streams.wire.errors import InvalidParameter, ItemNotFound, Unavailable
-from streams.wire.ids import is_id
+from streams.wire.errors import InvalidParameter, Unavailable
 from streams.wire.model import Model
+from streams.wire.owned import Owned
 
 _DIGITS = 15
+STREAM = Owned("stream_id", "stream of this user that can still be read")
+
+
+class StreamPath(Model):
+    stream_id: Annotated[str, AfterValidator(STREAM.checked)]
+    """`X-Service-Stream-Id` of the response that began the stream."""
 
 
 def serve(
@@ -140,7 +148,7 @@ def _event_stream(call: Call, stream_id: str, conversation_id: str | None) -> Ev
     return response
 
 
-async def resume(call: Call) -> web.StreamResponse:
+async def resume(call: Call, path: Path[StreamPath]) -> web.StreamResponse:
     """Resume a stream.
 
     The response has the events after `Last-Event-ID` (default 0), followed by further events as they occur. Any
@@ -148,7 +156,7 @@ async def resume(call: Call) -> web.StreamResponse:
     is the last event of a finished stream, the response is 204.
     """
     after = _last_event_id(call.request)
-    return await serve_existing(call, await _find(call), after=after)
+    return await serve_existing(call, await _find(call, path.stream_id), after=after)
 
 
 _LONGEST_MS = 24 * 60 * 60 * 1000
@@ -160,13 +168,13 @@ class CancelQuery(Model):
     """Milliseconds of the answer's audio that were played. The record keeps only the words spoken until then."""
 
 
-async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
+async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQuery]) -> Empty:
     """Cancel a stream.
 
     When the response arrives, the answer up to this point is stored and the next turn can begin. Voice clients use
     this when the user interrupts.
     """
-    owner, location = Owner(call.app_id, call.caller.user), await _find(call)
+    owner, location = Owner(call.app_id, call.caller.user), await _find(call, path.stream_id)
     actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
         await cancel(actor, query.heard_ms)
@@ -175,23 +183,19 @@ async def cancel_stream(call: Call, query: CancelQuery) -> web.Response:
             raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
         slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
         await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
-    return json_response({})
+    return Empty()
 
 
-async def _find(call: Call) -> StreamLocation:
-    """Return the location of the stream in the path. It must belong to the caller."""
-    services, stream_id = call.services, call.path["stream_id"]
+async def _find(call: Call, stream_id: str) -> StreamLocation:
+    """Return the location of a stream of the caller."""
+    services = call.services
     owner = Owner(call.app_id, call.caller.user)
     if (actor := services.supervisor.find(stream_id, owner)) is not None:
         return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
-    location = await services.admissions.find(owner.app_id, owner.user_id, stream_id) if is_id(stream_id) else None
-    if location is None:
-        if is_id(stream_id) and await services.heartbeat.may_lack_streams():
-            raise Unavailable(
-                "Valkey was not available; the stream may not be registered again yet", retry_after_s=1
-            )
-        raise ItemNotFound("stream_id names no stream of this user that can still be read")
-    return location
+    location = await services.admissions.find(owner.app_id, owner.user_id, stream_id)
+    if location is None and await services.heartbeat.may_lack_streams():
+        raise Unavailable("Valkey was not available; the stream may not be registered again yet", retry_after_s=1)
+    return STREAM.found(location)
 
 
 def _last_event_id(request: web.Request) -> int:

@@ -1,9 +1,7 @@
-"""Reading a chunked request: parameters, followed by text or audio as it arrives (§4.17, 4.18)."""
+"""Reading the input of a chunked request as it arrives: text or audio (§4.17, 4.18)."""
 
-import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -11,42 +9,16 @@ from prometheus_client import Counter
 
 from actors.actor import Actor
 from actors.mailbox import Cancel
-from app.http.endpoint import REQUEST_CONTEXT, Call, check_encoding, check_sign
 from storage.kinds.limits import Limits
-from streams.body import ChunkReader, InputLimits
+from streams.body import ChunkReader
 from streams.decoders import Base64Decoder, Utf8Decoder
 from streams.pcm import PcmDecoder
-from streams.wire.codec import loads_request
 from streams.wire.errors import ServiceError, TooLarge
 
 UNALIGNED = Counter(
     "parley_audio_unaligned_chunks", "HTTP chunks of audio that end inside a base64 group without padding"
 )
 """Counted approximately: of chunks under 64 bytes that are read together, only the first and last are checked."""
-
-
-async def read_parameters(call: Call) -> tuple[Any, ChunkReader]:
-    """Return the first JSON object of the body, whose signature is checked, and a reader for the input after it."""
-    check_encoding(call.request)
-    limits, content = call.app_limits, call.request.content
-    reader = ChunkReader(
-        content.readchunk,
-        InputLimits(
-            parameters_bytes=limits.parameters_bytes,
-            parameters_s=limits.parameters_s,
-            idle_s=limits.input_idle_s,
-            total_s=limits.input_total_s,
-        ),
-        buffered=content.read_nowait,
-        received=lambda: content.total_bytes,
-        arrived=content.is_eof,
-    )
-    began = time.monotonic()
-    raw = await reader.first_json()
-    call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
-    value = loads_request(raw)
-    await check_sign(call, raw)
-    return value, reader
 
 
 async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:

@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     make.add_argument("--sub", metavar="UID", help="restrict the token to paths of this user")
     make.add_argument(
-        "--scope", metavar="GROUPS", help="restrict the token to these tags of endpoints, separated by spaces"
+        "--scope", metavar="SCOPES", help="restrict the token to endpoints of these scopes, separated by spaces"
     )
     make.add_argument("--jti", metavar="ID", help="make the token valid for one call only")
     make.set_defaults(run=run_make)

@@ -8,7 +8,9 @@ from aiohttp import web
 from prometheus_client import Counter
 
 from app.http import server_tokens, signatures
+from app.http.area import Area
 from app.http.caller import Access, Caller
+from app.http.paths import USER_ID
 from app.services import Services
 from storage import users
 from storage.kinds.auth import AUTH, Auth
@@ -27,7 +29,6 @@ from streams.wire.errors import (
 from streams.wire.ids import is_id
 
 SESSION_HEADER = "X-Service-Session-Token"
-SERVER_PATHS = "/bp/server/"
 
 REPLAYS_UNCHECKED = Counter(
     "parley_replays_unchecked",
@@ -37,35 +38,24 @@ REPLAYS_UNCHECKED = Counter(
 
 
 async def identify(
-    request: web.Request,
-    services: Services,
-    *,
-    app_id: str,
-    on_server_path: bool,
-    access: Access,
-    scope: str,
-    frozen_allowed: bool,
-    single_use: bool,
-    accepts_session: bool,
+    request: web.Request, services: Services, area: Area, *, app_id: str, on_server_path: bool
 ) -> Caller:
-    """Authenticate the request by its headers alone and return the caller.
+    """Authenticate the request by its headers alone, as `area` requires, and return the caller.
 
-    A path under `SERVER_PATHS` requires a server token. With `accepts_session` it also accepts a session token
-    in place of the server token; the session must then belong to the user in the path.
+    An S2S path requires a server token. With `accepts_session` it also accepts a session token in place of the
+    server token; the session must then belong to the user in the path.
     """
     config = services.configs.singleton(AUTH, app_id)
-    if on_server_path and not (accepts_session and _has_session_alone(request)):
-        return await _server_caller(
-            request, services, config, app_id=app_id, access=access, scope=scope, single_use=single_use
-        )
-    if access is Access.PUBLIC:
+    if on_server_path and not (area.accepts_session and _has_session_alone(request)):
+        return await _server_caller(request, services, config, area, app_id=app_id)
+    if area.access is Access.PUBLIC:
         return Caller(app_id=app_id)
-    if access is Access.SIGNED:
+    if area.access is Access.SIGNED:
         return Caller(app_id=app_id, must_sign=config.require_sign)
     session = await _session(request, services, config, app_id=app_id)
-    if on_server_path and request.match_info.get("user_id", session.uid) != session.uid:
+    if on_server_path and request.match_info.get(USER_ID, session.uid) != session.uid:
         raise PermissionDenied(f"{SESSION_HEADER} does not belong to the user in the path")
-    if session.frozen and not frozen_allowed:
+    if session.frozen and not area.frozen_allowed:
         await _refuse_frozen(services, app_id=app_id, uid=session.uid)
     return Caller(
         app_id=app_id,
@@ -96,17 +86,17 @@ async def check_sign(request: web.Request, services: Services, *, app_id: str, r
         raise AuthFailed(f"{signatures.HEADER} is missing or wrong")
 
 
-async def check_user(
-    services: Services, caller: Caller, *, frozen_allowed: bool, missing: str = "item_not_found"
-) -> None:
-    """Check that the user in an S2S path exists. `missing` is the error type when the user does not exist."""
-    if caller.server_key is None or caller.user_id is None:
-        return
-    user = await _user(services, app_id=caller.app_id, uid=caller.user_id)
+async def check_user(services: Services, caller: Caller, area: Area) -> User | None:
+    """Check that the user of an S2S call exists and may call. Return the user, or None for other calls."""
+    missing = area.unknown_user_error
+    if caller.server_key is None or caller.user_id is None or missing is None:
+        return None
+    user = await find_user(services, app_id=caller.app_id, uid=caller.user_id)
     if user is None:
         raise ServiceError("user_id names no user", error_type=missing, status_hint=404)
-    if user.status == "frozen" and not frozen_allowed:
+    if user.status == "frozen" and not area.frozen_allowed:
         raise deactivate_pending(user, now=datetime.now(UTC))
+    return user
 
 
 def identify_admin(request: web.Request, services: Services) -> None:
@@ -143,24 +133,22 @@ async def _server_caller(
     request: web.Request,
     services: Services,
     config: Auth,
+    area: Area,
     *,
     app_id: str,
-    access: Access,
-    scope: str,
-    single_use: bool,
 ) -> Caller:
     key, claims = server_tokens.verify(request.headers.get(server_tokens.HEADER, ""), config, app_id=app_id)
-    if not claims.covers(scope):
-        raise PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {scope or 'this'}")
-    if single_use and claims.jti is None:
+    if not claims.covers(area.scope):
+        raise PermissionDenied(f"scope of {server_tokens.HEADER} does not cover {area.scope}")
+    if area.single_use_token and claims.jti is None:
         raise server_tokens.refused()
-    user_id, session_id = request.match_info.get("user_id"), None
-    if user_id is None and access is Access.SESSION:
+    user_id, session_id = request.match_info.get(USER_ID), None
+    if user_id is None and area.access is Access.SESSION:
         session = await _session(request, services, config, app_id=app_id)
         user_id, session_id = session.uid, session.digest
     if claims.sub is not None and claims.sub != user_id:
         raise PermissionDenied(f"sub of {server_tokens.HEADER} is not the user of this call")
-    await _check_replay(services, claims, app_id=app_id, single_use=single_use)
+    await _check_replay(services, claims, app_id=app_id, single_use=area.single_use_token)
     return Caller(app_id=app_id, user_id=user_id, session_id=session_id, server_key=key.kid)
 
 
@@ -212,14 +200,15 @@ async def _session(request: web.Request, services: Services, config: Auth, *, ap
 
 async def _refuse_frozen(services: Services, *, app_id: str, uid: str) -> None:
     """Read the user and raise if it is frozen. The cached session may be older than a recovery of the account."""
-    user = await _user(services, app_id=app_id, uid=uid)
+    user = await find_user(services, app_id=app_id, uid=uid)
     if user is None:
         raise invalid_session()
     if user.status == "frozen":
         raise deactivate_pending(user, now=datetime.now(UTC))
 
 
-async def _user(services: Services, *, app_id: str, uid: str) -> User | None:
+async def find_user(services: Services, *, app_id: str, uid: str) -> User | None:
+    """Read the user. None: there is none, or it is deactivated."""
     if not is_id(uid):
         return None
     async with services.database.connection() as conn:

@@ -15,6 +15,8 @@ class Access(Enum):
     """`X-Service-Sign` and `X-Service-Session-Token`."""
     ADMIN = "admin"
     """The operator's bearer token."""
+    WEBHOOK = "webhook"
+    """None of these: the path names the app, and the handler verifies what the platform has sent."""
 
 
 @dataclass(frozen=True, slots=True)

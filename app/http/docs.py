@@ -38,13 +38,11 @@ class Docs:
     """An example of each error that the handler raises. The errors of earlier checks follow from the row."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Request headers specific to this endpoint, and their descriptions."""
-    chunked: type[Model] | None = None
-    """Model of the first JSON object of a body in which other input follows it."""
     bodies: Mapping[str, Any] = field(default_factory=dict)
-    """Example bodies, keyed by their description: JSON values, or text if `chunked` is set."""
+    """Example bodies, keyed by their description: JSON values, or text if the handler takes a `Chunked` body."""
     stream: Stream | None = None
     answers: Mapping[int, OtherResponse] = field(default_factory=dict)
-    """Responses that neither the reply model nor `stream` describes, by status."""
+    """Responses that neither the reply model nor `stream` describes, by status, or a text for the reply at 200."""
 
 
 NO_DOCS = Docs()

@@ -1,25 +1,29 @@
-"""A row of the route table, the `Call` that its handler gets, and the checks between them."""
+"""A row of the route table, and the `Call` that its handler gets."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Concatenate
 
 from aiohttp import web
 
-from app.http import auth, limits
+from app.http import auth
+from app.http.area import Area
 from app.http.caller import Access, Caller
 from app.http.docs import NO_DOCS, Docs
-from app.services import SERVICES, Services
-from storage.kinds.apps import APPS
-from storage.kinds.limits import LIMITS, RATE_NAMES, Limits
-from streams.wire.codec import dumps, loads_request
-from streams.wire.errors import InvalidParameter, ServiceError, TooLarge
-from streams.wire.model import Model
+from app.http.inputs import Input, Inputs, InvalidRow, Source, inputs_of
+from app.http.limits import Limit
+from app.http.paths import APP_ID, USER_ID, is_server_path, names_in, server_path_of
+from app.http.replies import Reply
+from app.services import Services
+from storage.kinds.limits import Limits
+from storage.users import User
 
 API_VERSION = "1"
 DEFAULT_APP = "default"
+BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+"""Methods whose requests have no body."""
+_READ_FIELDS = frozenset({Source.BODY, Source.PATH, Source.QUERY})
+"""Sources whose fields a limit can count by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,6 @@ class Call:
         return self.caller.app_id
 
     @property
-    def path(self) -> Mapping[str, str]:
-        return self.request.match_info
-
-    @property
     def request_id(self) -> str:
         return self.request[REQUEST_CONTEXT].request_id
 
@@ -50,56 +50,113 @@ class Call:
         context = self.request[REQUEST_CONTEXT]
         context.user_id, context.authenticated = user_id, True
 
+    async def find_user(self) -> User | None:
+        """Return the user of the call, or None if it was deleted meanwhile.
 
-DeferredResponse = Coroutine[Any, Any, web.StreamResponse]
-"""A coroutine that a handler returns and the pipeline awaits.
+        The check of an S2S call has read it already. Otherwise the first use reads it.
+        """
+        context = self.request[REQUEST_CONTEXT]
+        if context.user is None:
+            context.user = await auth.find_user(self.services, app_id=self.app_id, uid=self.caller.user)
+        return context.user
 
-The stack frames of the handler are freed first, so that a long stream does not keep them in memory.
-"""
-Handler = Callable[..., Awaitable[Model | web.StreamResponse | DeferredResponse | None]]
+
+Handler = Callable[Concatenate[Call, ...], Awaitable[Reply]]
+"""An async function whose parameters after the `Call` have the types of `app.http.inputs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation of the interface.
+    """One operation of the interface. Raises `InvalidRow` if the row contradicts its handler or itself.
 
-    The handler is called with the `Call` and, if the row names a `body` or `query` model, with its value. It
-    returns a model (200 with its JSON), None (200 with an empty body), a response, or a `DeferredResponse`.
+    The signature of the handler says what it gets and returns: `inputs` is read from it. Its docstring is the
+    summary and the description in the API reference. A row whose path is under `/bp/server/` is S2S only. A row of
+    an area with `Access.WEBHOOK` is called by a platform: its path names the app as `{app_id}`, and its handler
+    takes a `RawBody`.
     """
 
     method: str
     path: str
     handler: Handler
+    area: Area
     s2s: str | None = None
-    access: Access = Access.SESSION
-    body: type[Model] | None = None
-    query: type[Model] | None = None
-    reply: type[Model] | None = None
-    tag: str = ""
-    """Group on the reference page, and the `scope` that a server token needs."""
-    limit: str | None = None
-    """Name of a rate in the config kind `limits`. It is counted per user, or per address without a user."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    """HTTP statuses of this endpoint that differ from the usual one of an error type."""
+    """The S2S path, if it is not the one that follows from `path`."""
+    limit: Limit | None = None
     body_bytes: int | None = None
     """Maximum size of the body; None means the app's limit."""
-    stream: bool = False
-    """Whether the handler reads the body and checks its signature itself."""
-    access_log: bool = True
-    """Whether each call writes an access log line."""
-    frozen_allowed: bool = False
-    """Whether the user of a frozen account may call it."""
-    unknown_user_error: str = "item_not_found"
-    """Error type when the user in an S2S path does not exist."""
-    single_use_token: bool = False
-    """Whether a server token must have a `jti`."""
-    accepts_session: bool = False
-    """Whether the S2S path also accepts a session in place of a server token (the account endpoints)."""
     docs: Docs = NO_DOCS
+    alias_of: "Endpoint | None" = None
+    """The row of which this is a deprecated path, made by `alias`."""
+    inputs: Inputs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit not in RATE_NAMES:
-            raise ValueError(f"{self.path}: limit must be one of {', '.join(sorted(RATE_NAMES))}")
+        try:
+            object.__setattr__(self, "inputs", inputs_of(self.handler, call=Call))
+            self._check_paths()
+            self._check_body()
+            self.limit_field()
+        except ValueError as error:
+            name = getattr(self.handler, "__name__", "handler")
+            raise InvalidRow(f"{self.method} {self.path} ({name}): {error}") from None
+
+    @property
+    def server_path(self) -> str | None:
+        """The S2S path of a row that has a C2S path too."""
+        if self.s2s is not None or not self.area.s2s or is_server_path(self.path):
+            return self.s2s
+        return server_path_of(self.path)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The C2S path, the S2S path, or both in this order."""
+        return (self.path,) if self.server_path is None else (self.path, self.server_path)
+
+    @property
+    def original(self) -> "Endpoint":
+        """The row itself or, for an alias, the row of which it is one."""
+        return self if self.alias_of is None else self.alias_of
+
+    def limit_field(self) -> tuple[Input, str] | None:
+        """Return the input and the name of its field that `limit` counts by. Raises `InvalidRow` if none has it."""
+        if self.limit is None or self.limit.by is None:
+            return None
+        for given in (self.inputs.body, self.inputs.path, self.inputs.query):
+            if given is not None and given.source in _READ_FIELDS and self.limit.by in given.model.model_fields:
+                return given, self.limit.by
+        raise InvalidRow(f"limit: no Body, Path or Query has a field {self.limit.by}")
+
+    def _check_paths(self) -> None:
+        path, server_path = self.inputs.path, self.server_path
+        if server_path is not None and not is_server_path(server_path):
+            raise InvalidRow(f"the S2S path {server_path} is not under /bp/server/")
+        if any(map(is_server_path, self.paths)) and not self.area.scope:
+            raise InvalidRow(f"area {self.area.group} has no scope for its S2S paths")
+        fields = sorted(path.fields) if path is not None else []
+        for each in self.paths:
+            own = {USER_ID} if is_server_path(each) else {APP_ID} if self.area.access is Access.WEBHOOK else set()
+            names = sorted(set(names_in(each)) - own)
+            if names != fields:
+                raise InvalidRow(f"{each} has the parameters {_listed(names)}, but Path has {_listed(fields)}")
+
+    def _check_body(self) -> None:
+        body = self.inputs.body
+        if body is not None and self.method in BODILESS:
+            raise InvalidRow(f"parameter {body.name}: a {self.method} request has no body")
+        if self.area.access is not Access.WEBHOOK:
+            return
+        if body is None or body.source is not Source.RAW_BODY:
+            raise InvalidRow("the handler of a webhook must take a RawBody")
+        if len(self.paths) > 1 or APP_ID not in names_in(self.path):
+            raise InvalidRow("a webhook has one path, which names the app as {app_id}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def alias(row: Endpoint, path: str, *, s2s: str | None = None) -> Endpoint:
+    """Return a row that serves `row` at another path, which the API reference marks as deprecated."""
+    return replace(row, path=path, s2s=s2s, alias_of=row.original)
 
 
 @dataclass(slots=True)
@@ -112,6 +169,8 @@ class RequestContext:
     endpoint: Endpoint | None = None
     app_id: str | None = None
     user_id: str | None = None
+    user: User | None = None
+    """The row of the user, once it has been read."""
     authenticated: bool = False
     """Whether the caller has proved to be a user, an app's server or the operator."""
     unsent_bytes: int = 0
@@ -123,114 +182,3 @@ class RequestContext:
 
 
 REQUEST_CONTEXT = web.RequestKey("context", RequestContext)
-
-
-def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[Any]]:
-    """Return the aiohttp handler for `row` at `path`, which is its C2S or its S2S path.
-
-    The checks run in the order that the interface defines; the first failure becomes the response.
-    """
-    on_server_path = path.startswith(auth.SERVER_PATHS)
-
-    async def handle(request: web.Request) -> web.StreamResponse | DeferredResponse:
-        context = request[REQUEST_CONTEXT]
-        context.endpoint = row
-        services = request.app[SERVICES]
-        if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
-            raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
-        call = await _identified(row, request, services, context, on_server_path=on_server_path)
-        arguments: list[Any] = []
-        if not row.stream:
-            began = time.monotonic()
-            raw = await read_body(call)
-            context.waited_s = time.monotonic() - began
-            value = loads_request(raw) if row.body is not None and raw.strip() else {}
-            await check_sign(call, raw)
-            if row.body is not None:
-                arguments.append(row.body.of(value))
-        if row.query is not None:
-            arguments.append(row.query.of(dict(request.query)))
-        if not row.stream:
-            await check_user(call)
-        await limits.check(services, call.app_limits, request, call.caller, name=row.limit)
-        return _response(await row.handler(call, *arguments))
-
-    return handle
-
-
-async def _identified(
-    row: Endpoint, request: web.Request, services: Services, context: RequestContext, *, on_server_path: bool
-) -> Call:
-    app_id = request.headers.get("X-Service-App-Id", DEFAULT_APP)
-    if row.access is Access.ADMIN:
-        auth.identify_admin(request, services)
-        context.authenticated = True
-        return Call(request, services, row, Limits(), Caller(app_id=app_id))
-    if row.access is Access.PUBLIC and "X-Service-App-Id" not in request.headers:
-        return Call(request, services, row, Limits(), Caller(app_id=app_id))
-    if not services.configs.exists(APPS, app_id):
-        raise ServiceError("X-Service-App-Id names no app", error_type="app_not_found")
-    context.app_id = app_id
-    caller = await auth.identify(
-        request,
-        services,
-        app_id=app_id,
-        on_server_path=on_server_path,
-        access=row.access,
-        scope=row.tag,
-        frozen_allowed=row.frozen_allowed,
-        single_use=row.single_use_token,
-        accepts_session=row.accepts_session,
-    )
-    context.user_id = caller.user_id
-    context.authenticated = caller.user_id is not None or caller.server_key is not None
-    return Call(request, services, row, services.configs.singleton(LIMITS, app_id), caller)
-
-
-async def read_body(call: Call) -> bytes:
-    """Return the whole body. Raises `InvalidParameter` for a body that is encoded, too large or too slow."""
-    check_encoding(call.request)
-    limit = call.endpoint.body_bytes or call.app_limits.body_bytes
-    if (call.request.content_length or 0) > limit:
-        raise TooLarge(f"body exceeds {limit} bytes")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(call.app_limits.input_idle_s):
-            async for piece in call.request.content.iter_any():
-                body += piece
-                if len(body) > limit:
-                    raise TooLarge(f"body exceeds {limit} bytes")
-    except TimeoutError:
-        raise InvalidParameter("body timed out") from None
-    return bytes(body)
-
-
-def check_encoding(request: web.Request) -> None:
-    if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise InvalidParameter("Content-Encoding is not supported in requests")
-
-
-async def check_sign(call: Call, raw: bytes) -> None:
-    """Check `X-Service-Sign` against the body `raw` if the caller has to sign."""
-    if call.caller.must_sign:
-        await auth.check_sign(call.request, call.services, app_id=call.app_id, raw=raw)
-
-
-async def check_user(call: Call) -> None:
-    """Check that the user in an S2S path exists and may call this endpoint."""
-    row = call.endpoint
-    await auth.check_user(
-        call.services, call.caller, frozen_allowed=row.frozen_allowed, missing=row.unknown_user_error
-    )
-
-
-def _response(reply: Model | web.StreamResponse | DeferredResponse | None) -> web.StreamResponse | DeferredResponse:
-    if reply is None:
-        return web.Response()
-    if isinstance(reply, Model):
-        return json_response(reply.model_dump(mode="json", exclude_none=True))
-    return reply
-
-
-def json_response(value: Any, *, status: int = 200) -> web.Response:
-    return web.Response(body=dumps(value), status=status, content_type="application/json")

@@ -9,7 +9,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Metric, disable_cre
 
 from actors.report import measure
 from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, json_response
+from app.http.endpoint import Call
+from app.http.replies import json_response
 from streams.wire.errors import ServiceError
 
 HEALTH = Docs(answers={200: OtherResponse("The process is alive.", "application/json")})

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -9,8 +10,9 @@ from aiohttp import web
 
 from app.http.caller import Caller
 from app.services import Services
-from storage.kinds.limits import Limits
+from storage.kinds.limits import RATE_NAMES, Limits
 from storage.limits import Count
+from streams.wire.ids import sha256_hex
 
 COUNTS: web.RequestKey[tuple[Count, ...]] = web.RequestKey("counts", tuple)
 """The rates that a request was counted against."""
@@ -18,30 +20,57 @@ COUNTS: web.RequestKey[tuple[Count, ...]] = web.RequestKey("counts", tuple)
 _Address = IPv4Address | IPv6Address
 _Networks = tuple[IPv4Network | IPv6Network, ...]
 _IPV6_SITE_BITS = 64
+_DIGEST_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A rate in the config kind `limits`. It is counted per user, or per client address without a user.
+
+    With `by`, the name of a field of the request, it is counted for each value of that field apart.
+    """
+
+    rate: str
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate not in RATE_NAMES:
+            raise ValueError(f"limit must be one of {', '.join(sorted(RATE_NAMES))}")
 
 
 async def check(
-    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str | None = None
+    services: Services,
+    app_limits: Limits,
+    request: web.Request,
+    caller: Caller,
+    *,
+    limit: Limit | None = None,
+    value: object = None,
 ) -> None:
     """Count the call. Raises `RateLimited` (`api_rate_limit`) when a rate is exceeded.
 
-    Calls of an app server count against its key. The rate `name` counts per user or, without a user, per client
-    address. The address of an app server is not counted, because all its users share it.
+    Calls of an app server count against its key. `limit` is counted for each `value` of its field apart. The
+    address of an app server is not counted, because all its users share it.
     """
     if caller.server_key is not None:
         await _count(services, app_limits, request, caller, name="server", who=f"key:{caller.server_key}")
-    if name is not None and caller.user_id is not None:
-        await _count(services, app_limits, request, caller, name=name, who=f"user:{caller.user_id}")
-    elif name is not None:
-        await check_address(services, app_limits, request, caller, name=name)
+    if limit is None:
+        return
+    # The digest keeps keys short, whatever the request holds.
+    of_value = "" if limit.by is None else f":{sha256_hex(str(value).encode())[:_DIGEST_CHARACTERS]}"
+    if caller.user_id is not None:
+        who = f"user:{caller.user_id}{of_value}"
+        await _count(services, app_limits, request, caller, name=limit.rate, who=who)
+    else:
+        await check_address(services, app_limits, request, caller, name=limit.rate, of_value=of_value)
 
 
 async def check_address(
-    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str
+    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str, of_value: str = ""
 ) -> None:
     """Count the call under `name` per client address. Calls of an app server are not counted."""
     if caller.server_key is None:
-        who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}"
+        who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}{of_value}"
         await _count(services, app_limits, request, caller, name=name, who=who)
 
 

@@ -13,6 +13,7 @@ from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.errors import error_response
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
+from app.http.inputs import Source
 from app.http.large_responses import is_large, release, send_large
 from app.http.limits import COUNTS, headers_of
 from app.logs import LineRate
@@ -150,9 +151,9 @@ def _log_and_count(request: web.Request, response: web.StreamResponse, context: 
     path = row.path if row else "none"
     seconds = time.monotonic() - context.arrived
     count(request.method, path, status=response.status)
-    if row is not None and not row.stream:
+    if row is not None and row.inputs.model(Source.CHUNKED) is None:
         SECONDS.add(seconds, request.method, path)
-    if not (row and not row.access_log):
+    if row is None or row.area.access_log:
         (log.info if context.authenticated else log_anonymous)(
             "request",
             method=request.method,
@@ -195,7 +196,7 @@ def _failed(request: web.Request, context: RequestContext, error: Exception) -> 
             fault = ServiceError("the server failed")
     if request.writer.output_size > 0 and request.transport is not None:
         request.transport.abort()
-    response = error_response(fault, context.endpoint.statuses if context.endpoint else None)
+    response = error_response(fault, context.endpoint.area.statuses if context.endpoint else None)
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = error.headers["Allow"]
     return response

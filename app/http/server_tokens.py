@@ -32,12 +32,12 @@ class Claims(Model):
     sub: str | None = Field(default=None, min_length=1, max_length=64)
     """The only user that the token may be used for; absent: any user."""
     scope: str | None = None
-    """Endpoint groups, separated by spaces; absent: all."""
+    """The scopes of endpoints, separated by spaces; absent: all."""
     jti: str | None = Field(default=None, min_length=1, max_length=128)
     """If present, the token is valid for one call."""
 
-    def covers(self, group: str) -> bool:
-        return self.scope is None or group in self.scope.split()
+    def covers(self, scope: str) -> bool:
+        return self.scope is None or scope in self.scope.split()
 
     @property
     def usable_s(self) -> float:

@@ -10,12 +10,15 @@ from email.utils import formatdate
 import structlog
 from aiohttp import web
 
+from app.http.area import Area
 from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path
 from storage.objects import Stored, content_type_of
 from storage.objects.contract import ObjectsAway
 from streams.wire.errors import ItemNotFound, ServiceError
+from streams.wire.model import Model
 
 log = structlog.get_logger()
 
@@ -27,6 +30,11 @@ _ANY_PAGE = {
     "Cross-Origin-Resource-Policy": "cross-origin",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+class FilePath(Model):
+    key: str
+    """The file that a signed link names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +66,14 @@ def requested_range(header: str | None, size_bytes: int) -> ByteRange | None:
     return ByteRange(start, max(min(int(last) + 1, size_bytes), start)) if int(last) >= int(first) else None
 
 
-async def serve_file(call: Call) -> web.StreamResponse:
+async def serve_file(call: Call, path: Path[FilePath]) -> web.StreamResponse:
     """Download the file of a signed link.
 
     Links are valid for a limited time; use them unchanged. A link that is invalid or expired, or whose file was
     deleted, returns 404.
     """
     request, objects = call.request, call.services.objects
-    key = call.path["key"]
+    key = path.key
     left_s = objects.links.left_s(key, request.query.get("e", ""), request.query.get("s", ""))
     if left_s is None:
         raise _no_file()
@@ -158,7 +166,11 @@ _DOCS = Docs(
     errors=(_no_file(), ObjectsAway()),
 )
 
-FILE_ROUTES = [
-    Endpoint(method, "/files/{key:.+}", serve_file, access=Access.PUBLIC, tag="files", docs=_DOCS)
-    for method in ("GET", "HEAD")
-]
+FILES = Area(
+    "files",
+    "Files",
+    "Audio and other files behind signed links, which responses and events contain. They need no headers.",
+    access=Access.PUBLIC,
+)
+
+FILE_ROUTES = [Endpoint(method, "/files/{key:.+}", serve_file, FILES, docs=_DOCS) for method in ("GET", "HEAD")]

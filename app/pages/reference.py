@@ -6,11 +6,10 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint, Handler
+from app.http.endpoint import Call, Endpoint
 from app.http.openapi.document import openapi
 from app.pages.assets import Page, static_page
+from app.pages.rows import page_row
 from streams.wire.codec import dumps
 
 # The viewer creates style elements, so inline styles must be allowed.
@@ -48,18 +47,9 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
         return await page.response(call.request, policy=_POLICY)
 
     rows = [
-        _row("/openapi.json", openapi_json, "application/json"),
-        _row("/docs", docs_page, "text/html"),
-        _row("/docs/scalar.js", docs_viewer, "text/javascript"),
-        _row("/docs/reference.js", docs_start, "text/javascript"),
+        page_row("/openapi.json", openapi_json, "application/json"),
+        page_row("/docs", docs_page, "text/html"),
+        page_row("/docs/scalar.js", docs_viewer, "text/javascript"),
+        page_row("/docs/reference.js", docs_start, "text/javascript"),
     ]
     return rows
-
-
-def _row(path: str, handler: Handler, media_type: str) -> Endpoint:
-    answers = {
-        200: OtherResponse("The file.", media_type),
-        304: OtherResponse("The client already has the current version."),
-    }
-    docs = Docs(answers=answers)
-    return Endpoint("GET", path, handler, access=Access.PUBLIC, tag="reference", access_log=False, docs=docs)

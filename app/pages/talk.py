@@ -6,10 +6,10 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import DEFAULT_APP, Call, Endpoint, Handler
+from app.http.endpoint import DEFAULT_APP, Call
+from app.http.inputs import Path, Query
 from app.pages.assets import STATIC, static_page
+from app.pages.rows import page_row
 from app.services import Services
 from storage.kinds.apps import APPS
 from streams.wire.errors import ConfigInvalid, ServiceError
@@ -28,6 +28,11 @@ class TalkQuery(Model):
     """The app of this server that the page uses."""
 
 
+class PartPath(Model):
+    part: str
+    """A file of the page."""
+
+
 def playground_shown(services: Services, app_id: str) -> bool:
     """Return whether the talk page is available for the app. Without a setting it is only in development."""
     configs = services.configs
@@ -39,7 +44,7 @@ def playground_shown(services: Services, app_id: str) -> bool:
     return services.settings.development if chosen is None else chosen
 
 
-async def talk_page(call: Call, query: TalkQuery) -> web.Response:
+async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
     """Open the talk page.
 
     The page is available in development, or if `playground` is on in the app's config of kind `apps`.
@@ -52,9 +57,9 @@ async def talk_page(call: Call, query: TalkQuery) -> web.Response:
     return await page.response(call.request, policy=_POLICY)
 
 
-async def talk_part(call: Call) -> web.Response:
+async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     """Read a file of the talk page."""
-    services, part = call.services, call.path["part"]
+    services, part = call.services, path.part
     shown = any(playground_shown(services, app_id) for app_id in services.configs.apps())
     if not shown or not _PART.fullmatch(part) or not (STATIC / part).is_file():
         raise _not_found()
@@ -75,18 +80,7 @@ async def _not_found_page(request: web.Request) -> web.Response:
     return response
 
 
-def _row(path: str, handler: Handler, media_type: str, query: type[Model] | None = None) -> Endpoint:
-    answers = {
-        200: OtherResponse("The file.", media_type),
-        304: OtherResponse("The client already has the current version."),
-    }
-    docs = Docs(answers=answers, errors=(_not_found(),))
-    return Endpoint(
-        "GET", path, handler, access=Access.PUBLIC, query=query, tag="reference", access_log=False, docs=docs
-    )
-
-
 TALK_ROUTES = [
-    _row("/", talk_page, "text/html", TalkQuery),
-    _row("/static/{part:.+}", talk_part, "*/*"),
+    page_row("/", talk_page, "text/html", errors=(_not_found(),)),
+    page_row("/static/{part:.+}", talk_part, "*/*", errors=(_not_found(),)),
 ]

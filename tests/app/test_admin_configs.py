@@ -168,8 +168,10 @@ async def test_revisions_can_be_read_compared_and_brought_back(operator):
     ]
     back = await operator("POST", f"{VOICE}/rollback", {"revision": 1})
     assert (back.status, back.body["revision"], back.body["value"]["voice"]) == (200, 3, "x")
-    pages = (await operator("GET", f"{VOICE}/revisions?before=3&limit=1")).body["revisions"]
-    assert [entry["revision"] for entry in pages] == [2]
+    page = (await operator("GET", f"{VOICE}/revisions?before=3&size=1")).body
+    assert ([entry["revision"] for entry in page["revisions"]], page["next"]) == ([2], 2)
+    last = (await operator("GET", f"{VOICE}/revisions?before=2&size=1")).body
+    assert ([entry["revision"] for entry in last["revisions"]], "next" in last) == ([1], False)
 
 
 async def test_a_deleted_config_is_not_found_until_it_is_brought_back(operator):
@@ -261,7 +263,7 @@ async def test_what_does_not_exist_is_not_found(operator, method, path):
         ("GET", f"{VOICE}?revision=0", {}, "revision"),
         ("GET", f"{VOICE}?revision=99999999999", {}, "revision"),
         ("GET", f"{VOICE}/diff?to=2", {}, "from"),
-        ("GET", f"{VOICE}/revisions?limit=0", {}, "limit"),
+        ("GET", f"{VOICE}/revisions?size=0", {}, "size"),
         ("POST", f"{VOICE}/rollback", {}, "revision"),
         ("PUT", VOICE, {"If_Match": "newest"}, "If-Match"),
         ("PUT", VOICE, {"X_Admin_Author": "a" * 65}, "X-Admin-Author"),

@@ -4,11 +4,12 @@ import pytest
 from aiohttp import ClientSession, web
 
 from app.accounts.tokens import make_server_token, sign_header
+from app.http.area import Area
 from app.http.auth import REPLAYS_UNCHECKED
 from app.http.caller import Access
-from app.http.endpoint import Endpoint, handler_of
+from app.http.endpoint import Call, Endpoint
 from app.http.server import runner_of
-from app.services import SERVICES
+from app.main import application
 from tests.app.valkey_door import door, settings
 from tests.servers import SERVER_KEY
 
@@ -97,20 +98,18 @@ async def test_a_token_id_goes_unchecked_where_single_use_is_not_required(server
 async def pay(services):
     """Call an endpoint of money with a server token; the answer's status and error type."""
 
-    async def nothing(call) -> None:
+    async def nothing(call: Call) -> None:
         pass
 
-    row = Endpoint("POST", "/pay", nothing, s2s="/bp/server/pay", access=Access.SIGNED, single_use_token=True)
-    app = web.Application()
-    app[SERVICES] = services
-    app.router.add_post(str(row.s2s), handler_of(row, str(row.s2s)))
-    runner = runner_of(app, shutdown_timeout_s=1)
+    area = Area("payments", "Payments", "", access=Access.SIGNED, scope="payments", single_use_token=True)
+    row = Endpoint("POST", "/bp/server/pay", nothing, area)
+    runner = runner_of(application(services, [row]), shutdown_timeout_s=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0]
 
     async def call(given: str) -> tuple[int, str | None]:
-        url = f"http://{host}:{port}{row.s2s}"
+        url = f"http://{host}:{port}{row.path}"
         async with http.post(url, headers={"X-Service-Auth-Token": given}) as response:
             if response.status == 200:
                 return 200, None

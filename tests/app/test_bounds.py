@@ -11,7 +11,12 @@ from streams.wire.model import Model
 from tests.servers import ADMIN_TOKEN, Server
 from vendors.catalog import CATALOG
 
-SENT = {f"{row.method} {row.path}": model for row in ROUTES for model in (row.body, row.query) if model}
+SENT = {
+    f"{row.method} {row.path} {given.source.value}": given.model
+    for row in ROUTES
+    for given in (row.inputs.body, row.inputs.query)
+    if given is not None
+}
 OPTIONS = {
     f"{platform} {stage}": client.Options
     for platform, entry in CATALOG.items()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from app.http.caller import Caller
 from app.http.endpoint import Call, Endpoint
-from app.pages.files import FILE_ROUTES, requested_range
+from app.pages.files import FILE_ROUTES, FilePath, requested_range
 from storage.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import ItemNotFound
@@ -70,7 +70,8 @@ def handler_of(row: Endpoint, objects: ObjectStore, answered: asyncio.Queue[str]
     async def handle(request: web.Request) -> web.StreamResponse:
         services: Any = SimpleNamespace(objects=objects)
         try:
-            return await row.handler(Call(request, services, row, Limits(), Caller(app_id="default")))
+            call = Call(request, services, row, Limits(), Caller(app_id="default"))
+            return await row.handler(call, path=FilePath(key=request.match_info["key"]))
         except ItemNotFound as error:
             return web.Response(status=404, text=str(error))
         finally:

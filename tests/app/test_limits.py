@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.tokens import make_server_token
-from app.http.endpoint import Endpoint
-from app.http.health import healthz
-from app.http.limits import network_of, peer_ip
+from app.http.limits import Limit, network_of, peer_ip
 from app.settings import Settings, SettingsError
 from storage.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
@@ -199,9 +197,9 @@ async def test_responses_say_what_is_left_of_the_rates_that_were_counted(server)
     ]
 
 
-def test_a_row_cannot_name_a_rate_that_does_not_exist():
+def test_a_limit_cannot_name_a_rate_that_does_not_exist():
     with pytest.raises(ValueError, match="limit must be one of server, signup"):
-        Endpoint("GET", "/path", healthz, limit="singup")
+        Limit("singup")
 
 
 async def s2s_user(server, uid: str) -> tuple[int, str]:

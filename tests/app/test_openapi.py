@@ -13,6 +13,7 @@ import pytest
 
 from app.http.endpoint import Endpoint
 from app.http.errors import STATUS, status_of
+from app.http.inputs import Source
 from app.http.openapi.document import openapi
 from app.http.openapi.errors import errors_of
 from app.routes import ROUTES
@@ -31,10 +32,6 @@ def document() -> dict[str, Any]:
     return json.loads(json.dumps(made))
 
 
-def _paths(row: Endpoint) -> list[str]:
-    return [path for path in (row.path, row.s2s) if path]
-
-
 def _ids(row: Endpoint) -> str:
     return f"{row.method} {row.path}"
 
@@ -48,9 +45,9 @@ def test_the_document_is_valid_openapi(document) -> None:
 
 
 def test_every_row_is_in_it_with_its_s2s_form_and_nothing_else(document) -> None:
-    rows = {(row.method, template(path)) for row in ROUTES for path in _paths(row)}
+    rows = {(row.method, template(path)) for row in ROUTES for path in row.paths}
     assert {(method, path) for method, path, _ in operations(document)} == rows
-    assert sum(len(_paths(row)) for row in ROUTES) == len(rows)
+    assert sum(len(row.paths) for row in ROUTES) == len(rows)
 
 
 def test_every_reference_leads_somewhere(document) -> None:
@@ -80,6 +77,8 @@ def test_every_operation_says_in_a_few_words_what_it_does(document) -> None:
         assert set(operation["tags"]) <= tags
         assert all(parameter.get("description") != "" for parameter in operation["parameters"]), path
     assert all(inspect.getdoc(row.handler) for row in ROUTES)
+    titles = {(row.area.group, row.area.title, row.area.description) for row in ROUTES}
+    assert len(titles) == len(tags - {"s2s"}), "variants of an area are one group"
 
 
 def test_callers_prove_themselves_as_the_row_asks(document) -> None:
@@ -88,11 +87,11 @@ def test_callers_prove_themselves_as_the_row_asks(document) -> None:
 
     pair = {"session": [], "sign": []}
     assert security("/bp/ai/conversation", "post") == [pair]
-    assert security("/bp/server/user/{user_id}/ai/conversation", "post") == [{"server": []}]
+    assert security("/bp/server/user/{user_id}/ai/conversation", "post") == [{"server": ["ai"]}]
     assert security("/bp/user/login", "post") == [{"sign": []}]
-    assert security("/bp/server/user/login", "post") == [{"server": []}]
-    assert security("/bp/server/user/logout", "post") == [{"server": [], "session": []}, pair]
-    assert security("/bp/server/user/{user_id}", "get") == [{"server": []}, pair]
+    assert security("/bp/server/user/login", "post") == [{"server": ["account"]}]
+    assert security("/bp/server/user/logout", "post") == [{"server": ["account"], "session": []}, pair]
+    assert security("/bp/server/user/{user_id}", "get") == [{"server": ["account"]}, pair]
     assert security("/admin/api/kinds", "get") == [{"admin": []}]
     assert security("/healthz", "get") == []
 
@@ -131,7 +130,7 @@ def test_every_error_type_that_is_raised_has_a_status() -> None:
     raised = {found for path in files for found in _error_types(ast.parse(path.read_bytes()))}
     assert {"invalid_parameter", "account.deactivate_pending_user", "all_strategies_failed"} <= raised
     assert raised - STATUS.keys() == set()
-    assert {row.unknown_user_error for row in ROUTES} <= STATUS.keys()
+    assert {row.area.unknown_user_error for row in ROUTES} <= STATUS.keys()
 
 
 def _error_types(module: ast.Module) -> Iterator[str]:
@@ -150,10 +149,10 @@ def _error_types(module: ast.Module) -> Iterator[str]:
 
 def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
     for row in ROUTES:
-        for path in _paths(row):
+        for path in row.paths:
             responses = document["paths"][template(path)][row.method.lower()]["responses"]
-            for error in errors_of(row, s2s=path == row.s2s):
-                status = status_of(error, row.statuses)
+            for error in errors_of(row, path):
+                status = status_of(error, row.area.statuses)
                 assert status not in row.docs.answers, path
                 answer = responses[str(status)]["content"]["application/json"]
                 assert answer["examples"][str(error)]["value"]["error"]["error_type"] == error.error_type
@@ -163,7 +162,7 @@ def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
 
 @pytest.mark.parametrize("row", STREAMS, ids=_ids)
 def test_transcripts_are_whole_streams_of_the_events_that_are_told(document, row: Endpoint) -> None:
-    for path in _paths(row):
+    for path in row.paths:
         operation = document["paths"][template(path)][row.method.lower()]
         examples = operation["responses"]["200"]["content"]["text/event-stream"]["examples"]
         assert examples
@@ -208,12 +207,13 @@ def test_example_bodies_are_good_requests() -> None:
     examples = [(row, value) for row in ROUTES for value in row.docs.bodies.values()]
     assert examples
     for row, value in examples:
-        if row.docs.chunked is None:
-            assert row.body is not None
-            row.body.of(value)
+        body = row.inputs.body
+        assert body is not None
+        if body.source is not Source.CHUNKED:
+            body.model.of(value)
             continue
         parameters, end = json.JSONDecoder().raw_decode(value)
-        row.docs.chunked.of(parameters)
+        body.model.of(parameters)
         if parameters.get("type", "audio") == "audio":
             base64.b64decode(value[end:], validate=True)
         else:

@@ -1,22 +1,22 @@
 """Generates the OpenAPI 3.1 document from the route table, so that it always matches the server."""
 
 import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.http.caller import Access
 from app.http.docs import Stream
 from app.http.endpoint import API_VERSION, Endpoint
+from app.http.inputs import Source
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_list, event_table, models_of
-from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, RATE_LIMITS, SECURITY_SCHEMES, TAGS
-from app.http.openapi.schemas import Schemas, query_schema
+from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, RATE_LIMITS, S2S_FORMS, SECURITY_SCHEMES
+from app.http.openapi.schemas import Schemas, parameter_schemas
+from app.http.paths import USER_ID, is_server_path, names_in, template_of
 from streams.wire.model import Model
 
-_TEMPLATE = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 _JSON = "application/json"
-_CHUNKED = "application/octet-stream"
+_BYTES = "application/octet-stream"
 _REQUEST_ID = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
 _RATE_LIMITS = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_LIMITS}
 
@@ -26,19 +26,13 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
     schemas = Schemas(requests=_request_models(routes), responses=[ErrorReply, *_response_models(routes)])
     paths: dict[str, dict[str, Any]] = {}
     for row in routes:
-        for path in filter(None, (row.path, row.s2s)):
-            operation = _operation(row, path, schemas, s2s=path == row.s2s)
-            paths.setdefault(_TEMPLATE.sub(r"{\1}", path), {})[row.method.lower()] = operation
-    used = {row.tag for row in routes}
+        for path in row.paths:
+            paths.setdefault(template_of(path), {})[row.method.lower()] = _operation(row, path, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
         "servers": [{"url": public_url}],
-        "tags": [
-            {"name": name, "x-displayName": title, "description": f"Tag `{name}`. {text}"}
-            for name, (title, text) in TAGS.items()
-            if name in used
-        ],
+        "tags": _tags(routes),
         "paths": paths,
         "components": {
             "schemas": schemas.components,
@@ -52,28 +46,42 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
     }
 
 
+def _tags(routes: Sequence[Endpoint]) -> list[dict[str, Any]]:
+    """Return the groups of the rows in their order, and last that of the S2S forms."""
+    areas = {row.area.group: row.area for row in routes}
+    tags = {name: (area.title, area.description) for name, area in areas.items()}
+    if any(row.server_path for row in routes):
+        tags |= S2S_FORMS
+    return [
+        {"name": name, "x-displayName": title, "description": description}
+        for name, (title, description) in tags.items()
+    ]
+
+
 def _request_models(routes: Sequence[Endpoint]) -> list[type[Model]]:
-    return [model for row in routes for model in (row.docs.chunked, row.body) if model is not None]
+    bodies = (row.inputs.body for row in routes)
+    return [body.model for body in bodies if body is not None and body.source is not Source.RAW_BODY]
 
 
 def _response_models(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
     for row in routes:
-        if row.reply is not None:
-            yield row.reply
+        if row.inputs.reply is not None:
+            yield row.inputs.reply
         if row.docs.stream is not None:
             yield from models_of(row.docs.stream)
 
 
-def _operation(row: Endpoint, path: str, schemas: Schemas, *, s2s: bool) -> dict[str, Any]:
+def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
+    s2s, stream = is_server_path(path), row.docs.stream
     summary, description = _summary_and_description(row)
     operation: dict[str, Any] = {
         "operationId": _operation_id(row, s2s=s2s),
-        "summary": f"{summary} (S2S)" if s2s else summary,
+        "summary": f"{summary}{_suffix(row, s2s=s2s)}",
         "description": description,
-        "tags": [row.tag],
-        "security": list(_security(row, s2s=s2s)),
+        "tags": [*S2S_FORMS] if path == row.server_path else [row.area.group],
+        "security": list(_security(row, path)),
         "parameters": list(_parameters(row, path)),
-        "responses": {**_responses(row, schemas), **error_responses(row, schemas, s2s=s2s)},
+        "responses": {**_responses(row, schemas), **error_responses(row, schemas, path)},
     }
     if s2s or row.limit is not None:
         for status, response in operation["responses"].items():
@@ -81,16 +89,31 @@ def _operation(row: Endpoint, path: str, schemas: Schemas, *, s2s: bool) -> dict
                 response["headers"] = {**response.get("headers", {}), **_RATE_LIMITS}
     if (body := _request_body(row, schemas)) is not None:
         operation["requestBody"] = body
-    if (stream := row.docs.stream) is not None:
-        events = event_list(stream, schemas)
-        operation["x-events"] = events
+    if stream is not None:
+        events = operation["x-events"] = event_list(stream, schemas)
         operation["description"] = f"{description}\n\n{event_table(events, schemas)}".strip()
-    return operation
+    return {**operation, **_reference_to_another(row, path)}
+
+
+def _reference_to_another(row: Endpoint, path: str) -> dict[str, Any]:
+    """Return what replaces the description at a path that only repeats another one."""
+    if row.alias_of is not None:
+        text = f"Deprecated path of `{row.method} {template_of(row.alias_of.path)}`."
+        return {"deprecated": True, "description": text}
+    if path == row.server_path:
+        return {"description": f"The S2S form of `{row.method} {template_of(row.path)}`."}
+    return {}
 
 
 def _operation_id(row: Endpoint, *, s2s: bool) -> str:
-    ends = [*(["head"] if row.method == "HEAD" else []), *(["s2s"] if s2s else [])]
-    return "_".join([row.tag, row.handler.__name__, *ends])
+    ends = {"head": row.method == "HEAD", "alias": row.alias_of is not None, "s2s": s2s}
+    return "_".join([row.area.group, row.handler.__name__, *(name for name, applies in ends.items() if applies)])
+
+
+def _suffix(row: Endpoint, *, s2s: bool) -> str:
+    if row.area.access is Access.WEBHOOK:
+        return " (webhook)"
+    return " (S2S)" if s2s else ""
 
 
 def _summary_and_description(row: Endpoint) -> tuple[str, str]:
@@ -101,48 +124,50 @@ def _summary_and_description(row: Endpoint) -> tuple[str, str]:
     return summary.rstrip("."), "\n\n".join(part for part in (more if stop else "", rest.strip()) if part)
 
 
-def _security(row: Endpoint, *, s2s: bool) -> Iterator[dict[str, list[str]]]:
+def _security(row: Endpoint, path: str) -> Iterator[dict[str, list[str]]]:
     """Yield the alternative security requirements. All schemes of one requirement are needed together."""
+    area = row.area
     session: dict[str, list[str]] = {"session": [], "sign": []}
-    if row.access is Access.ADMIN:
+    if area.access is Access.ADMIN:
         yield {"admin": []}
-    elif s2s:
-        named = "{user_id}" in (row.s2s or "") or row.access is not Access.SESSION
-        yield {"server": []} if named else {"server": [], "session": []}
-        if row.accepts_session:
+    elif is_server_path(path):
+        named = USER_ID in names_in(path) or area.access is not Access.SESSION
+        yield {"server": [area.scope]} if named else {"server": [area.scope], "session": []}
+        if area.accepts_session:
             yield session
-    elif row.access is Access.SESSION:
+    elif area.access is Access.SESSION:
         yield session
-    elif row.access is Access.SIGNED:
+    elif area.access is Access.SIGNED:
         yield {"sign": []}
 
 
 def _parameters(row: Endpoint, path: str) -> Iterator[dict[str, Any]]:
-    for name in _TEMPLATE.findall(path):
-        text = PATH_PARAMETERS.get(name, "")
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": text}
-    if row.query is not None:
-        query = query_schema(row.query)
-        for name, schema in query["properties"].items():
-            described = {"description": schema.pop("description")} if "description" in schema else {}
-            required = name in query.get("required", ())
-            yield {"name": name, "in": "query", "required": required, "schema": schema, **described}
+    described = {name: schema for name, schema, _ in parameter_schemas(row.inputs.path)}
+    for name in names_in(path):
+        schema = described.get(name, {"type": "string", "description": PATH_PARAMETERS.get(name, "")})
+        text = schema.pop("description", "")
+        yield {"name": name, "in": "path", "required": True, "schema": schema, "description": text}
+    for name, schema, required in parameter_schemas(row.inputs.query):
+        text = {"description": schema.pop("description")} if "description" in schema else {}
+        yield {"name": name, "in": "query", "required": required, "schema": schema, **text}
     for name, text in row.docs.headers.items():
         yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": text}
     for name in HEADERS:
-        if name != "AppId" or row.access is not Access.ADMIN:
+        if name != "AppId" or row.area.access not in {Access.ADMIN, Access.WEBHOOK}:
             yield {"$ref": f"#/components/parameters/{name}"}
 
 
 def _request_body(row: Endpoint, schemas: Schemas) -> dict[str, Any] | None:
     examples = {summary: {"value": value} for summary, value in row.docs.bodies.items()}
-    if (chunked := row.docs.chunked) is not None:
-        described: dict[str, Any] = {"schema": schemas.request(chunked)}
-        media_type, description = _CHUNKED, "The parameters as a JSON object, directly followed by the input."
-    elif row.body is not None:
-        described, media_type, description = {"schema": schemas.request(row.body)}, _JSON, ""
-    else:
+    if (given := row.inputs.body) is None:
         return None
+    media_type, description, described = _JSON, "", {}
+    if given.source is Source.RAW_BODY:
+        media_type = "*/*"
+    else:
+        described["schema"] = schemas.request(given.model)
+    if given.source is Source.CHUNKED:
+        media_type, description = _BYTES, "The parameters as a JSON object, directly followed by the input."
     if examples:
         described["examples"] = examples
     body = {"required": True, "content": {media_type: described}}
@@ -156,8 +181,9 @@ def _responses(row: Endpoint, schemas: Schemas) -> dict[str, Any]:
     }
     if row.docs.stream is not None:
         responses["200"] = _stream(row.docs.stream)
-    elif row.reply is not None:
-        responses["200"] = _response("The reply.", _JSON, {"schema": schemas.response(row.reply)})
+    elif row.inputs.reply is not None:
+        text = answers[200].description if 200 in answers else "The reply."
+        responses["200"] = _response(text, _JSON, {"schema": schemas.response(row.inputs.reply)})
     elif not answers:
         responses["200"] = _response("Success. The body is empty.", "")
     return responses

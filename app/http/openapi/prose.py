@@ -4,12 +4,13 @@ from typing import Any
 
 from app.http import auth, server_tokens, signatures
 from app.http.endpoint import API_VERSION, DEFAULT_APP
+from app.http.paths import APP_ID, USER_ID
 
 ABOUT = """
 Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.
-An endpoint that acts for a user has two paths: one for client apps, which authenticate with a session, and one
-under `/bp/server/` for app servers, which authenticate with a server token and name the user in the path. The
-latter are marked *S2S*.
+Client apps authenticate with a session. App servers call paths under `/bp/server/`, marked *S2S*. They authenticate
+with a server token, and name the user in the path. Many endpoints have both; their S2S paths are listed under
+*S2S forms*. Platforms call the endpoints that are marked *webhook*.
 
 ## Errors
 
@@ -54,8 +55,9 @@ several `v1` may be sent. If the body holds a JSON object followed by other inpu
 _SERVER = """
 A JWT that the app server creates and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names the
 key). Required claims: `iss`, the app id; `aud`, `parley`; `iat`; `exp`, at most 10 minutes ahead. Optional claims:
-`sub`, the only user that the token is valid for; `scope`, tags separated by spaces, such as `ai`; `jti`, which
-makes the token valid for one call only. `python -m app token` creates keys and tokens.
+`sub`, the only user that the token is valid for; `scope`, the scopes that it is valid for, separated by spaces;
+`jti`, which makes the token valid for one call only. Each endpoint lists the scope that it requires, such as `ai`.
+`python -m app token` creates keys and tokens.
 """
 
 
@@ -70,21 +72,13 @@ SECURITY_SCHEMES: dict[str, Any] = {
     "admin": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
 }
 
-TAGS = {
-    "account": ("Accounts", "Login, logout and user data."),
-    "ai": ("Conversations and speech", "Conversations and speech as streams, and the history of conversations."),
-    "admin": (
-        "Administration",
-        "For the operator: running streams, jobs and named configs. All revisions of configs are kept.",
-    ),
-    "files": (
-        "Files",
-        "Audio and other files behind signed links, which responses and events contain. They need no headers.",
-    ),
-    "operations": ("Operations", "Health checks and metrics, for monitoring."),
-    "reference": ("Pages", "This page and the talk page."),
+S2S_FORMS = {
+    "s2s": (
+        "S2S forms",
+        "For app servers: the S2S paths of the endpoints above. The path names the user of the call.",
+    )
 }
-"""Titles and descriptions by tag. The scopes of server tokens are tags."""
+"""The group of the S2S paths of endpoints that are also offered to client apps."""
 
 HEADERS: dict[str, Any] = {
     "AppId": {
@@ -113,13 +107,7 @@ RATE_LIMITS = {
 }
 
 PATH_PARAMETERS = {
-    "user_id": "The user on whose behalf the call is made.",
-    "key": "The file that a signed link names.",
-    "conversation_id": "A conversation of the user.",
-    "stream_id": "`X-Service-Stream-Id` of the response that began the stream.",
-    "app": "An app of this server.",
-    "kind": "A kind of config.",
-    "name": "The name of a config; `default` if the kind allows one config per app.",
-    "part": "A file of the page.",
-    "job_id": "The job, as listed.",
+    USER_ID: "The user on whose behalf the call is made.",
+    APP_ID: "The app of this server that the call is for.",
 }
+"""Descriptions of the path parameters that are not fields of a model."""

@@ -1,12 +1,13 @@
 """JSON Schema of request and response bodies, generated from their models."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from app.http.inputs import Input
 from streams.wire.model import Model
 
 Schema = dict[str, Any]
@@ -55,6 +56,10 @@ class Schemas:
         return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
-def query_schema(model: type[Model]) -> Schema:
-    """Return the schema of a query. Its fields may be absent, but never null."""
-    return model.model_json_schema(schema_generator=_WireSchema, mode="serialization")
+def parameter_schemas(given: Input | None) -> Iterator[tuple[str, Schema, bool]]:
+    """Yield the name, the schema and whether it is required of each parameter of a query or path, never null."""
+    if given is None:
+        return
+    schema = given.model.model_json_schema(schema_generator=_WireSchema, mode="serialization")
+    for name, field in schema["properties"].items():
+        yield name, field, name in schema.get("required", ())

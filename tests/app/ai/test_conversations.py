@@ -8,11 +8,15 @@ from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
 
-async def listed(talk: Talk, **query: str) -> list[dict]:
+async def page(talk: Talk, **query: str) -> dict:
     async with talk.get("/bp/ai/conversations", params=query) as response:
         answer = await response.json()
         assert response.status == 200, answer
-        return answer["conversations"]
+        return answer
+
+
+async def listed(talk: Talk) -> list[dict]:
+    return (await page(talk))["conversations"]
 
 
 async def delete(talk: Talk, conversation_id: str) -> tuple[int, str]:
@@ -35,7 +39,15 @@ async def test_conversations_are_listed_with_their_first_words(talk: Talk, strat
     assert [one["conversation_id"] for one in found] == [ids[0], ids[2], ids[1]]
     assert found[0]["first_words"] == ("first " * 30)[:80]
     assert (found[0]["record_count"], found[0]["status"]) == (2, "normal")
-    assert [one["first_words"] for one in await listed(talk, **{"from": "1", "size": "1"})] == ["third"]
+    first = await page(talk, size="1")
+    second = await page(talk, size="1", before=first["next"])
+    rest = await page(talk, size="1", before=second["next"])
+    pages = [[one["conversation_id"] for one in each["conversations"]] for each in (first, second, rest)]
+    assert pages == [[ids[0]], [ids[2]], [ids[1]]]
+    assert "next" not in rest
+    async with talk.get("/bp/ai/conversations", params={"before": ids[0]}) as response:
+        refused = (response.status, (await response.json())["error"]["message"])
+        assert refused == (400, "invalid_parameter: before must be `next` of a page of this list")
     uid, token = await server.login()
     assert await listed(Talk(server, uid, token)) == []
 

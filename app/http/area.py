@@ -1,0 +1,38 @@
+"""What the endpoints of one area share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.http.caller import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """What the endpoints of one area share.
+
+    Endpoints that differ in some of it have a variant of the area, made with `dataclasses.replace`.
+    """
+
+    group: str
+    """Tag of its endpoints in the API reference."""
+    title: str
+    """Title of the group."""
+    description: str
+    """What the group contains."""
+    access: Access = Access.SESSION
+    s2s: bool = False
+    """Whether each endpoint also has an S2S path, derived from its C2S path unless the row names another."""
+    scope: str = ""
+    """The `scope` that a server token needs. Required for endpoints with an S2S path."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """HTTP statuses that differ from the usual one of an error type."""
+    unknown_user_error: str | None = "item_not_found"
+    """Error type when the user in an S2S path does not exist. None: the user is not looked up."""
+    frozen_allowed: bool = False
+    """Whether the user of a frozen account may call."""
+    accepts_session: bool = False
+    """Whether S2S paths also accept a session in place of a server token (the account endpoints)."""
+    single_use_token: bool = False
+    """Whether a server token must have a `jti`."""
+    access_log: bool = True
+    """Whether each call writes an access log line."""

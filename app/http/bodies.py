@@ -1,0 +1,57 @@
+"""Reading of request bodies: whole, or as parameters followed by other input."""
+
+import asyncio
+import time
+
+from aiohttp import web
+
+from app.http.endpoint import REQUEST_CONTEXT, Call
+from streams.body import ChunkReader, InputLimits
+from streams.wire.errors import InvalidParameter, TooLarge
+
+
+async def read_whole(call: Call) -> bytes:
+    """Return the whole body. Raises `InvalidParameter` for a body that is encoded, too large or too slow."""
+    _check_encoding(call.request)
+    began = time.monotonic()
+    limit = call.endpoint.body_bytes or call.app_limits.body_bytes
+    if (call.request.content_length or 0) > limit:
+        raise TooLarge(f"body exceeds {limit} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(call.app_limits.input_idle_s):
+            async for piece in call.request.content.iter_any():
+                body += piece
+                if len(body) > limit:
+                    raise TooLarge(f"body exceeds {limit} bytes")
+    except TimeoutError:
+        raise InvalidParameter("body timed out") from None
+    call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
+    return bytes(body)
+
+
+async def read_parameters(call: Call) -> tuple[bytes, ChunkReader]:
+    """Return the first JSON object of the body as it was sent, and a reader for the input after it."""
+    _check_encoding(call.request)
+    limits, content = call.app_limits, call.request.content
+    reader = ChunkReader(
+        content.readchunk,
+        InputLimits(
+            parameters_bytes=limits.parameters_bytes,
+            parameters_s=limits.parameters_s,
+            idle_s=limits.input_idle_s,
+            total_s=limits.input_total_s,
+        ),
+        buffered=content.read_nowait,
+        received=lambda: content.total_bytes,
+        arrived=content.is_eof,
+    )
+    began = time.monotonic()
+    raw = await reader.first_json()
+    call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
+    return raw, reader
+
+
+def _check_encoding(request: web.Request) -> None:
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise InvalidParameter("Content-Encoding is not supported in requests")

@@ -1,0 +1,94 @@
+"""The checks between a request and the handler of its row, in the order that the interface defines."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from app.http import auth, limits
+from app.http.bodies import read_parameters, read_whole
+from app.http.caller import Access, Caller
+from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
+from app.http.inputs import Chunked, Input, Source
+from app.http.paths import APP_ID, is_server_path
+from app.http.replies import DeferredResponse, response_to
+from app.services import SERVICES, Services
+from storage.kinds.apps import APPS
+from storage.kinds.limits import LIMITS, Limits
+from streams.wire.codec import loads_request
+from streams.wire.errors import ServiceError
+
+_APP_HEADER = "X-Service-App-Id"
+
+
+def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[Any]]:
+    """Return the aiohttp handler for `row` at `path`, which is one of its paths.
+
+    The first check that fails becomes the response.
+    """
+    on_server_path = is_server_path(path)
+    handler, body, query, in_path = row.handler, row.inputs.body, row.inputs.query, row.inputs.path
+    limit, limit_field = row.limit, row.limit_field()
+
+    async def handle(request: web.Request) -> web.StreamResponse | DeferredResponse:
+        context = request[REQUEST_CONTEXT]
+        context.endpoint = row
+        services = request.app[SERVICES]
+        if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
+            raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
+        call = await _identified(row, request, services, context, on_server_path=on_server_path)
+        given = await _read_body(call, body)
+        if query is not None:
+            given[query.name] = query.model.of(dict(request.query))
+        context.user = await auth.check_user(services, call.caller, row.area)
+        if in_path is not None:
+            given[in_path.name] = in_path.model.of(dict(request.match_info))
+        value = None if limit_field is None else getattr(given[limit_field[0].name], limit_field[1])
+        await limits.check(services, call.app_limits, request, call.caller, limit=limit, value=value)
+        return response_to(await handler(call, **given))
+
+    return handle
+
+
+async def _identified(
+    row: Endpoint, request: web.Request, services: Services, context: RequestContext, *, on_server_path: bool
+) -> Call:
+    access, in_header = row.area.access, request.headers.get(_APP_HEADER)
+    if access is Access.ADMIN:
+        auth.identify_admin(request, services)
+        context.authenticated = True
+    if access is Access.ADMIN or (access is Access.PUBLIC and in_header is None):
+        return Call(request, services, row, Limits(), Caller(app_id=in_header or DEFAULT_APP))
+    in_path = access is Access.WEBHOOK
+    app_id = request.match_info[APP_ID] if in_path else request.headers.get(_APP_HEADER, DEFAULT_APP)
+    if not services.configs.exists(APPS, app_id):
+        raise ServiceError(f"{APP_ID if in_path else _APP_HEADER} names no app", error_type="app_not_found")
+    context.app_id = app_id
+    caller = Caller(app_id=app_id)
+    if not in_path:
+        caller = await auth.identify(request, services, row.area, app_id=app_id, on_server_path=on_server_path)
+    context.user_id = caller.user_id
+    context.authenticated = caller.user_id is not None or caller.server_key is not None
+    return Call(request, services, row, services.configs.singleton(LIMITS, app_id), caller)
+
+
+async def _read_body(call: Call, body: Input | None) -> dict[str, Any]:
+    """Read the body, check its signature, and return the argument that holds it, by its name.
+
+    The signature of a chunked body covers its parameters.
+    """
+    rest = None
+    if body is not None and body.source is Source.CHUNKED:
+        raw, rest = await read_parameters(call)
+    else:
+        raw = await read_whole(call)
+    is_json = body is not None and body.source is not Source.RAW_BODY
+    value = loads_request(raw) if is_json and raw.strip() else {}
+    if call.caller.must_sign:
+        await auth.check_sign(call.request, call.services, app_id=call.app_id, raw=raw)
+    if body is None:
+        return {}
+    if body.source is Source.RAW_BODY:
+        return {body.name: raw}
+    parameters = body.model.of(value)
+    return {body.name: parameters if rest is None else Chunked(parameters, rest)}

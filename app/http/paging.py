@@ -1,0 +1,34 @@
+"""Pages of lists: one style for all lists of which the interface does not fix another.
+
+A list begins with its newest entry. The reply to one page has `next` if there are further entries.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from pydantic import Field
+
+from streams.wire.model import Model, QueryInt
+
+Cursor = TypeVar("Cursor")
+Row = TypeVar("Row")
+
+
+class PageQuery(Model, Generic[Cursor]):
+    """The page that is asked for. `Cursor` is the type of the position in the list."""
+
+    before: Cursor | None = None
+    """`next` of the page before this one; absent: the first page."""
+    size: QueryInt = Field(default=20, ge=1, le=100)
+    """Maximum number of entries."""
+
+
+class Page(Model, Generic[Cursor]):
+    next: Cursor | None = None
+    """`before` of the next page; absent on the last page."""
+
+
+def page_of(rows: Sequence[Row], size: int, cursor: Callable[[Row], Cursor]) -> tuple[Sequence[Row], Cursor | None]:
+    """Return the rows of a page and its `next`. `rows` holds one more than `size` if there are further entries."""
+    page = rows[:size]
+    return page, cursor(page[-1]) if len(rows) > size else None
