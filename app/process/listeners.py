@@ -7,13 +7,13 @@ from typing import Self
 
 from aiohttp import web
 
-from app.process.sockets import BACKLOG
+from app.process.acceptor import Acceptor
 
 
 class Listeners:
     """Accepts connections from a changing subset of `sockets`. The other sockets stay open.
 
-    Each site listens on a duplicate of its socket. Closing the duplicate does not reset connections that wait to be
+    Each acceptor has a duplicate of its socket. Closing the duplicate does not reset connections that wait to be
     accepted, as long as another process has the socket open.
     """
 
@@ -28,7 +28,7 @@ class Listeners:
         self._sockets = sockets
         self._runner = runner
         self._runners = runners
-        self._sites: dict[str, list[web.SockSite]] = {}
+        self._acceptors: dict[str, list[Acceptor]] = {}
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -42,16 +42,15 @@ class Listeners:
     async def accept_from(self, names: Collection[str]) -> None:
         """Accept connections from the listeners `names` and no others. Does nothing after `close`."""
         for name in () if self._closed else names:
-            if name not in self._sites:
+            if name not in self._acceptors:
                 runner = self._runners.get(name, self._runner)
-                sites = self._sites[name] = [
-                    web.SockSite(runner, listener.dup(), backlog=BACKLOG) for listener in self._sockets[name]
-                ]
-                for site in sites:
-                    await site.start()
-        for name in self._sites.keys() - set(names):
-            for site in self._sites.pop(name):
-                await site.stop()
+                assert runner.server is not None, "the runner is set up"
+                self._acceptors[name] = [Acceptor(each.dup(), runner.server) for each in self._sockets[name]]
+                for acceptor in self._acceptors[name]:
+                    acceptor.start()
+        for name in self._acceptors.keys() - set(names):
+            for acceptor in self._acceptors.pop(name):
+                await acceptor.stop()
 
     async def close(self) -> None:
         """Stop accepting connections and close all sockets."""

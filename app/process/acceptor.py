@@ -1,0 +1,82 @@
+"""Accepts the connections of one listening socket, a few per iteration of the event loop."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from streams.tasks import background
+
+_CONNECTIONS_PER_ITERATION = 16
+"""Opening them takes about 2 ms."""
+_NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_RETRY_AFTER_S = 1.0
+
+
+class Acceptor:
+    """Accepts connections from `listener` between `start` and `stop`.
+
+    libuv's own listeners accept until no connection waits. During a flood, this takes 100 ms and more in one
+    iteration of the event loop, and no stream sends anything meanwhile.
+    """
+
+    def __init__(self, listener: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._listener = listener
+        listener.settimeout(0)
+        self._make_protocol = make_protocol
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._task = background(self._run())
+
+    def start(self) -> None:
+        self._task.start()
+
+    async def stop(self) -> None:
+        """Close `listener`. All connections that have been accepted are opened first, so that none is reset."""
+        self._stopping = True
+        self._wake.set()
+        await self._task.end_within(_RETRY_AFTER_S)
+        self._listener.close()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            await self._wait_until_readable()
+            connections, out_of_resources = self._accept()
+            await asyncio.gather(*map(self._open, connections))
+            if out_of_resources:
+                await self._wait(_RETRY_AFTER_S)
+
+    async def _wait_until_readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._listener, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            loop.remove_reader(self._listener)
+        self._wake.clear()
+
+    async def _wait(self, wait_s: float) -> None:
+        """Wait, but not longer than until `stop`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+
+    def _accept(self) -> tuple[list[socket.socket], bool]:
+        """Return accepted connections, and whether the system has no resources for another one."""
+        connections: list[socket.socket] = []
+        for _ in range(0 if self._stopping else _CONNECTIONS_PER_ITERATION):
+            try:
+                connections.append(self._listener.accept()[0])
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno in _NO_RESOURCES:
+                    return connections, True
+        return connections, False
+
+    async def _open(self, connection: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, connection)
+        except OSError:  # The client has closed the connection.
+            connection.close()
