@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import aiohttp
 
 from streams.push import Sink
+from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
@@ -37,6 +38,7 @@ _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_S = 2
 _DRAIN_S = 0.25
 _CLOSE_S = 0.1
+_LARGE_BYTES = 16 * 1024
 _JITTER_S = (0.05, 0.25)
 
 Opened = TypeVar("Opened")
@@ -284,9 +286,12 @@ class Incoming:
     async def read(self) -> bytes:
         """Return the next part of the body, or `b""` at its end."""
         try:
-            return await self._response.read()
+            piece = await self._response.read()
         except FAULTS as error:
             raise connection_error(self.vendor, error) from error
+        if len(piece) > _LARGE_BYTES:
+            await take_turn()
+        return piece
 
     async def push_to(self, sink: Sink[bytes]) -> bool:
         """Push the body to `sink` as it arrives. Return true if `sink` stopped, false at the end of the body."""

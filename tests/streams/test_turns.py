@@ -1,0 +1,42 @@
+"""Tasks that process large pieces at the same time leave the event loop to others in between."""
+
+import asyncio
+import time
+
+from streams.tasks import background
+from streams.turns import take_turn
+
+PIECE_S = 0.003
+TASKS = 20
+
+
+async def process_piece(iterations: list[int], counter: list[int]) -> None:
+    await take_turn()
+    iterations.append(counter[0])
+    until = time.monotonic() + PIECE_S
+    while time.monotonic() < until:
+        pass
+
+
+async def count_iterations(counter: list[int]) -> None:
+    while True:
+        counter[0] += 1
+        await asyncio.sleep(0)
+
+
+async def test_large_pieces_of_many_tasks_are_processed_in_many_iterations() -> None:
+    iterations: list[int] = []
+    counter = [0]
+    async with background(count_iterations(counter)):
+        await asyncio.gather(*(process_piece(iterations, counter) for _ in range(TASKS)))
+    assert len(iterations) == TASKS
+    assert len(set(iterations)) == TASKS
+
+
+async def test_a_task_does_not_wait_for_its_turn_while_no_other_has_taken_one() -> None:
+    counter = [0]
+    async with background(count_iterations(counter)):
+        await asyncio.sleep(0)
+        before = counter[0]
+        await take_turn()
+        assert counter[0] == before
