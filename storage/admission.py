@@ -176,7 +176,7 @@ class Admissions:
         """Return whether a turn of the conversation is running."""
         key = Slot(app_id, user_id, "", conversation_id).keys(self._valkey)[2]
         with map_errors():
-            return bool(await self._valkey.client.exists(key))
+            return bool(await self._valkey.call("EXISTS", key))
 
     def _admit(
         self, slot: Slot, *, limit: int, lifetime_s: float, dead: Collection[str]

@@ -75,7 +75,7 @@ class DetachedLog:
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
                     raise
-            await self._valkey.client.pexpire(self._key, max(1, round(self._keep_s() * 1000)))
+            await self._valkey.call("PEXPIRE", self._key, max(1, round(self._keep_s() * 1000)))
         self._entries.append((batch.last, len(batch.frames)))
         self._bytes += len(batch.frames)
         if self._bytes > self._keep_bytes and len(self._entries) > 1:
@@ -86,7 +86,7 @@ class DetachedLog:
         if not self._entries:
             return False
         with map_errors():
-            if await self._valkey.client.exists(self._key):
+            if await self._valkey.call("EXISTS", self._key):
                 return False
         self._reset()
         return True

@@ -71,7 +71,7 @@ class ProcessRpc:
 
     async def _send(self, process: str, message: Message) -> int:
         with map_errors():
-            receivers: int = await self._valkey.client.publish(self._channel(process), dumps(message))
+            receivers: int = await self._valkey.call("PUBLISH", self._channel(process), dumps(message))
         return receivers
 
     def _channel(self, process: str) -> str:

@@ -18,7 +18,7 @@ from storage.pipeline import CommandPipeline, Word
 from storage.valkey_causes import outage
 from streams.wire.errors import StoreAway, StoreError
 
-_CONNECTIONS = 64
+_CONNECTIONS = 16
 _ANSWER_S = 1.0
 _ACQUIRE_S = 5.0
 _BLOCKING_CONNECTIONS = 1024

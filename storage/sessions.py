@@ -146,11 +146,13 @@ class SessionCache:
         """Cache a session that was just read from its row, unless there is an entry or a tombstone."""
         value = [session.uid, session.frozen, session.last_seen_s, session.expire_s]
         with map_errors():
-            await self._valkey.client.set(
+            await self._valkey.call(
+                "SET",
                 self._key(session.app_id, session.digest),
                 dumps(value),
-                nx=True,
-                px=max(1, int(for_s * 1000)),
+                "NX",
+                "PX",
+                max(1, int(for_s * 1000)),
             )
 
     async def tombstone(self, app_id: str, digests: Iterable[str]) -> None:
