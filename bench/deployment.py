@@ -46,7 +46,7 @@ _MODEL = re.compile(r"\d+x\d+(?:w\d+)?|held")
 
 @dataclass(frozen=True)
 class Deployment:
-    """A running server. `pids` and `vendor_pids` are the server's and the vendor's processes on this machine.
+    """A running server. `pids`, `vendor_pids` and `store_pids` are processes on this machine.
 
     A POST to `release_url` makes the model `held` answer. `baseline` is the relay to compare with; it calls the
     same vendor.
@@ -55,6 +55,7 @@ class Deployment:
     target: Target
     pids: tuple[int, ...] = ()
     vendor_pids: tuple[int, ...] = ()
+    store_pids: tuple[int, ...] = ()
     release_url: str = ""
     baseline: Target | None = None
     baseline_pids: tuple[int, ...] = ()
@@ -98,7 +99,13 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
         await make_app(url, admin_token)
         await put_all(url, admin_token, strategies(spec, vendor_url, sandbox_url))
         tokens = await make_tokens(spec.users, env, folder / "users")
-        deployment = Deployment(Target(url, tokens, APP), (server,), (vendor,), release_url=f"{vendor_url}/release")
+        deployment = Deployment(
+            Target(url, tokens, APP),
+            pids=(server,),
+            vendor_pids=(vendor,),
+            store_pids=tuple(process.pid for process in stores.processes.values()),
+            release_url=f"{vendor_url}/release",
+        )
         yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment
 
 

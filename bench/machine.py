@@ -110,13 +110,14 @@ class Timeline:
 
 
 def raise_priority(pid: int) -> None:
-    """Raise the priority of a process's main thread and of its session, if this user has the right to do so.
+    """Raise the priority of a process, its descendants and their sessions, if this user has the right to do so.
 
-    The priority of the thread alone is not enough: Linux first divides a core between sessions (autogroups).
+    The priority of the processes alone is not enough: Linux first divides a core between sessions (autogroups).
     """
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, _RAISED_NICENESS)
-        Path(f"/proc/{pid}/autogroup").write_text(str(_RAISED_NICENESS))
+        for each in family(pid):
+            os.setpriority(os.PRIO_PROCESS, each, _RAISED_NICENESS)
+            Path(f"/proc/{each}/autogroup").write_text(str(_RAISED_NICENESS))
 
 
 def raise_descriptor_limit() -> int:

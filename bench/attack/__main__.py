@@ -2,8 +2,8 @@
 
 The healthy clients are also measured before and after each attack, in total for at least as long as the attack. A
 wait that is 20 ms longer than in these calm phases misses a target, so the verdict is valid on a busy machine too.
-If root runs the tool, the server of `--spawn`, its vendor and the healthy clients have a higher priority than other
-processes. The exit code is 1 if a target is missed.
+If root runs the tool, the server of `--spawn`, its vendor, its stores and the healthy clients have a higher
+priority than other processes. The exit code is 1 if a target is missed.
 
 `python -m bench.attack --spawn` starts a server with a fast fake vendor; `--url` attacks a running server. An
 attack opens many connections and sends malformed input: use it only against a server that you own. Hosts other than
@@ -158,7 +158,7 @@ def _spawned(args: argparse.Namespace, attacks: Sequence[Attack], cores: Cores) 
             deployment = runner.run(context.__aenter__())
             try:
                 (pid,) = deployment.pids
-                for measured in (pid, *deployment.vendor_pids):
+                for measured in (pid, *deployment.vendor_pids, *deployment.store_pids):
                     raise_priority(measured)
                 rows += _run_in_thread(args, [attack], deployment.target, _SPAWNED, pid)
             finally:

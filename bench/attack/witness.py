@@ -41,6 +41,8 @@ class Window:
 
     gap: Spread = field(default_factory=Spread)
     """Times between two reads that brought events, and the current waiting times of the running streams."""
+    transit: Spread = field(default_factory=Spread)
+    """Times from the vendor's write of a delta to the client's read; empty if the vendor does not report them."""
     first_event: Spread = field(default_factory=Spread)
     health: Spread = field(default_factory=Spread)
     """Response times of `/healthz` over a keep-alive connection."""
@@ -179,6 +181,7 @@ class _Clients:
         )
         window = Window(
             gap=Spread.of([*self._client.sample.gaps_s, *waiting]),
+            transit=Spread.of(self._client.sample.transits_s),
             first_event=Spread.of(
                 stream.first_event - stream.begun for stream in self._ended if stream.first_event
             ),
