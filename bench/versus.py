@@ -154,7 +154,7 @@ def _judge_lateness(comparison: Comparison) -> RowVerdict:
     verdict = "met" if later[0] <= FIRST_P50_MS and later[1] <= FIRST_P99_MS and not failed else "missed"
     busiest = max(figures.generator_core_busy for pair in comparison.rounds for figures in pair)
     if busiest >= GENERATOR_FREE:
-        verdict = f"does not count: the generator's core was {busiest:.0%} busy"
+        verdict = f"inconclusive: the generator's core was {busiest:.0%} busy"
     return RowVerdict(
         comparison.row.load.name,
         f"first chunk ≤ {FIRST_P50_MS:.0f} ms later at p50, ≤ {FIRST_P99_MS:.0f} ms at p99",

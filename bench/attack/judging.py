@@ -137,7 +137,7 @@ class Verdict:
         if self.missed:
             return "missed: " + "; ".join(self.missed)
         if self.uncertain:
-            return "does not count: " + "; ".join(self.uncertain)
+            return "inconclusive: " + "; ".join(self.uncertain)
         return "met"
 
 

@@ -102,7 +102,7 @@ def test_a_late_witness_explains_no_more_than_its_lateness(gap_ms: float, health
 def test_a_late_witness_makes_a_row_that_does_not_count():
     seen = replace(SEEN, under=window(gap_ms=45, late_ms=10))
 
-    assert str(judge(seen, Targets())).startswith("does not count: gap p99 45 ms (+25 ms)")
+    assert str(judge(seen, Targets())).startswith("inconclusive: gap p99 45 ms (+25 ms)")
     assert str(judge(replace(seen, stopped="stopped"), Targets())) == "missed: stopped"
 
 
