@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import structlog
 
-from actors.context import Stop, StreamContext
+from actors.context import Stop, StreamContext, StreamStopped
 from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Spill
 from actors.report import report_crash, report_end
 from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
 from streams.tasks import background
 from streams.wire.codec import now_ms
-from streams.wire.errors import ServiceError, Unavailable
+from streams.wire.errors import BackendUnavailable, InternalError, ServiceError, Unavailable
 
 log = structlog.get_logger()
 
@@ -155,7 +155,7 @@ class Actor:
             return _stopped(self.ctx.stop)
         except Exception as error:  # noqa: BLE001 - the stream must end with an event in every case
             report_crash(self.stream_id, self.kind, error)
-            return ServiceError("the server failed", extra={"retryable": True})
+            return InternalError(extra={"retryable": True})
 
     async def _release_slot(self) -> None:
         assert self._release is not None, "the slot is released before the stream ends"
@@ -247,10 +247,10 @@ class Actor:
 def _stopped(reason: Stop | None) -> ServiceError:
     match reason:
         case Stop.DEADLINE:
-            return ServiceError("the stream lasted too long", error_type="backend unavailable")
+            return BackendUnavailable("the stream lasted too long")
         case Stop.CANCELED | Stop.ABORTED:
-            return ServiceError("the stream was canceled", error_type="invalid_operation")
+            return StreamStopped("the stream was canceled")
         case Stop.ABANDONED:
-            return ServiceError("the stream had no readers for too long", error_type="backend unavailable")
+            return BackendUnavailable("the stream had no readers for too long")
         case _:
-            return Unavailable("the server is draining", retry_after_s=1)
+            return Unavailable("the server is draining")

@@ -18,7 +18,7 @@ from streams.events import Event, encode
 from streams.log import EventLog
 from streams.tape import Tape
 from streams.wire.codec import now_ms
-from streams.wire.errors import InvalidOperation
+from streams.wire.errors import Conflict
 from vendors.fallback import AttemptRecord
 
 
@@ -56,6 +56,10 @@ class Stop(Enum):
     """The stream reached its maximum duration."""
     DRAINED = "drained"
     """The process is shutting down."""
+
+
+class StreamStopped(Conflict):
+    """The stream was cancelled."""
 
 
 class StreamContext:
@@ -122,7 +126,7 @@ class StreamContext:
 
     def forget(self) -> None:
         """Drop references that only a running stream needs."""
-        self.input.fail(InvalidOperation("the stream has ended"))  # Wake tasks that still wait for the input.
+        self.input.fail(StreamStopped("the stream has ended"))  # Wake tasks that still wait for the input.
         self.input = _EMPTY_INPUT
         self.attempts = []
         self.on_end = None

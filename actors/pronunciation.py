@@ -15,7 +15,7 @@ from streams.audio import pcm_seconds
 from streams.pcm import PcmDecoder
 from streams.tape import Tape
 from streams.tasks import background, unless_failed
-from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.errors import BackendUnavailable, InvalidParameter, ServiceError
 from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
 from vendors.meter import Meter
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest
@@ -23,10 +23,8 @@ from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest
 PCM_RATE = 16_000
 
 
-class AllAccountsFailed(ServiceError):
-    """No account could grade the audio. `extra.attempts` has the error of each."""
-
-    error_type = "backend unavailable"
+class AllAccountsFailed(BackendUnavailable):
+    """No account could assess the audio. `extra.attempts` has the error of each."""
 
     def __init__(self, attempts: Sequence[dict[str, Any]], *, retryable: bool) -> None:
         super().__init__("no account could assess the audio", extra={"attempts": attempts})

@@ -15,7 +15,7 @@ from storage.kinds.strategies import Price
 from storage.retry_queue import enqueue
 from storage.turns import TurnWriter
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, StoreAway, StoreError
+from streams.wire.errors import Conflict, DatabaseAway, ItemNotFound, ServiceError, StoreAway, StoreError
 from vendors.fallback import AttemptRecord
 from vendors.protocols import Usage
 
@@ -24,6 +24,16 @@ log = structlog.get_logger()
 _CLOSE_WITHIN_S = 5
 _ENDS: frozenset[RecordStatus | None] = frozenset(("complete", "interrupted"))
 """The record statuses of streams that end with the event `end`."""
+
+
+class ConversationDeleted(ItemNotFound):
+    """The conversation was deleted during the turn."""
+
+
+class TurnLost(Conflict):
+    """The server was paused, and another process took over the turn. The answer is not stored, or is incomplete."""
+
+    retryable = True
 
 
 def source(platform: str, model: str = "") -> dict[str, Any]:
@@ -128,12 +138,11 @@ def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceEr
     if requested not in _ENDS or actual in _ENDS:
         return None
     if actual is None:
-        return ItemNotFound("the conversation was deleted during the turn: the answer was not stored")
-    return InvalidOperation(
+        return ConversationDeleted("the conversation was deleted during the turn: the answer was not stored")
+    return TurnLost(
         "the turn was taken over while this server was paused: the answer was stored as incomplete"
         if actual == "incomplete"
-        else f"the record has the status {actual}: the answer was not stored",
-        extra={"retryable": True},
+        else f"the record has the status {actual}: the answer was not stored"
     )
 
 
@@ -141,11 +150,7 @@ async def _queue(ctx: StreamContext, turn: ClosedTurn) -> None:
     try:
         await enqueue(ctx.resources.valkey, turn)
     except StoreAway as error:
-        raise StoreAway(
-            "neither the database nor Valkey is reachable: the answer was not stored",
-            error_type="database",
-            retry_after_s=1,
-        ) from error
+        raise DatabaseAway("neither the database nor Valkey is reachable: the answer was not stored") from error
     log.warning("turn.queued", stream_id=ctx.stream_id)
 
 

@@ -218,7 +218,7 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
         actor.tell(Cancel(heard_ms=heard_ms))
         done, _ = await asyncio.wait([actor.outcome], timeout=_CANCELS_WITHIN_S)
         if not done:
-            raise Unavailable("the stream has not ended yet", retry_after_s=1)
+            raise Unavailable("the stream has not ended yet")
     if heard_ms is not None and actor.ctx.heard_ms is None and actor.ctx.revise is not None:
         await actor.ctx.revise(heard_ms)
 

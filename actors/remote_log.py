@@ -133,9 +133,9 @@ class RemoteLog:
         if self._draining:
             return draining()
         if self._lost:
-            return Unavailable("the process that ran the stream is gone", retry_after_s=1)
+            return Unavailable("the process that ran the stream is gone")
         if now - self._available_at >= _OUTAGE_S:
-            return Unavailable("Valkey, which stores the events of this stream, is unavailable", retry_after_s=1)
+            return Unavailable("Valkey, which stores the events of this stream, is unavailable")
         return None
 
     async def _renew(self) -> None:
@@ -173,7 +173,7 @@ class _Cursor:
         final = False
         for batch, size_bytes in pieces:
             if self.offset_bytes and batch.last != self._entry:
-                raise Gone(f"events after {self.position} are no longer kept")
+                raise Gone(self.position)
             frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))
             self.offset_bytes += len(batch.frames)
             if self.offset_bytes < size_bytes:
@@ -184,11 +184,11 @@ class _Cursor:
 
 
 def too_many_readers() -> ServiceError:
-    return RateLimited(f"at most {MAX_READERS} readers of a stream", retry_after_s=1)
+    return RateLimited(f"at most {MAX_READERS} readers of a stream")
 
 
 def draining() -> ServiceError:
-    return Unavailable("the server is draining", retry_after_s=1)
+    return Unavailable("the server is draining")
 
 
 def _frames_after(batch: Batch, position: int) -> bytes:
@@ -197,7 +197,7 @@ def _frames_after(batch: Batch, position: int) -> bytes:
     Raises `Gone` if frames between `position` and `batch` are no longer kept.
     """
     if batch.first > position + 1:
-        raise Gone(f"events after {position} are no longer kept")
+        raise Gone(position)
     if batch.first == position + 1:
         return batch.frames
     frames = batch.frames.split(b"\n\n")

@@ -5,9 +5,9 @@ from contextlib import aclosing, asynccontextmanager
 
 from actors.voice import SpokenFile
 from storage.objects import ObjectStore
+from storage.objects.contract import ObjectsError
 from storage.speech_cache import CachedSpeech
 from streams.audio import wav_header
-from streams.wire.errors import StoreError
 from vendors.fallback import Attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
@@ -82,12 +82,12 @@ def replay(
 async def read(objects: ObjectStore, speech: CachedSpeech) -> bytes:
     """Read the stored audio, without the header of a WAV file.
 
-    Raises `StoreError` if its size does not match the score.
+    Raises `ObjectsError` if its size does not match the score.
     """
     file = await objects.get(speech.audio_key)
     audio = file[len(wav_header(speech.sample_rate)) :] if speech.mime_type == "audio/wav" else file
     if len(audio) != sum(size for size in speech.score if isinstance(size, int)):
-        raise StoreError("the stored audio does not match its cache entry", error_type="internal")
+        raise ObjectsError("the stored audio does not match its cache entry")
     return audio
 
 

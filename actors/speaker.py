@@ -24,7 +24,7 @@ from streams.events import (
 )
 from streams.sentences import Sentences, merged, speakable
 from streams.tasks import background
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InternalError, ServiceError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 
 log = structlog.get_logger()
@@ -148,7 +148,7 @@ class Speaker:
                 await synthesis.items.put(error)
             except Exception:
                 log.exception("speech.crashed", stream_id=self._ctx.stream_id)
-                await synthesis.items.put(ServiceError("the server failed"))
+                await synthesis.items.put(InternalError())
 
     async def _next(self) -> _Synthesis | None:
         while True:

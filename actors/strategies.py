@@ -28,6 +28,13 @@ Client = TypeVar("Client")
 Built = TypeVar("Built")
 
 
+class StrategyNotFound(ItemNotFound):
+    """The app has no strategy of the kind and the names in the request."""
+
+    def __init__(self, subject: str, kind: str, names: Sequence[str]) -> None:
+        super().__init__(f"{subject} no {kind} strategy of this app: {listed(names)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """A conversation strategy that is ready for use: its config and the client of its language model."""
@@ -113,7 +120,7 @@ class Strategies:
     def conversations(self, app_id: str, names: Sequence[str]) -> list[Strategy | Broken]:
         """Return the named strategies in order.
 
-        Raises `ItemNotFound` if none exists, and `ConfigInvalid` if all that exist are broken.
+        Raises `StrategyNotFound` if none exists, and `ConfigInvalid` if all that exist are broken.
         """
         version = (self._configs.version, self._engines.missing)
         if self._cache_version != version:
@@ -200,11 +207,11 @@ class Strategies:
     def assessors(self, app_id: str, name: str, *, language: str) -> list[tuple[str, Grader | Broken]]:
         """Return the accounts of a pronunciation strategy in order, with their names.
 
-        Raises `ItemNotFound` if the strategy does not exist, `ConfigInvalid` if all accounts are broken, and
+        Raises `StrategyNotFound` if the strategy does not exist, `ConfigInvalid` if all accounts are broken, and
         `InvalidParameter` if the strategy does not support the language.
         """
         if not self._configs.exists(PRONUNCIATION, app_id, name):
-            raise ItemNotFound(f"strategy names no {PRONUNCIATION.name} strategy of this app: {listed([name])}")
+            raise StrategyNotFound("strategy names", PRONUNCIATION.name, [name])
         config = self._configs.get(PRONUNCIATION, app_id, name).value
         _check_language(config.languages, "language", language)
         graders: list[tuple[str, Grader | Broken]] = []
@@ -288,7 +295,7 @@ class Strategies:
     @staticmethod
     def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:
         if not any(map(exists, names)):
-            raise ItemNotFound(f"strategies name no {kind} strategy of this app: {listed(names)}")
+            raise StrategyNotFound("strategies name", kind, names)
 
 
 def _client(
@@ -321,7 +328,7 @@ def _check_language(languages: Sequence[str] | None, field: str, language_code: 
     for language in languages:
         if code == language.lower() or code.startswith(f"{language.lower()}-"):
             return
-    raise InvalidParameter(f"{field} {language_code} is not one of {', '.join(languages)}")
+    raise InvalidParameter(f"{field} {listed([language_code])} is not one of {', '.join(languages)}")
 
 
 def price_of(call: VendorCall) -> UnitPrice:

@@ -59,21 +59,21 @@ class Supervisor:
         `elsewhere` is the number of the app's streams in other processes.
         """
         if self._by_owner[owner] >= per_user:
-            raise RateLimited(f"at most {per_user} streams at once", retry_after_s=1)
+            raise RateLimited(f"at most {per_user} streams at once")
         if self._by_app[owner.app_id] + elsewhere >= per_app:
-            raise RateLimited(f"at most {per_app} streams of the app at once", retry_after_s=1)
+            raise RateLimited(f"at most {per_app} streams of the app at once")
 
     def check_open(self, *, limit: int) -> None:
         """Raise `Unavailable` if the process is draining or runs `limit` streams already."""
         if self.draining:
-            raise Unavailable("the server is draining", retry_after_s=1)
+            raise Unavailable("the server is draining")
         if len(self._tasks) >= limit:
             raise Unavailable("the server is full", retry_after_s=2)
 
     def check_readers(self, owner: Owner, *, per_user: int, per_process: int) -> None:
         """Raise an error if the user (`RateLimited`) or the process (`Unavailable`) has too many readers."""
         if self._readers_by_owner[owner] >= per_user:
-            raise RateLimited(f"at most {per_user} readers of a user at once", retry_after_s=1)
+            raise RateLimited(f"at most {per_user} readers of a user at once")
         if self._readers >= per_process:
             raise Unavailable("the server is full", retry_after_s=2)
 

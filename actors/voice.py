@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from actors.strategies import Voice, hedge_of, price_of
 from streams.audio import wav_header
 from streams.mp3 import Mp3Joiner
-from streams.wire.errors import ServiceError
+from streams.wire.errors import BackendUnavailable, ServiceError
 from vendors.fallback import Attempt, failed_attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
@@ -99,7 +99,7 @@ class SpokenFile:
         out = self._joiner.feed(audio) if self._joiner else audio
         self._kept += out
         if len(self._kept) > _MAX_BYTES:
-            raise ServiceError("the speech vendor sent too much audio", error_type="backend unavailable")
+            raise BackendUnavailable("the speech vendor sent too much audio")
         if first and out and self._joiner is None:
             assert self.format is not None, "begin() was not called"
             return wav_header(self.format.sample_rate) + out

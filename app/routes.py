@@ -9,6 +9,7 @@ from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
 from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
+from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
@@ -22,7 +23,7 @@ OPERATIONS = Area(
     access_log=False,
 )
 
-METRICS_ROUTES = [Endpoint("GET", "/metrics", metrics, OPERATIONS, docs=METRICS)]
+METRICS_ROUTES = [Endpoint("GET", "/metrics", metrics, OPERATIONS, errors=LARGE_RESPONSE_ERRORS, docs=METRICS)]
 
 OPERATIONS_ROUTES = [
     Endpoint("GET", "/healthz", healthz, OPERATIONS, docs=HEALTH),

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Self
 
 import structlog
 
+from storage.errors import KeyReused, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.tasks import background, stopping
-from streams.wire.errors import InvalidOperation, RateLimited, StoreError
+from streams.wire.errors import RateLimited, StoreError
 
 log = structlog.get_logger()
 
@@ -79,8 +80,8 @@ class Admissions:
 
         The command is sent by this call, before its result is awaited. Slots held by dead processes are ignored.
 
-        Raises `InvalidOperation` if a turn of the conversation is running or the idempotency key was used for
-        another request, `RateLimited` if the user already has `limit` streams, and `StoreError` if Valkey is
+        Raises `TurnRunning` if a turn of the conversation is running, `KeyReused` if the idempotency key was used
+        for another request, `RateLimited` if the user already has `limit` streams, and `StoreError` if Valkey is
         unavailable; the slot may or may not be held then.
         """
         reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
@@ -110,11 +111,11 @@ class Admissions:
             case b"again":
                 return StreamLocation.of(answer[1].decode(), answer[2])
             case b"other":
-                raise InvalidOperation("Idempotency-Key was used for another request")
+                raise KeyReused
             case b"turn":
-                raise InvalidOperation("another turn of this conversation is running")
+                raise TurnRunning
             case b"limit":
-                raise RateLimited(f"at most {limit} streams at once", retry_after_s=1)
+                raise RateLimited(f"at most {limit} streams at once")
         self._held[slot.stream_id] = slot, until
         return None
 

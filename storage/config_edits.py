@@ -11,11 +11,12 @@ from storage import config_rows as rows
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, restore_secrets
+from storage.errors import ConfigKindNotFound, ConfigNotFound, RevisionNotActive, RevisionNotFound
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind
 from storage.postgres import Connection
 from storage.secrets import Keyring
-from streams.wire.errors import InvalidOperation, InvalidParameter, ItemNotFound, ServiceError
+from streams.wire.errors import AppNotFound, InvalidParameter
 from streams.wire.model import Model, faults
 
 DEFAULT = "default"
@@ -54,7 +55,7 @@ class Rules:
     def kind(self, key: ConfigKey) -> ConfigKind[Any]:
         kind = self.kinds.get(key.kind)
         if kind is None:
-            raise ItemNotFound(f"kind {key.kind} does not exist")
+            raise ConfigKindNotFound(key.kind)
         return kind
 
     def judge(
@@ -112,7 +113,7 @@ class Edit:
     async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
         newest = await self._newest(key, if_match)
         if newest is None or newest.deleted:
-            raise does_not_exist(key)
+            raise ConfigNotFound(key.kind, key.name)
         return await self._append(key, newest, value=None, secrets={}, comment=comment)
 
     async def rollback(
@@ -122,7 +123,7 @@ class Edit:
         newest = await self._newest(key, if_match)
         old = await rows.revision_at(self._conn, key, revision)
         if old is None:
-            raise ItemNotFound(f"{key.kind} {key.name} has no revision {revision}")
+            raise RevisionNotFound(key.kind, key.name, revision=revision)
         if old.deleted:
             raise InvalidParameter(f"revision {revision} is a deletion")
         # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
@@ -138,7 +139,7 @@ class Edit:
             raise InvalidParameter(f"name must be {DEFAULT}: an app has one config of kind {kind.name}")
         newest = await rows.newest(self._conn, key)
         if if_match is not None and (newest is None or newest.deleted or newest.revision != if_match):
-            raise InvalidOperation("If-Match is not the active revision", status_hint=412)
+            raise RevisionNotActive
         return newest
 
     async def _accepted(
@@ -160,7 +161,7 @@ class Edit:
             return
         app = await rows.newest(self._conn, ConfigKey(key.app_id, APPS.name, DEFAULT))
         if app is None or app.deleted:
-            raise ServiceError(f"app {key.app_id} does not exist", error_type="app_not_found")
+            raise AppNotFound(f"app {key.app_id} does not exist")
 
     def _opened(self, revision: Revision | None) -> Any:
         return None if revision is None else decrypt_secrets(self._rules.keyring, revision)[0]
@@ -184,10 +185,6 @@ class Edit:
         )
         self.written.append((key, revision))
         return revision
-
-
-def does_not_exist(key: ConfigKey) -> ItemNotFound:
-    return ItemNotFound(f"{key.kind} {key.name} does not exist")
 
 
 def _marked(value: Any, path: str = "") -> set[str]:

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 
 from storage import config_rows as rows
 from storage.config_differences import Difference, differences
-from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules, does_not_exist
+from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules
 from storage.config_feed import announce, follow, listen
 from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import decrypt_secrets, mask_secrets, restore_secrets
+from storage.errors import ConfigNotFound, RevisionNotFound
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from storage.kinds.base import ConfigKind, ConfigModel
@@ -23,7 +24,7 @@ from storage.postgres import Database
 from storage.redis import Valkey
 from storage.secrets import Keyring
 from streams.tasks import background
-from streams.wire.errors import ConfigInvalid, ItemNotFound, StoreError
+from streams.wire.errors import ConfigInvalid, DatabaseAway, StoreError
 from streams.wire.model import faults
 
 log = structlog.get_logger()
@@ -75,12 +76,12 @@ class ConfigStore:
     def get(self, kind: ConfigKind[ConfigModel], app_id: str, name: str) -> Active[ConfigModel]:
         """Return the active config.
 
-        Raises `ItemNotFound` if it does not exist and `ConfigInvalid` if its value does not fit the kind.
+        Raises `ConfigNotFound` if it does not exist and `ConfigInvalid` if its value does not fit the kind.
         """
         key = ConfigKey(app_id, kind.name, name)
         entry = self._entries.get(key)
         if entry is None:
-            raise does_not_exist(key)
+            raise ConfigNotFound(key.kind, key.name)
         if isinstance(entry, _Broken):
             _refuse(key, entry)
         return entry
@@ -147,7 +148,9 @@ class ConfigStore:
             else:
                 row = await rows.revision_at(conn, key, revision)
         if row is None or row.deleted:
-            raise does_not_exist(key) if revision is None else _no_revision(key, revision)
+            if revision is None:
+                raise ConfigNotFound(key.kind, key.name)
+            raise RevisionNotFound(key.kind, key.name, revision=revision)
         return row
 
     async def overview(self, *, app_id: str | None = None, kind: str | None = None) -> list[Revision]:
@@ -161,7 +164,7 @@ class ConfigStore:
         async with self._database.connection() as conn:
             revisions = await rows.history(conn, key, before=before, limit=limit)
             if not revisions and await rows.newest(conn, key) is None:
-                raise does_not_exist(key)
+                raise ConfigNotFound(key.kind, key.name)
         return revisions
 
     async def diff(self, key: ConfigKey, *, before: int, after: int) -> list[Difference]:
@@ -171,7 +174,7 @@ class ConfigStore:
             for revision in (before, after):
                 row = await rows.revision_at(conn, key, revision)
                 if row is None:
-                    raise _no_revision(key, revision)
+                    raise RevisionNotFound(key.kind, key.name, revision=revision)
                 sides.append({} if row.deleted else decrypt_secrets(self._rules.keyring, row)[0])
         return [
             Difference(difference.path, mask_secrets(difference.before), mask_secrets(difference.after))
@@ -198,7 +201,7 @@ class ConfigStore:
         """Raise `StoreError` if configs were not refreshed recently, so that this process may use outdated ones."""
         age_s = self._clock() - self._fresh_at
         if age_s > _STALE_S:
-            raise StoreError(f"configs were last read {age_s:.0f} s ago", status_hint=503, retry_after_s=1)
+            raise DatabaseAway(f"configs were last read {age_s:.0f} s ago")
 
     def _apply(self, revision: Revision) -> None:
         key, kind = revision.key, self._rules.kinds.get(revision.key.kind)
@@ -262,7 +265,3 @@ def _typed(kind: ConfigKind[ConfigModel], value: Any, *, revision: int) -> Activ
 
 def _refuse(key: ConfigKey, entry: _Broken) -> NoReturn:
     raise ConfigInvalid(f"{key.kind} {key.name}: {entry.message}")
-
-
-def _no_revision(key: ConfigKey, revision: int) -> ItemNotFound:
-    return ItemNotFound(f"{key.kind} {key.name} has no revision {revision}")

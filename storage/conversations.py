@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple, Self
 import asyncpg
 
 from storage.attempts import AttemptRow, insert_statement
+from storage.errors import ConversationNotFound, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import Connection, Database
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidOperation, StoreError
+from streams.wire.errors import StoreError
 from streams.wire.owned import Owned
 
-CONVERSATION = Owned("conversation_id", "conversation of this user")
+CONVERSATION = Owned(ConversationNotFound)
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
 
 
@@ -229,20 +230,16 @@ async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, in
 async def open_turn(conn: Connection, turn: NewTurn) -> int:
     """Open one turn and return its record id.
 
-    Raises `InvalidOperation` if another turn of the conversation is running and `ItemNotFound` if the conversation
-    belongs to another user.
+    Raises `TurnRunning` if another turn of the conversation is running and `ConversationNotFound` if the
+    conversation belongs to another user.
     """
     try:
         opened = await open_turns(conn, [turn])
     except asyncpg.UniqueViolationError:
-        raise turn_under_way() from None
+        raise TurnRunning from None
     if not opened:
-        raise CONVERSATION.error()
+        raise ConversationNotFound(turn.conversation_id)
     return opened[turn.stream_id]
-
-
-def turn_under_way() -> InvalidOperation:
-    return InvalidOperation("another turn of this conversation is running")
 
 
 _PROCESS = """

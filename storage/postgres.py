@@ -12,7 +12,7 @@ import asyncpg
 from storage.availability import Availability
 from storage.pool import ConnectionPool
 from storage.postgres_causes import AWAY, Locked, forbids_writing, is_outage, store_error
-from streams.wire.errors import StoreAway
+from streams.wire.errors import DatabaseAway
 
 __all__ = ["Connection", "Database", "Locked", "map_errors", "open_database"]
 
@@ -136,7 +136,7 @@ class Database:
         if health.unwritable is not None:
             cause, refused_at = health.unwritable
             if time.monotonic() < refused_at + _HOLD_S:
-                raise StoreAway(cause, error_type="database", retry_after_s=1)
+                raise DatabaseAway(cause)
             health.unwritable = None
 
 
@@ -185,7 +185,7 @@ async def open_database(
         if (converted := store_error(error)) is None:
             raise
         # The process has not started yet. Its operator reads this error and no client does, so it names the host.
-        raise StoreAway(f"{converted.what} (DATABASE_URL: {location(dsn)})", error_type="database") from error
+        raise DatabaseAway(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
     connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())

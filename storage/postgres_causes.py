@@ -3,7 +3,7 @@
 import asyncpg
 
 from storage.pool import AllInUse
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import DatabaseAway, DatabaseError, StoreError
 from streams.wire.network import network_cause
 
 AWAY = (
@@ -46,22 +46,21 @@ _SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
 """SQLSTATEs of errors in `AWAY` that concern a single statement or transaction."""
 
 
-class Locked(StoreError):
+class Locked(DatabaseError):
     """Another transaction holds the lock of a row for longer than the `lock_timeout` of the connection."""
 
 
 def store_error(error: Exception) -> StoreError | None:
-    """Convert an error of PostgreSQL to a `StoreError` of type `database`; return `None` for all other errors.
+    """Convert an error of PostgreSQL to `DatabaseAway` or `DatabaseError`; return `None` for all other errors.
 
-    The status is 503 if PostgreSQL is unavailable and 500 if it refused the statement. `UniqueViolationError` is
-    not converted either, because callers handle it.
+    `UniqueViolationError` is not converted either, because callers handle it.
     """
     if isinstance(error, asyncpg.UniqueViolationError):
         return None
     if isinstance(error, AWAY):
-        return StoreAway(_cause(error), error_type="database", retry_after_s=1)
+        return DatabaseAway(_cause(error))
     if isinstance(error, asyncpg.LockNotAvailableError):
-        return Locked("another transaction holds the lock of a row", error_type="database")
+        return Locked("another transaction holds the lock of a row")
     if not isinstance(error, asyncpg.PostgresError):
         return None
     message = "the database refused a statement"
@@ -69,7 +68,7 @@ def store_error(error: Exception) -> StoreError | None:
         message = "the database is not up to date: run `python -m app migrate`"
     elif isinstance(error, asyncpg.InsufficientPrivilegeError):
         message = "the database user lacks a permission"
-    return StoreError(message, error_type="database")
+    return DatabaseError(message)
 
 
 def is_outage(error: Exception) -> bool:

@@ -16,7 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 from storage.availability import Availability
 from storage.pipeline import CommandPipeline, Word
 from storage.valkey_causes import outage
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import StoreError, ValkeyAway, ValkeyError
 
 _CONNECTIONS = 16
 _ANSWER_S = 1.0
@@ -32,13 +32,10 @@ VALKEY_ERRORS = (RedisError, OSError)
 
 
 def store_error(error: Exception) -> StoreError:
-    """Convert one of `VALKEY_ERRORS` to a `StoreError` of type `redis_service`.
-
-    The status is 503 if Valkey is unavailable and 500 if it refused the command.
-    """
+    """Convert one of `VALKEY_ERRORS` to `ValkeyAway`, or to `ValkeyError` if Valkey refused the command."""
     if (cause := outage(error)) is not None:
-        return StoreAway(f"Valkey {cause}", error_type="redis_service", retry_after_s=1)
-    return StoreError("Valkey refused a command", error_type="redis_service")
+        return ValkeyAway(f"Valkey {cause}")
+    return ValkeyError("Valkey refused a command")
 
 
 class map_errors:  # noqa: N801 - used like a function

@@ -9,10 +9,11 @@ import asyncpg
 
 from storage import conversations
 from storage.conversations import ClosedTurn, NewTurn, RecordStatus
+from storage.errors import ConversationNotFound, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import Database, Locked, map_errors
 from streams.tasks import background, stopping
-from streams.wire.errors import InvalidOperation, StoreAway, StoreError
+from streams.wire.errors import DatabaseAway, StoreAway, StoreError
 
 MOST_TOGETHER = 128
 """Maximum number of turns in a batch."""
@@ -78,11 +79,11 @@ class TurnWriter:
             return await conversations.status_of(conn, turn)
 
     async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
-        """Raise `InvalidOperation` if a turn of the conversation is running. A turn of a dead process is ended."""
+        """Raise `TurnRunning` if a turn of the conversation is running. A turn of a dead process is ended."""
         async with self._database.connection() as conn:
             runs = await conversations.turn_runs(conn, app_id, conversation_id, longest_s=longest_s)
         if runs and not await self._end_dead(app_id, conversation_id):
-            raise conversations.turn_under_way()
+            raise TurnRunning
 
     async def _end_dead(self, app_id: str, conversation_id: str) -> bool:
         return await conversations.end_dead_turn(self._database, self._heartbeat, app_id, conversation_id)
@@ -104,7 +105,7 @@ class TurnWriter:
             if opened.done():
                 continue
             if (record_id := record_ids.get(turn.stream_id)) is None:
-                opened.set_exception(conversations.CONVERSATION.error())
+                opened.set_exception(ConversationNotFound(turn.conversation_id))
             else:
                 opened.set_result(record_id)
 
@@ -118,7 +119,7 @@ class TurnWriter:
             try:
                 try:
                     record_id = await self._open_one(turn)
-                except InvalidOperation:
+                except TurnRunning:
                     if not await self._end_dead(turn.app_id, turn.conversation_id):
                         raise
                     record_id = await self._open_one(turn)
@@ -296,10 +297,10 @@ def _for_one_caller(error: Exception) -> Exception:
     """Return a copy of `StoreAway` errors, because each caller adds information for its client to the error."""
     if not isinstance(error, StoreAway):
         return error
-    copy = StoreAway(error.what, error_type=error.error_type, retry_after_s=error.retry_after_s)
+    copy = type(error)(error.what)
     copy.__cause__ = error
     return copy
 
 
-def _away() -> StoreAway:
-    return StoreAway("the database accepts no more turns", error_type="database", retry_after_s=1)
+def _away() -> DatabaseAway:
+    return DatabaseAway("the database accepts no more turns")

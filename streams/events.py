@@ -257,9 +257,13 @@ def attempts_content(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
     return [{**attempt, **_underscored(**attempt)} for attempt in attempts]
 
 
+def error_type_in_events(error_type: str) -> str:
+    return error_type.replace(" ", "_")
+
+
 def _underscored(error_type: str, message: str, **_: Any) -> dict[str, str]:
     return {
-        "error_type": error_type.replace(" ", "_"),
+        "error_type": error_type_in_events(error_type),
         "message": message.replace("backend unavailable", "backend_unavailable", 1),
     }
 

@@ -12,9 +12,12 @@ PIECE_BYTES = 64 * 1024
 
 
 class Gone(ItemNotFound):
-    """The events after the requested position are no longer kept."""
+    """The events after the requested one are no longer kept."""
 
-    status_hint = 410
+    status = 410
+
+    def __init__(self, after: int) -> None:
+        super().__init__(f"events after {after} are no longer kept")
 
 
 class Ready(NamedTuple):
@@ -78,7 +81,7 @@ class _Reader(AsyncIterator[Ready]):
             log.acknowledge(self, self._returned)
         while True:
             if self.position < log.dropped:
-                raise Gone(f"events after {self.position} are no longer kept")
+                raise Gone(self.position)
             if self.position < log.last_id:
                 ready = log.ready(self.position)
                 self._returned = ready.last_id

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from uuid import uuid4
 import hypothesis
 import pytest
 import uvloop
+from prometheus_client.samples import Sample
 from pydantic import SecretStr
 
 from app.services import Services, open_services
@@ -165,6 +167,19 @@ def _nothing_left_behind(request: pytest.FixtureRequest) -> None:
     """Fail a test that leaves a task in its loop."""
     if inspect.iscoroutinefunction(request.function):
         request.getfixturevalue("_no_task_left")
+
+
+@pytest.fixture(autouse=True)
+def _no_unlisted_error() -> Iterator[None]:
+    """Fail a test in which a server of this process answered with an error that its row does not list."""
+    before = _unlisted_errors()
+    yield
+    assert _unlisted_errors() == before, "an endpoint answered with an error that its row does not list"
+
+
+def _unlisted_errors() -> list[Sample]:
+    row_errors = sys.modules.get("app.http.row_errors")
+    return [] if row_errors is None else row_errors.UNLISTED.collect()[0].samples
 
 
 @pytest.fixture

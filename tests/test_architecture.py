@@ -1,13 +1,10 @@
-"""Rules of the house that a linter does not know: lengths, who makes tasks and JSON, words of errors."""
+"""Rules of the house that a linter does not know: lengths, and who makes tasks, JSON, error types and responses."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
-
-from app.http.errors import STATUS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "actors", "streams", "vendors", "storage")
@@ -24,8 +21,6 @@ TASK_MAKERS = {
 JSON_MAKERS = {"streams/wire/codec.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
 """Processes of their own, that answer in the words of vendors."""
-ERROR_WORDS = {"error_type", "unknown_user_error"}
-"""Names of arguments, fields and class attributes that hold a word of §7."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -110,32 +105,26 @@ def test_only_the_wire_makes_json():
     assert found == JSON_MAKERS
 
 
-def words(path: Path) -> Iterator[tuple[str, str]]:
-    """Each word of an error that stands in a file, and where."""
-    for node in ast.walk(tree(path)):
-        values: list[ast.expr | None] = []
-        match node:
-            case ast.keyword(arg=argument, value=value) if argument in ERROR_WORDS:
-                values = [value]
-            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target in ERROR_WORDS:
-                values = [value]
-            case ast.AnnAssign(target=ast.Name(id=target), value=value) if target in ERROR_WORDS:
-                values = [value]
-        for value in values:
-            for constant in ast.walk(value) if value is not None else ():
-                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-                    yield constant.value, f"{name(path)}:{constant.lineno}"
+def test_each_error_type_is_named_once_and_by_a_class():
+    files = [path for path in FILES if not name(path).startswith(OTHER_PROTOCOLS)]
+    nodes = [node for path in files for node in ast.walk(tree(path))]
+
+    named = Counter(
+        node.value.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        if [getattr(target, "id", "") for target in node.targets] == ["error_type"]
+    )
+    assert {"internal", "backend unavailable", "redis_service", "all_strategies_failed"} <= named.keys()
+    assert [error_type for error_type, count in named.items() if count > 1] == []
+    assert not [
+        node
+        for node in nodes
+        if isinstance(node, ast.keyword) and node.arg == "error_type" and isinstance(node.value, ast.Constant)
+    ]
 
 
-def test_every_word_of_an_error_has_a_status():
-    found = [word for path in FILES if not name(path).startswith(OTHER_PROTOCOLS) for word in words(path)]
+def test_only_the_http_layer_makes_error_responses():
+    used = {name(path) for path in FILES if "error_response" in names_used(path)}
 
-    assert {"internal", "backend unavailable", "redis_service", "all_strategies_failed"} <= {
-        word for word, _ in found
-    }
-    assert [f"{place}: {word}" for word, place in found if word not in STATUS] == []
-
-
-@pytest.mark.parametrize("error_type", STATUS)
-def test_status_is_one_of_a_failure(error_type: str):
-    assert 400 <= STATUS[error_type] < 600
+    assert {path.rpartition("/")[0] for path in used} == {"app/http"}

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from streams.wire.errors import ServiceError
+from streams.wire.errors import BackendUnavailable
 
 
-class VendorError(ServiceError):
+class VendorError(BackendUnavailable):
     """A vendor call failed. The message contains no secrets.
 
     `vendor`: the platform id of the catalog.
     `retryable`: whether the same call may succeed later.
+    `vendor_status`: the HTTP status of the vendor's response, if it is known.
     """
 
-    error_type = "backend unavailable"
     address = ""
     """Host and port of a vendor that was not reached. Logged only, never sent to clients."""
     detail = ""
@@ -26,12 +26,12 @@ class VendorError(ServiceError):
         *,
         retryable: bool = False,
         retry_after_s: float | None = None,
-        status: int | None = None,
+        vendor_status: int | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.vendor = vendor
         self.retryable = retryable
-        self.status = status
+        self.vendor_status = vendor_status
         super().__init__(f"{vendor} {problem}", retry_after_s=retry_after_s, extra=extra)
 
 

@@ -111,9 +111,10 @@ def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[
 
 
 class AllStrategiesFailed(ServiceError):
-    """No attempt had output. `extra.attempts` has the error of each."""
+    """No strategy had any output. `extra.attempts` has the error of each."""
 
     error_type = "all_strategies_failed"
+    status = 502
 
     def __init__(self, failures: Sequence[AttemptRecord]) -> None:
         names = ", ".join(failure.strategy for failure in failures) or "none"

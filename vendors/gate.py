@@ -98,7 +98,9 @@ class Gate:
 
     def failed(self, error: ServiceError) -> None:
         # An empty response does not count either: the request itself may be the cause.
-        if isinstance(error, VendorError) and not (isinstance(error, Empty) or error.status in _REQUEST_FAULTS):
+        if isinstance(error, VendorError) and not (
+            isinstance(error, Empty) or error.vendor_status in _REQUEST_FAULTS
+        ):
             self._breaker.failed()
 
     def hedge_after_s(self, hedge: Hedge | None) -> float | None:

@@ -76,7 +76,7 @@ class GoogleHttp:
             try:
                 answer = await stack.enter_async_context(self._http.stream(_with_headers(call, headers)))
             except Refused as error:
-                if error.status != _UNAUTHORIZED or self._service is None:
+                if error.vendor_status != _UNAUTHORIZED or self._service is None:
                     raise
                 self._forget(headers)
                 headers = await self._authorization(call)

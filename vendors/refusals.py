@@ -25,7 +25,7 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         text,
         retryable=status in RETRYABLE_STATUS and not quota,
         retry_after_s=_retry_after_s(headers, error),
-        status=status,
+        vendor_status=status,
         extra={"code": code} if code else None,
     )
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from app.accounts.platforms import Identifiers, Platforms, platform_of
 from app.accounts.views import UserReply, user_view
 from app.http import limits
-from app.http.auth import deactivate_pending
 from app.http.endpoint import Call
+from app.http.errors import DeactivationPending
 from app.http.inputs import Body
 from storage import identities, sessions, users
 from storage.identities import Identity
@@ -18,6 +18,13 @@ from streams.wire.errors import InvalidParameter, ServiceError, Unavailable
 from streams.wire.ids import new_id
 
 _KEEP_EXPIRED = timedelta(days=7)
+
+
+class AnonymousLoginNotAllowed(ServiceError):
+    """The app does not allow anonymous login."""
+
+    error_type = "anonymous_login_not_allowed"
+    status = 400
 
 
 class LoginBody(Platforms, Identifiers):
@@ -32,7 +39,7 @@ async def login(call: Call, body: Body[LoginBody]) -> UserReply:
     identity = _identity(call.app_id, body)
     config = call.services.configs.singleton(AUTH, call.app_id)
     if not config.anonymous_login:
-        raise ServiceError("this app does not allow anonymous login", error_type="anonymous_login_not_allowed")
+        raise AnonymousLoginNotAllowed("this app does not allow anonymous login")
     async with call.services.database.connection() as conn:
         known = await identities.user_of(conn, identity) is not None
     if not known:
@@ -64,9 +71,9 @@ async def _find_or_create_user(
     uid = await identities.user_of(conn, identity)
     user = uid and await users.enter(conn, uid, app_id=identity.app_id, now=now, cuid=cuid)
     if not user:
-        raise Unavailable("the account changed during the login", retry_after_s=1)
+        raise Unavailable("the account changed during the login")
     if user.status == "frozen":
-        raise deactivate_pending(user, now=now)
+        raise DeactivationPending(user, now=now)
     return user, is_new
 
 

@@ -6,17 +6,25 @@ from aiohttp import web
 from pydantic import ConfigDict, Field
 
 from app.admin.area import ADMIN
-from app.admin.reference import DELETE, DIFF, OVERVIEW, PUT, READ, REVISIONS, ROLLBACK, VALIDATE
+from app.admin.reference import DIFF, EDIT
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
+from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import json_response
 from storage.config_differences import ABSENT
 from storage.config_rows import ConfigKey, Revision
+from storage.errors import (
+    ConfigKindNotFound,
+    ConfigNotFound,
+    RevisionNotActive,
+    RevisionNotFound,
+    UnknownApp,
+)
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from streams.wire.codec import rfc3339
-from streams.wire.errors import InvalidParameter, ItemNotFound
+from streams.wire.errors import AppNotFound, InvalidParameter
 from streams.wire.model import Model
 
 AUTHOR_CHARACTERS = 64
@@ -139,10 +147,10 @@ async def kinds(call: Call) -> KindsReply:
 async def overview(call: Call, query: Query[ListQuery]) -> ListReply:
     """List the configs of all apps or of one app."""
     if query.kind is not None and query.kind not in KINDS:
-        raise ItemNotFound(f"kind {query.kind} does not exist")
+        raise ConfigKindNotFound(query.kind)
     configs = await call.services.configs.overview(app_id=query.app, kind=query.kind)
     if not configs and query.app is not None and not call.services.configs.exists(APPS, query.app):
-        raise ItemNotFound(f"app {query.app} does not exist")
+        raise UnknownApp(query.app)
     return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in configs])
 
 
@@ -254,14 +262,17 @@ def _if_match(call: Call) -> int | None:
 _CONFIG = "/admin/api/configs/{app}/{kind}/{name}"
 
 
+_EDIT_ERRORS = (ConfigKindNotFound, RevisionNotActive, AppNotFound)
+_READ_ERRORS = (ConfigKindNotFound, ConfigNotFound)
+
 CONFIG_ROUTES = [
     Endpoint("GET", "/admin/api/kinds", kinds, ADMIN),
-    Endpoint("GET", "/admin/api/configs", overview, ADMIN, docs=OVERVIEW),
-    Endpoint("GET", _CONFIG, read, ADMIN, docs=READ),
-    Endpoint("PUT", _CONFIG, put, ADMIN, docs=PUT),
-    Endpoint("DELETE", _CONFIG, delete, ADMIN, docs=DELETE),
-    Endpoint("POST", f"{_CONFIG}/validate", validate, ADMIN, docs=VALIDATE),
-    Endpoint("GET", f"{_CONFIG}/revisions", revisions, ADMIN, docs=REVISIONS),
-    Endpoint("GET", f"{_CONFIG}/diff", diff, ADMIN, docs=DIFF),
-    Endpoint("POST", f"{_CONFIG}/rollback", rollback, ADMIN, docs=ROLLBACK),
+    Endpoint("GET", "/admin/api/configs", overview, ADMIN, errors=(ConfigKindNotFound, UnknownApp)),
+    Endpoint("GET", _CONFIG, read, ADMIN, errors=(*_READ_ERRORS, RevisionNotFound)),
+    Endpoint("PUT", _CONFIG, put, ADMIN, errors=_EDIT_ERRORS, docs=EDIT),
+    Endpoint("DELETE", _CONFIG, delete, ADMIN, errors=(*_READ_ERRORS, RevisionNotActive), docs=EDIT),
+    Endpoint("POST", f"{_CONFIG}/validate", validate, ADMIN, errors=(ConfigKindNotFound,)),
+    Endpoint("GET", f"{_CONFIG}/revisions", revisions, ADMIN, errors=_READ_ERRORS),
+    Endpoint("GET", f"{_CONFIG}/diff", diff, ADMIN, errors=(RevisionNotFound, *LARGE_RESPONSE_ERRORS), docs=DIFF),
+    Endpoint("POST", f"{_CONFIG}/rollback", rollback, ADMIN, errors=(*_EDIT_ERRORS, RevisionNotFound), docs=EDIT),
 ]

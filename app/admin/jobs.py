@@ -5,23 +5,28 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from app.admin.area import ADMIN
-from app.http.docs import Docs
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
 from storage import jobs
 from streams.wire.codec import rfc3339
-from streams.wire.errors import ItemNotFound
+from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt
 
 _ID_DIGITS = 18
-_NO_JOB = Docs(errors=(ItemNotFound("job 17 is not held"),))
+
+
+class JobNotHeld(ItemNotFound):
+    """`job_id` names no held job."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {listed([job_id])} is not held")
 
 
 def _held_id(text: Any) -> Any:
     if isinstance(text, str) and not (text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS):
-        raise _not_held(text)
+        raise JobNotHeld(text)
     return int(text)
 
 
@@ -102,7 +107,7 @@ async def retry_job(call: Call, path: Path[JobPath]) -> Empty:
     """
     async with call.services.database.connection() as conn:
         if not await jobs.retry_held(conn, path.job_id):
-            raise _not_held(str(path.job_id))
+            raise JobNotHeld(str(path.job_id))
     return Empty()
 
 
@@ -110,17 +115,13 @@ async def drop_job(call: Call, path: Path[JobPath]) -> Empty:
     """Delete a held job."""
     async with call.services.database.connection() as conn:
         if not await jobs.drop_held(conn, path.job_id):
-            raise _not_held(str(path.job_id))
+            raise JobNotHeld(str(path.job_id))
     return Empty()
-
-
-def _not_held(job_id: str) -> ItemNotFound:
-    return ItemNotFound(f"job {job_id[:32]} is not held")
 
 
 JOB_ROUTES = [
     Endpoint("GET", "/admin/api/jobs", count_jobs, ADMIN),
     Endpoint("GET", "/admin/api/jobs/held", list_held, ADMIN),
-    Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, ADMIN, docs=_NO_JOB),
-    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, ADMIN, docs=_NO_JOB),
+    Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, ADMIN, errors=(JobNotHeld,)),
+    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, ADMIN, errors=(JobNotHeld,)),
 ]

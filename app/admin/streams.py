@@ -7,14 +7,11 @@ from pydantic import Field
 
 from actors.actor import Actor
 from app.admin.area import ADMIN
-from app.http.docs import Docs
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
+from storage.errors import UnknownApp
 from storage.kinds.apps import APPS
-from streams.wire.errors import ItemNotFound
 from streams.wire.model import Model, QueryInt
-
-LIVE = Docs(errors=(ItemNotFound("app other does not exist"),))
 
 Kind = Literal["conversation", "tts", "pronunciation"]
 
@@ -62,7 +59,7 @@ async def live(call: Call, query: Query[LiveQuery]) -> LiveReply:
         if query.app in {None, actor.ctx.owner.app_id} and query.kind in {None, actor.kind}
     ]
     if not actors and query.app is not None and not call.services.configs.exists(APPS, query.app):
-        raise ItemNotFound(f"app {query.app} does not exist")
+        raise UnknownApp(query.app)
     actors.sort(key=lambda actor: actor.ctx.receipt.arrived)
     return LiveReply(streams=[_row(actor) for actor in actors[: query.size]], total=len(actors))
 
@@ -86,4 +83,4 @@ def _row(actor: Actor) -> StreamRow:
     )
 
 
-STREAM_ROUTES = [Endpoint("GET", "/admin/api/streams", live, ADMIN, docs=LIVE)]
+STREAM_ROUTES = [Endpoint("GET", "/admin/api/streams", live, ADMIN, errors=(UnknownApp,))]

@@ -67,13 +67,16 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
 
 
 async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
-    """Return whether the conversation has a running turn. Raises `ItemNotFound` if it is not the caller's."""
+    """Return whether the conversation has a running turn.
+
+    Raises `ConversationNotFound` if it is not the caller's.
+    """
     if not conversation_id:
         return False
     known_id = CONVERSATION.checked(conversation_id)
     async with call.services.database.connection() as conn:
         running = await conversations.is_running(conn, call.app_id, call.caller.user, known_id)
-    return CONVERSATION.found(running)
+    return CONVERSATION.found(conversation_id, running)
 
 
 def _plan(call: Call, params: ConverseParams) -> TurnPlan:

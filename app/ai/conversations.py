@@ -17,8 +17,9 @@ from app.http.replies import Empty
 from storage import conversations
 from storage.admission import Slot
 from storage.conversations import CONVERSATION, Conversation
+from storage.errors import TurnRunning
 from storage.jobs import RemoveObjects, enqueue
-from streams.wire.errors import InvalidOperation, StoreError
+from streams.wire.errors import StoreError
 from streams.wire.model import Model
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +89,7 @@ async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty
     """
     conversation_id = path.conversation_id
     if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
-        raise InvalidOperation("a turn of this conversation is running")
+        raise TurnRunning("a turn of this conversation is running")
     async with call.services.database.connection() as conn:
         running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
     if running:  # Valkey may have lost the key of the turn.
@@ -96,7 +97,7 @@ async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty
         await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
     async with call.services.database.transaction() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
-        keys = CONVERSATION.found(deleted)
+        keys = CONVERSATION.found(conversation_id, deleted)
         if keys:
             await enqueue(conn, RemoveObjects(keys=keys))
     await _forget_streams(call, conversation_id)

@@ -33,6 +33,13 @@ def _any_length(value: Any) -> Any:
     return value
 
 
+class RecordNotFound(ItemNotFound):
+    """`record_id` names no record of the conversation."""
+
+    def __init__(self, record_id: int) -> None:
+        super().__init__(f"record_id names no record of this conversation: {record_id}")
+
+
 class HistoryQuery(Model):
     conversation_id: str = Field(min_length=1, max_length=64)
     newest: Annotated[QueryInt, BeforeValidator(_any_length)] = Field(default=-1, alias="from")
@@ -95,7 +102,7 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
             conn, call.app_id, query.conversation_id, newest=last, size=size, most_bytes=_RECORDS_BYTES
         )
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
-        raise ItemNotFound("record_id names no record of this conversation")
+        raise RecordNotFound(query.record_id)
     reserve(call.request, sum(len(record.content) for record in records))
     data = {
         "conversation": conversation_view(conversation).model_dump(),
@@ -109,7 +116,7 @@ async def _conversation(call: Call, conversation_id: str) -> Conversation:
     services, known_id = call.services, CONVERSATION.checked(conversation_id)
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, known_id)
-    conversation = CONVERSATION.found(found)
+    conversation = CONVERSATION.found(conversation_id, found)
     if conversation.running and await conversations.end_dead_turn(
         services.database, services.heartbeat, call.app_id, conversation_id
     ):

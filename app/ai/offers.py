@@ -9,7 +9,7 @@ from storage.kinds.conversation import CONVERSATION
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
 from storage.kinds.speech import SPEECH
-from streams.wire.errors import ServiceError
+from streams.wire.errors import NotFound, ServiceError
 from streams.wire.model import Model
 
 _ANY_LANGUAGE = "en"
@@ -58,7 +58,7 @@ async def offers(call: Call) -> Offers:
     """
     services, app_id = call.services, call.app_id
     if call.caller.server_key is None and not playground_shown(services, app_id):
-        raise no_playground()
+        raise NoPlayground
     configs = services.configs
     return Offers(
         title=configs.singleton(APPS, app_id).title,
@@ -68,8 +68,11 @@ async def offers(call: Call) -> Offers:
     )
 
 
-def no_playground() -> ServiceError:
-    return ServiceError("this app has no playground", error_type="not_found")
+class NoPlayground(NotFound):
+    """The app has no playground."""
+
+    def __init__(self) -> None:
+        super().__init__("this app has no playground")
 
 
 def _conversation(services: Services, app_id: str, name: str) -> ConversationOffer:

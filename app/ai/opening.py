@@ -5,6 +5,7 @@ import string
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from actors.actor import Actor, Play
@@ -12,14 +13,15 @@ from actors.context import Owner, Stop, StreamContext
 from actors.receipt import Receipt
 from actors.relay import has_whole_input
 from actors.spiller import Spiller
-from app.http.endpoint import REQUEST_CONTEXT, Call
+from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
+from app.http.row_errors import check_event
 from app.services import Services
 from storage.admission import IdempotencyKey, Slot, StreamLocation
 from storage.detached_logs import DetachedLog
 from storage.kinds.limits import Limits
 from streams.log import EventLog
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidParameter, StoreError
+from streams.wire.errors import InvalidParameter, ServiceError, StoreError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 
@@ -48,7 +50,7 @@ class StreamSpec:
 async def open_actor(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     """Admit a stream and start it. For a repeated request, return the location of the existing stream.
 
-    Raises `InvalidOperation`, `RateLimited` or `Unavailable` when the stream is not admitted.
+    Raises `TurnRunning`, `KeyReused`, `RateLimited` or `Unavailable` when the stream is not admitted.
 
     A stream whose client disconnects before its input is complete cannot answer a repeat of its request. Therefore
     a repeat waits, for at most 5 s, until that input is complete or the stream has ended and released the key.
@@ -131,8 +133,15 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
         admission.close()
         await services.admissions.give_back(slot, readable_s=0)
         raise
+    actor.outcome.add_done_callback(partial(_check_outcome, call.endpoint))
     services.supervisor.start(actor)
     return actor
+
+
+def _check_outcome(row: Endpoint, outcome: "asyncio.Future[dict[str, Any] | ServiceError]") -> None:
+    """Report an `error` event whose error the row does not list."""
+    if isinstance(error := outcome.result(), ServiceError):
+        check_event(row, error)
 
 
 def check_readers(call: Call, owner: Owner) -> None:

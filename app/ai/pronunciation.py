@@ -14,10 +14,10 @@ from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
 from app.ai.opening import StreamSpec, open_actor
 from app.ai.upload import pump_audio
 from app.http.endpoint import Call
-from app.http.errors import error_response
 from app.http.inputs import Chunked
 from app.http.openapi.events import UnitPrice
 from app.http.replies import Json
+from app.http.row_errors import response_to
 from streams.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError
@@ -105,7 +105,7 @@ async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.R
     headers = {"X-Service-Stream-Id": actor.stream_id}
     if not isinstance(outcome, ServiceError):
         return Json(outcome, headers)
-    response = error_response(outcome, call.endpoint.area.statuses)
+    response = response_to(call.request, outcome)
     response.headers.update(headers)
     return response
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from actors.pronunciation import AllAccountsFailed
+from actors.context import StreamStopped
 from actors.receipt import Receipt, Stage
-from app.ai.offers import no_playground
-from app.ai.streams import STREAM
+from actors.records import ConversationDeleted, TurnLost
 from app.http.docs import Docs, OtherResponse, Stream
 from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
-from storage.conversations import CONVERSATION
+from storage.errors import ConversationNotFound, TurnRunning
+from storage.objects.contract import ObjectsError
 from streams.events import (
     AssistantOutputAudio,
     AssistantOutputAudioChunk,
@@ -29,18 +29,10 @@ from streams.events import (
     VisemeEvent,
     encode,
 )
-from streams.log import Gone
 from streams.wire.codec import dumps
-from streams.wire.errors import (
-    ConfigInvalid,
-    InvalidOperation,
-    InvalidParameter,
-    ItemNotFound,
-    RateLimited,
-    TooLarge,
-    Unavailable,
-)
+from streams.wire.errors import BackendUnavailable, DatabaseAway, DatabaseError, InternalError, InvalidParameter
 from streams.wire.model import Model
+from vendors.fallback import AllStrategiesFailed
 
 
 class SpeechFailure(Model):
@@ -147,12 +139,6 @@ _SPOKEN_TEXT = _transcript(
 )
 
 _STREAM_ID = {"X-Service-Stream-Id": "The id of the stream."}
-_ADMISSION = (
-    RateLimited("at most 4 streams at once", retry_after_s=1),
-    Unavailable("the server is draining", retry_after_s=1),
-    Unavailable("the server is full", retry_after_s=2),
-)
-
 _KEY = {
     "Idempotency-Key": "1 to 255 visible ASCII characters. A repeated request with the same key gets the same "
     "stream, for as long as that stream can be read."
@@ -188,6 +174,19 @@ _TURN_EVENTS = (
     Failed,
 )
 
+_STREAM_ERRORS = (AllStrategiesFailed, BackendUnavailable, StreamStopped, InternalError)
+_SPEECH_ERRORS = (*_STREAM_ERRORS, ObjectsError)
+_TURN_ERRORS = (
+    InvalidParameter,
+    *_STREAM_ERRORS,
+    TurnRunning,
+    TurnLost,
+    ConversationNotFound,
+    ConversationDeleted,
+    DatabaseError,
+    DatabaseAway,
+)
+
 CONVERSE = Docs(
     bodies={
         "Text: the parameters, followed by text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
@@ -195,20 +194,13 @@ CONVERSE = Docs(
             f"{dumps({**_PARAMETERS, 'type': 'audio'}).decode()}UklGRv////9XQVZFZm10IBAAAAABAAEA"
         ),
     },
-    errors=(
-        TooLarge("the parameters exceed 65536 bytes"),
-        CONVERSATION.error(),
-        ItemNotFound("strategies name no conversation strategy of this app: nope, gone"),
-        ConfigInvalid("vendor_accounts main: base_url is not set"),
-        InvalidOperation("another turn of this conversation is running"),
-        *_ADMISSION,
-    ),
     headers=_KEY,
     stream=Stream(
         events=_TURN_EVENTS,
         ends=(ConversationEnd,),
         transcripts={"A text turn with a spoken answer (audio shortened)": _TYPED_TURN},
         headers={**_STREAM_ID, "X-Service-Conversation-Id": "The id of the conversation, including a new one."},
+        errors=_TURN_ERRORS,
     ),
 )
 
@@ -221,32 +213,18 @@ SPEAK = Docs(
             "platform_params": [{"platform": "local_audio", "speed": 1.1, "need_viseme": True}],
         },
     },
-    errors=(
-        TooLarge("text exceeds maximum length limit"),
-        ItemNotFound("strategies name no speech strategy of this app: nope"),
-        ConfigInvalid("vendor_accounts main: base_url is not set"),
-        InvalidOperation("Idempotency-Key was used for another request"),
-        *_ADMISSION,
-    ),
     headers=_KEY,
     stream=Stream(
         events=(Start, AudioChunk, VisemeEvent, Audio, End, Failed),
         ends=(SpeechEnd,),
         transcripts={"A text spoken with mouth shapes (audio shortened)": _SPOKEN_TEXT},
         headers=_STREAM_ID,
+        errors=_SPEECH_ERRORS,
     ),
 )
 
-_NO_STREAM = STREAM.error()
-
 RESUME = Docs(
     headers={"Last-Event-ID": "The id of the last event that was read; absent: read from the start."},
-    errors=(
-        InvalidParameter("Last-Event-ID is greater than 17, the last id of the stream"),
-        _NO_STREAM,
-        Gone("events after 3 are no longer kept"),
-        RateLimited("at most 16 readers of a stream", retry_after_s=1),
-    ),
     answers={204: OtherResponse("The stream has ended, and `Last-Event-ID` is its last event.")},
     stream=Stream(
         events=(
@@ -261,11 +239,11 @@ RESUME = Docs(
             **_STREAM_ID,
             "X-Service-Conversation-Id": "The id of the conversation, if the stream is a turn of one.",
         },
+        errors=(*_TURN_ERRORS, ObjectsError),
     ),
 )
 
 CANCEL = Docs(
-    errors=(_NO_STREAM, Unavailable("the stream has not ended yet", retry_after_s=1)),
     answers={
         200: OtherResponse("`{}`: the answer so far is stored, and the next turn can begin.", "application/json")
     },
@@ -278,47 +256,8 @@ PRONOUNCE = Docs(
         ),
         "All options": (f"{dumps({'strategy': 'local', 'data': _ALL_GRADES}).decode()}AAAJABEAGAAdAB8A"),
     },
-    errors=(
-        TooLarge("the parameters exceed 65536 bytes"),
-        InvalidParameter("reference_text is required"),
-        InvalidParameter("audio is too short"),
-        InvalidParameter("audio is audio/ogg: send PCM, 16000 Hz, mono, 16 bits"),
-        InvalidParameter("audio is silent throughout"),
-        InvalidParameter("audio is clipped: over half of its samples are at full scale"),
-        InvalidParameter("no speech was heard"),
-        InvalidParameter("input timed out"),
-        TooLarge("audio exceeds 10485760 bytes"),
-        ItemNotFound("strategy names no pronunciation strategy of this app: nope"),
-        ConfigInvalid("vendor_accounts main: base_url is not set"),
-        *_ADMISSION,
-        AllAccountsFailed(
-            [
-                {
-                    "strategy": "main",
-                    "stage": "assess",
-                    "error_type": "backend unavailable",
-                    "message": "backend unavailable: vendor_a_audio answered 503",
-                    "elapsed_ms": 212,
-                }
-            ],
-            retryable=True,
-        ),
-    ),
-)
-
-HISTORY = Docs(
-    errors=(
-        CONVERSATION.error(),
-        ItemNotFound("record_id names no record of this conversation"),
-    )
 )
 
 DELETE_CONVERSATION = Docs(
-    errors=(
-        CONVERSATION.error(),
-        InvalidOperation("a turn of this conversation is running"),
-    ),
     answers={200: OtherResponse("`{}`: the conversation is deleted.", "application/json")},
 )
-
-OFFERS = Docs(errors=(no_playground(),))

@@ -1,15 +1,21 @@
 """Routes of conversations and speech (§4.17, 4.18, 4.19)."""
 
+from actors.context import StreamStopped
+from actors.pronunciation import AllAccountsFailed
+from actors.strategies import StrategyNotFound
 from app.ai.conversation import converse
 from app.ai.conversations import delete_conversation, list_conversations
-from app.ai.history import history
-from app.ai.offers import offers
+from app.ai.history import RecordNotFound, history
+from app.ai.offers import NoPlayground, offers
 from app.ai.pronunciation import pronunciation
-from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, HISTORY, OFFERS, PRONOUNCE, RESUME, SPEAK
+from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import tts
-from app.ai.streams import cancel_stream, resume
+from app.ai.streams import StreamNotFound, cancel_stream, resume
 from app.http.area import Area
 from app.http.endpoint import Endpoint
+from storage.errors import ConversationNotFound, KeyReused, TurnRunning
+from streams.log import Gone
+from streams.wire.errors import BackendUnavailable, RateLimited, Unavailable
 
 AI = Area(
     "ai",
@@ -17,17 +23,50 @@ AI = Area(
     "Conversations and speech as streams, and the history of conversations.",
     s2s=True,
     scope="ai",
-    statuses={"backend unavailable": 502},
+    statuses={BackendUnavailable: 502},
 )
 
+_ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, Gone)
+"""The errors of endpoints that begin a stream, or send an earlier one again."""
+
 AI_ROUTES = [
-    Endpoint("POST", "/bp/ai/conversation", converse, AI, docs=CONVERSE),
-    Endpoint("GET", "/bp/ai/conversation/query", history, AI, docs=HISTORY),
+    Endpoint(
+        "POST",
+        "/bp/ai/conversation",
+        converse,
+        AI,
+        errors=(ConversationNotFound, StrategyNotFound, TurnRunning, *_ADMISSION_ERRORS),
+        docs=CONVERSE,
+    ),
+    Endpoint("GET", "/bp/ai/conversation/query", history, AI, errors=(ConversationNotFound, RecordNotFound)),
     Endpoint("GET", "/bp/ai/conversations", list_conversations, AI),
-    Endpoint("DELETE", "/bp/ai/conversation/{conversation_id}", delete_conversation, AI, docs=DELETE_CONVERSATION),
-    Endpoint("GET", "/bp/ai/stream/{stream_id}", resume, AI, docs=RESUME),
-    Endpoint("DELETE", "/bp/ai/stream/{stream_id}", cancel_stream, AI, docs=CANCEL),
-    Endpoint("POST", "/bp/ai/audio/pronunciation", pronunciation, AI, docs=PRONOUNCE),
-    Endpoint("POST", "/bp/ai/audio/tts", tts, AI, docs=SPEAK),
-    Endpoint("GET", "/bp/ai/offers", offers, AI, docs=OFFERS),
+    Endpoint(
+        "DELETE",
+        "/bp/ai/conversation/{conversation_id}",
+        delete_conversation,
+        AI,
+        errors=(ConversationNotFound, TurnRunning),
+        docs=DELETE_CONVERSATION,
+    ),
+    Endpoint(
+        "GET",
+        "/bp/ai/stream/{stream_id}",
+        resume,
+        AI,
+        errors=(StreamNotFound, Gone, RateLimited, Unavailable),
+        docs=RESUME,
+    ),
+    Endpoint(
+        "DELETE", "/bp/ai/stream/{stream_id}", cancel_stream, AI, errors=(StreamNotFound, Unavailable), docs=CANCEL
+    ),
+    Endpoint(
+        "POST",
+        "/bp/ai/audio/pronunciation",
+        pronunciation,
+        AI,
+        errors=(StrategyNotFound, RateLimited, Unavailable, AllAccountsFailed, BackendUnavailable, StreamStopped),
+        docs=PRONOUNCE,
+    ),
+    Endpoint("POST", "/bp/ai/audio/tts", tts, AI, errors=(StrategyNotFound, *_ADMISSION_ERRORS), docs=SPEAK),
+    Endpoint("GET", "/bp/ai/offers", offers, AI, errors=(NoPlayground,)),
 ]

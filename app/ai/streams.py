@@ -23,12 +23,21 @@ from storage.admission import Slot, StreamLocation
 from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
-from streams.wire.errors import InvalidParameter, Unavailable
+from streams.wire.errors import InvalidParameter, ItemNotFound, Unavailable, listed
 from streams.wire.model import Model
 from streams.wire.owned import Owned
 
 _DIGITS = 15
-STREAM = Owned("stream_id", "stream of this user that can still be read")
+
+
+class StreamNotFound(ItemNotFound):
+    """`stream_id` names no stream of the user that can still be read."""
+
+    def __init__(self, stream_id: str) -> None:
+        super().__init__(f"stream_id names no stream of this user that can still be read: {listed([stream_id])}")
+
+
+STREAM = Owned(StreamNotFound)
 
 
 class StreamPath(Model):
@@ -126,7 +135,7 @@ async def _send_after(
         if pump is not None:
             await stack.enter_async_context(background(pump))
         if after + 1 < span.first:
-            raise Gone(f"events after {after} are no longer kept")
+            raise Gone(after)
         if after > span.last and not (span.lost or span.uncertain):
             raise InvalidParameter(f"Last-Event-ID is greater than {span.last}, the last id of the stream")
         if span.closed and after == span.last:
@@ -180,7 +189,7 @@ async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQ
         await cancel(actor, query.heard_ms)
     elif not await call.services.relay.cancel(owner, location, query.heard_ms):
         if not await call.services.heartbeat.dead([location.process]):
-            raise Unavailable("the process that has the stream did not answer", retry_after_s=1)
+            raise Unavailable("the process that has the stream did not answer")
         slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
         await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
     return Empty()
@@ -194,8 +203,8 @@ async def _find(call: Call, stream_id: str) -> StreamLocation:
         return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
     location = await services.admissions.find(owner.app_id, owner.user_id, stream_id)
     if location is None and await services.heartbeat.may_lack_streams():
-        raise Unavailable("Valkey was not available; the stream may not be registered again yet", retry_after_s=1)
-    return STREAM.found(location)
+        raise Unavailable("Valkey was not available; the stream may not be registered again yet")
+    return STREAM.found(stream_id, location)
 
 
 def _last_event_id(request: web.Request) -> int:

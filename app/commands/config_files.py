@@ -119,7 +119,8 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
     except RecursionError:
         raise InvalidParameter(f"{inside}: it is nested too deeply") from None
     except InvalidParameter as error:
-        raise InvalidParameter(f"{inside}: {error.what}") from None
+        error.prefix(str(inside))
+        raise
     return ConfigFile(inside, ConfigKey(app_id, kind, inside.stem), value)
 
 
@@ -149,7 +150,8 @@ async def _imported(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, kee
     except StoreError:
         raise
     except ServiceError as error:
-        raise ServiceError(f"{file.path}: {error.what}", error_type=error.error_type) from None
+        error.prefix(str(file.path))
+        raise
 
 
 def _with_env(value: Any, env: Mapping[str, str]) -> Any:

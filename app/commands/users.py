@@ -14,11 +14,11 @@ from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage import identities, sessions
+from storage.errors import UnknownApp
 from storage.identities import Identity
 from storage.kinds.apps import APPS
 from storage.kinds.auth import AUTH
 from storage.session_tokens import digest, new_token
-from streams.wire.errors import ItemNotFound
 from streams.wire.ids import new_id
 
 _MAX_USERS = 100_000
@@ -67,7 +67,7 @@ def _write(path: Path, lines: str) -> None:
 async def _make(settings: Settings, app_id: str, count: int) -> list[tuple[str, str]]:
     async with open_stores(settings) as stores:
         if not stores.configs.exists(APPS, app_id):
-            raise ItemNotFound(f"app {app_id} does not exist")
+            raise UnknownApp(app_id)
         return await make_users(stores, app_id, count)
 
 

@@ -1,9 +1,10 @@
 """What the endpoints of one area share."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.http.caller import Access
+from app.http.errors import Statuses, UserNotFound
+from streams.wire.errors import ServiceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,10 @@ class Area:
     """Whether each endpoint also has an S2S path, derived from its C2S path unless the row names another."""
     scope: str = ""
     """The `scope` that a server token needs. Required for endpoints with an S2S path."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    """HTTP statuses that differ from the usual one of an error type."""
-    unknown_user_error: str | None = "item_not_found"
-    """Error type when the user in an S2S path does not exist. None: the user is not looked up."""
+    statuses: Statuses = field(default_factory=dict)
+    """HTTP statuses that differ from the usual ones of errors."""
+    unknown_user_error: type[ServiceError] | None = UserNotFound
+    """The error when the user in an S2S path does not exist. None: the user is not looked up."""
     frozen_allowed: bool = False
     """Whether the user of a frozen account may call."""
     accepts_session: bool = False

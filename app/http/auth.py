@@ -10,6 +10,7 @@ from prometheus_client import Counter
 from app.http import server_tokens, signatures
 from app.http.area import Area
 from app.http.caller import Access, Caller
+from app.http.errors import DeactivationPending, InvalidSession
 from app.http.paths import USER_ID
 from app.services import Services
 from storage import users
@@ -22,9 +23,9 @@ from streams.wire.errors import (
     AuthFailed,
     ConfigInvalid,
     PermissionDenied,
-    ServiceError,
     StoreError,
     Unavailable,
+    listed,
 )
 from streams.wire.ids import is_id
 
@@ -93,9 +94,9 @@ async def check_user(services: Services, caller: Caller, area: Area) -> User | N
         return None
     user = await find_user(services, app_id=caller.app_id, uid=caller.user_id)
     if user is None:
-        raise ServiceError("user_id names no user", error_type=missing, status_hint=404)
+        raise missing(f"user_id names no user: {listed([caller.user_id])}")
     if user.status == "frozen" and not area.frozen_allowed:
-        raise deactivate_pending(user, now=datetime.now(UTC))
+        raise DeactivationPending(user, now=datetime.now(UTC))
     return user
 
 
@@ -106,27 +107,6 @@ def identify_admin(request: web.Request, services: Services) -> None:
     matches = hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), expected.encode())
     if not matches or scheme.lower() != "bearer" or not expected:
         raise AuthFailed("Authorization is missing or wrong")
-
-
-def deactivate_pending(user: User, *, now: datetime) -> ServiceError:
-    """Return the error for a frozen user.
-
-    `deactivate_time_ms` in its `extra` is the Unix time at which the account closes.
-    """
-    assert user.freeze_time is not None, "a check constraint requires it for frozen users"
-    assert user.close_time is not None, "a check constraint requires it for frozen users"
-    extra = {
-        "deactivate_left_sec": max(0, int((user.close_time - now).total_seconds())),
-        "deactivate_time_ms": int(user.close_time.timestamp() * 1000),
-        "pending_dur_sec": int((user.close_time - user.freeze_time).total_seconds()),
-    }
-    return ServiceError(
-        "the account is scheduled for deactivation", error_type="account.deactivate_pending_user", extra=extra
-    )
-
-
-def invalid_session() -> ServiceError:
-    return ServiceError(f"{SESSION_HEADER} is missing or invalid", error_type="account.invalid_session")
 
 
 async def _server_caller(
@@ -159,9 +139,7 @@ async def _check_replay(services: Services, claims: server_tokens.Claims, *, app
         fresh = await first_use(services.valkey, claims.jti, app_id=app_id, what="token", within_s=claims.usable_s)
     except StoreError as error:
         if single_use:
-            raise Unavailable(
-                "the server cannot check at the moment whether the token was used before", retry_after_s=1
-            ) from error
+            raise Unavailable("the server cannot check at the moment whether the token was used before") from error
         REPLAYS_UNCHECKED.labels("token").inc()
         return
     if not fresh:
@@ -184,7 +162,7 @@ async def _nonce_is_new(services: Services, nonce: str | None, *, app_id: str) -
 async def _session(request: web.Request, services: Services, config: Auth, *, app_id: str) -> Session:
     token = request.headers.get(SESSION_HEADER, "")
     if not is_token(token):
-        raise invalid_session()
+        raise InvalidSession
     session = await current(
         services.database,
         services.sessions,
@@ -194,7 +172,7 @@ async def _session(request: web.Request, services: Services, config: Auth, *, ap
         sliding_s=config.session_sliding_s,
     )
     if session is None:
-        raise invalid_session()
+        raise InvalidSession
     return session
 
 
@@ -202,9 +180,9 @@ async def _refuse_frozen(services: Services, *, app_id: str, uid: str) -> None:
     """Read the user and raise if it is frozen. The cached session may be older than a recovery of the account."""
     user = await find_user(services, app_id=app_id, uid=uid)
     if user is None:
-        raise invalid_session()
+        raise InvalidSession
     if user.status == "frozen":
-        raise deactivate_pending(user, now=datetime.now(UTC))
+        raise DeactivationPending(user, now=datetime.now(UTC))
 
 
 async def find_user(services: Services, *, app_id: str, uid: str) -> User | None:

@@ -9,6 +9,7 @@ from app.http import auth, limits
 from app.http.bodies import read_parameters, read_whole
 from app.http.caller import Access, Caller
 from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
+from app.http.errors import InvalidApiVersion
 from app.http.inputs import Chunked, Input, Source
 from app.http.paths import APP_ID, is_server_path
 from app.http.replies import DeferredResponse, response_to
@@ -16,7 +17,7 @@ from app.services import SERVICES, Services
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS, Limits
 from streams.wire.codec import loads_request
-from streams.wire.errors import ServiceError
+from streams.wire.errors import AppNotFound, listed
 
 _APP_HEADER = "X-Service-App-Id"
 
@@ -35,7 +36,7 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         context.endpoint = row
         services = request.app[SERVICES]
         if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
-            raise ServiceError(f"X-Service-Api-Version must be {API_VERSION}", error_type="invalid_api_version")
+            raise InvalidApiVersion(f"X-Service-Api-Version must be {API_VERSION}")
         call = await _identified(row, request, services, context, on_server_path=on_server_path)
         given = await _read_body(call, body)
         if query is not None:
@@ -62,7 +63,7 @@ async def _identified(
     in_path = access is Access.WEBHOOK
     app_id = request.match_info[APP_ID] if in_path else request.headers.get(_APP_HEADER, DEFAULT_APP)
     if not services.configs.exists(APPS, app_id):
-        raise ServiceError(f"{APP_ID if in_path else _APP_HEADER} names no app", error_type="app_not_found")
+        raise AppNotFound(f"{APP_ID if in_path else _APP_HEADER} names no app: {listed([app_id])}")
     context.app_id = app_id
     caller = Caller(app_id=app_id)
     if not in_path:

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.http.errors import error_response
+from app.http.errors import HeadTimeout, error_response
 from app.http.limits import is_trusted, network_of
 from app.settings import Settings
 from streams.metrics import Counts, Levels
-from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.errors import RateLimited, ServiceError, Unavailable
 from streams.wire.ids import new_id
 
 log = structlog.get_logger()
@@ -276,21 +276,15 @@ class _Refusal(asyncio.Protocol):
 
 
 _REFUSAL_ERRORS = {
-    "process": ServiceError(
-        "the server has no free connection",
-        error_type="backend unavailable",
-        status_hint=503,
-        retry_after_s=1,
-        extra={"retryable": True},
-    ),
-    "address": ServiceError("too many connections from this address", error_type="api_rate_limit", retry_after_s=1),
+    "process": Unavailable("the server has no free connection"),
+    "address": RateLimited("too many connections from this address"),
 }
-LATE_HEAD = InvalidParameter("the head of the request was not complete in time", status_hint=408)
+LATE_HEAD = HeadTimeout("the head of the request was not complete in time")
 
 
 def raw_response(error: ServiceError, *, request_id: str) -> bytes:
     """Return the bytes of a whole error response, for a connection whose request is not parsed."""
-    response = error_response(error)
+    response = error_response(error, {})
     assert isinstance(response.body, bytes), "the envelope is encoded JSON"
     response.headers.update(
         {

@@ -28,14 +28,14 @@ class Stream:
     """Example streams as sent on the wire, keyed by their description."""
     headers: Mapping[str, str]
     """Response headers and their descriptions."""
+    errors: tuple[type[ServiceError], ...]
+    """The errors that an `error` event may report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Docs:
     """Documentation of one endpoint. It does not change what the endpoint does."""
 
-    errors: Sequence[ServiceError] = ()
-    """An example of each error that the handler raises. The errors of earlier checks follow from the row."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Request headers specific to this endpoint, and their descriptions."""
     bodies: Mapping[str, Any] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from app.http.replies import Reply
 from app.services import Services
 from storage.kinds.limits import Limits
 from storage.users import User
+from streams.wire.errors import ServiceError
 
 API_VERSION = "1"
 DEFAULT_APP = "default"
@@ -84,6 +85,8 @@ class Endpoint:
     limit: Limit | None = None
     body_bytes: int | None = None
     """Maximum size of the body; None means the app's limit."""
+    errors: tuple[type[ServiceError], ...] = ()
+    """The errors of the handler. Those of the checks before it follow from the row and its area."""
     docs: Docs = NO_DOCS
     alias_of: "Endpoint | None" = None
     """The row of which this is a deprecated path, made by `alias`."""

@@ -1,48 +1,116 @@
-"""The HTTP response to an error: status, envelope and headers (§7)."""
+"""The errors that the HTTP layer raises, and the response to an error: status, envelope and headers (§7)."""
 
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from aiohttp import web
 
+from storage.users import User
 from streams.wire.codec import dumps
-from streams.wire.errors import ServiceError
+from streams.wire.errors import (
+    BackendUnavailable,
+    InvalidParameter,
+    ItemNotFound,
+    NotFound,
+    ServiceError,
+    listed,
+)
 
-STATUS: dict[str, int] = {
-    "invalid_parameter": 400,
-    "invalid_api_version": 400,
-    "app_not_found": 400,
-    "anonymous_login_not_allowed": 400,
-    "account.auth_failed": 400,
-    "account.invalid_session": 400,
-    "account.deactivate_pending_user": 400,
-    "backend unavailable": 400,
-    "auth_failed": 401,
-    "permission_denied": 403,
-    "item_not_found": 404,
-    "not_found": 404,
-    "method_not_allowed": 405,
-    "invalid_operation": 409,
-    "config_invalid": 422,
-    "api_rate_limit": 429,
-    "internal": 500,
-    "database": 500,
-    "redis_service": 500,
-    "all_strategies_failed": 502,
-}
+Statuses = Mapping[type[ServiceError], int]
+"""HTTP statuses that replace the usual ones. They hold for subclasses that do not state a status of their own."""
 
 
-def status_of(error: ServiceError, overrides: Mapping[str, int] | None = None) -> int:
-    """Return the status of the error itself, else the endpoint's override, else that of its type."""
-    return error.status_hint or (overrides or {}).get(error.error_type) or STATUS[error.error_type]
+class InvalidApiVersion(ServiceError):
+    """`X-Service-Api-Version` is not a version of the interface."""
+
+    error_type = "invalid_api_version"
+    status = 400
 
 
-def error_response(error: ServiceError, overrides: Mapping[str, int] | None = None) -> web.Response:
+class PathNotFound(NotFound):
+    """There is nothing at this path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no such path: {listed([path])}")
+
+
+class MethodNotAllowed(ServiceError):
+    """The path does not have this method. `Allow` has those that it has."""
+
+    error_type = "method_not_allowed"
+    status = 405
+
+
+class HeadTimeout(InvalidParameter):
+    """The head of the request was not complete in time."""
+
+    status = 408
+
+
+class TransferCodingUnsupported(InvalidParameter):
+    """The server does not support the `Transfer-Encoding`."""
+
+    status = 501
+
+
+class HttpVersionUnsupported(InvalidParameter):
+    """The server does not support the version of HTTP."""
+
+    status = 505
+
+
+class UserNotFound(ItemNotFound):
+    """`user_id` names no user."""
+
+
+class InvalidSession(ServiceError):
+    """`X-Service-Session-Token` is missing, or its session has ended."""
+
+    error_type = "account.invalid_session"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__("X-Service-Session-Token is missing or invalid")
+
+
+class DeactivationPending(ServiceError):
+    """The account is frozen until its deactivation. `extra` states when that is.
+
+    `deactivate_left_sec` are the seconds until then, `deactivate_time_ms` is its Unix time in milliseconds, and
+    `pending_dur_sec` is for how long an account is frozen.
+    """
+
+    error_type = "account.deactivate_pending_user"
+    status = 400
+
+    def __init__(self, user: User, *, now: datetime) -> None:
+        assert user.freeze_time is not None, "a check constraint requires it for frozen users"
+        assert user.close_time is not None, "a check constraint requires it for frozen users"
+        extra = {
+            "deactivate_left_sec": max(0, int((user.close_time - now).total_seconds())),
+            "deactivate_time_ms": int(user.close_time.timestamp() * 1000),
+            "pending_dur_sec": int((user.close_time - user.freeze_time).total_seconds()),
+        }
+        super().__init__("the account is scheduled for deactivation", extra=extra)
+
+
+def status_of(error: type[ServiceError], statuses: Statuses) -> int:
+    """Return the status of an error at an endpoint with these `statuses`."""
+    for kind in error.__mro__:
+        if kind in statuses:
+            return statuses[kind]
+        if "status" in vars(kind):
+            break
+    return error.status
+
+
+def error_response(error: ServiceError, statuses: Statuses) -> web.Response:
     """Return the response with the envelope `{error: {error_type, message, extra?}, bp_auth?}`."""
     body: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
     extra = dict(error.extra)
-    if error.error_type == "backend unavailable":
+    if isinstance(error, BackendUnavailable):
         extra.setdefault("retryable", error.retryable)
     if extra:
         body["extra"] = extra
@@ -51,7 +119,7 @@ def error_response(error: ServiceError, overrides: Mapping[str, int] | None = No
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     return web.Response(
         body=dumps({"error": body} if error.bp_auth is None else {"error": body, "bp_auth": error.bp_auth}),
-        status=status_of(error, overrides),
+        status=status_of(type(error), statuses),
         headers=headers,
         content_type="application/json",
     )

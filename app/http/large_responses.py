@@ -14,6 +14,8 @@ from streams.log import PIECE_BYTES
 from streams.sse import ReaderGone, limit_send_buffer
 from streams.wire.errors import RateLimited, Unavailable
 
+LARGE_RESPONSE_ERRORS = (RateLimited, Unavailable)
+"""The errors of endpoints whose responses may be large."""
 _CALLER_BYTES = 8 * 1024 * 1024
 _PROCESS_BYTES = 128 * 1024 * 1024
 
@@ -41,7 +43,7 @@ class UnsentBytes:
             return
         caller = _caller(request, context)
         if (held := self._by_caller[caller]) and held + size_bytes > self._per_caller:
-            raise RateLimited("too many large responses have not been read yet", retry_after_s=1)
+            raise RateLimited("too many large responses have not been read yet")
         if self._total and self._total + size_bytes > self._per_process:
             raise Unavailable(
                 "the server holds too many large responses that have not been read yet", retry_after_s=2

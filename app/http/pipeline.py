@@ -11,16 +11,23 @@ import structlog
 from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
-from app.http.errors import error_response
+from app.http.errors import (
+    HttpVersionUnsupported,
+    MethodNotAllowed,
+    PathNotFound,
+    TransferCodingUnsupported,
+    error_response,
+)
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
 from app.http.inputs import Source
 from app.http.large_responses import is_large, release, send_large
 from app.http.limits import COUNTS, headers_of
+from app.http.row_errors import response_to
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
 from streams.metrics import Counts, Times
-from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.errors import InternalError, InvalidParameter, ServiceError, TooLarge
 from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS
 from streams.wire.ids import request_id
 
@@ -43,8 +50,8 @@ _PATH_CHARACTERS = 256
 _EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
 
 
-_VERSION = InvalidParameter("the version of HTTP must be 1.1 or 1.0", status_hint=505)
-_CODING = InvalidParameter("Transfer-Encoding must be chunked", status_hint=501)
+_VERSION = HttpVersionUnsupported("the version of HTTP must be 1.1 or 1.0")
+_CODING = TransferCodingUnsupported("Transfer-Encoding must be chunked")
 _anonymous_lines = LineRate(100, "request.lines_dropped")
 
 
@@ -74,7 +81,7 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
             if request.method == "OPTIONS":
                 response: web.StreamResponse = preflight(request)
             elif match.http_exception is not None:
-                response = _unroutable(request, context, match)
+                response = _unroutable(request, match)
             else:
                 result: Any = await match.handler(request)
                 response = await result if isinstance(result, CoroutineType) else result
@@ -85,7 +92,7 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
                 isinstance(error, web.HTTPException) and error.status not in _MAPPED_STATUSES
             ):
                 return malformed(request, context, error)
-            response = _failed(request, context, error)
+            response = _failed(request, error)
         finally:
             release(request)
         _log_and_count(request, response, context)
@@ -106,7 +113,7 @@ def malformed(request: web.BaseRequest, context: RequestContext, error: BaseExce
         case _:
             fault = NOT_HTTP
     log_anonymous("request.malformed", request_id=context.request_id, exception=error and type(error).__name__)
-    response = error_response(fault)
+    response = error_response(fault, {})
     count(request.method, "none", status=response.status)
     response.force_close()
     return response
@@ -175,7 +182,7 @@ def count(method: str, path: str, *, status: int) -> None:
     REQUESTS.add(1, method, path, str(status))
 
 
-def _failed(request: web.Request, context: RequestContext, error: Exception) -> web.Response:
+def _failed(request: web.Request, error: Exception) -> web.Response:
     """Return the error response to an exception. If a response has already begun, the connection is aborted."""
     match error:
         case ServiceError():
@@ -184,25 +191,25 @@ def _failed(request: web.Request, context: RequestContext, error: Exception) -> 
             fault = error
         case web.HTTPMethodNotAllowed():
             methods = ", ".join(sorted(error.allowed_methods))
-            fault = ServiceError(f"use {methods}", error_type="method_not_allowed")
+            fault = MethodNotAllowed(f"use {methods}")
         case web.HTTPNotFound():
-            fault = ServiceError("there is no such path", error_type="not_found")
+            fault = PathNotFound(request.path)
         case web.HTTPRequestEntityTooLarge():
-            fault = ServiceError("body is too large", error_type="invalid_parameter", status_hint=413)
+            fault = TooLarge("body is too large")
         case ConnectionError() if request.transport is None or request.transport.is_closing():
             return web.Response(status=_CLIENT_GONE)
         case _:
             log.error("request.crashed", method=request.method, path=_path(request), exc_info=error)
-            fault = ServiceError("the server failed")
+            fault = InternalError()
     if request.writer.output_size > 0 and request.transport is not None:
         request.transport.abort()
-    response = error_response(fault, context.endpoint.area.statuses if context.endpoint else None)
+    response = response_to(request, fault)
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = error.headers["Allow"]
     return response
 
 
-def _unroutable(request: web.Request, context: RequestContext, match: web.UrlMappingMatchInfo) -> web.Response:
+def _unroutable(request: web.Request, match: web.UrlMappingMatchInfo) -> web.Response:
     """Return the response to a path or method without an endpoint.
 
     It leaves no reference cycle, because under a flood the garbage collector would spend tens of milliseconds on
@@ -211,7 +218,7 @@ def _unroutable(request: web.Request, context: RequestContext, match: web.UrlMap
     """
     assert match.http_exception is not None, "the caller has checked this"
     del match.route._handler  # noqa: SLF001 - there is no public name
-    return _failed(request, context, match.http_exception)
+    return _failed(request, match.http_exception)
 
 
 def _check_head(request: web.Request) -> None:

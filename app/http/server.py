@@ -20,7 +20,7 @@ from app.http.framing import NOT_HTTP, BoundedConnection
 from app.http.ingress import DENSE_SHARE, ParsingTurns
 from app.http.pipeline import count, log_anonymous, request_pipeline
 from streams.sse import StreamConnection
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InternalError, ServiceError
 from streams.wire.ids import new_id
 
 log = structlog.get_logger()
@@ -183,7 +183,7 @@ class _Connection(BoundedConnection, StreamConnection):
         if request.writer.output_size > 0:
             raise ConnectionError("the response has begun and is cut off")
         fault = exc if isinstance(exc, ServiceError) else NOT_HTTP
-        response = error_response(fault if status < 500 else ServiceError("the server failed"))
+        response = error_response(fault if status < 500 else InternalError(), {})
         response.headers.update({"X-Request-Id": request_id, "Server": "parley"})
         response.force_close()
         return response

@@ -16,8 +16,8 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from storage.objects import Stored, content_type_of
-from storage.objects.contract import ObjectsAway
-from streams.wire.errors import ItemNotFound, ServiceError
+from storage.objects.contract import ObjectsAway, ObjectsError
+from streams.wire.errors import ItemNotFound, ServiceError, listed
 from streams.wire.model import Model
 
 log = structlog.get_logger()
@@ -35,6 +35,13 @@ _ANY_PAGE = {
 class FilePath(Model):
     key: str
     """The file that a signed link names."""
+
+
+class FileLinkNotFound(ItemNotFound):
+    """The file does not exist, or its link is invalid or has expired."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{listed([key])} does not exist, or its link has expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +83,11 @@ async def serve_file(call: Call, path: Path[FilePath]) -> web.StreamResponse:
     key = path.key
     left_s = objects.links.left_s(key, request.query.get("e", ""), request.query.get("s", ""))
     if left_s is None:
-        raise _no_file()
+        raise FileLinkNotFound(key)
     try:
         stored = await objects.stat(key)
     except ItemNotFound:
-        raise _no_file() from None
+        raise FileLinkNotFound(key) from None
     headers = _headers(key, stored, left_s=left_s)
     if _not_modified(request, stored):
         return web.Response(status=304, headers=headers)
@@ -93,10 +100,6 @@ async def serve_file(call: Call, path: Path[FilePath]) -> web.StreamResponse:
         start = byte_range.start if byte_range is not None else 0
         await _send(request, response, objects.read(key, start=start, length=response.content_length))
     return response
-
-
-def _no_file() -> ItemNotFound:
-    return ItemNotFound("there is no such file, or its link has expired")
 
 
 def _headers(key: str, stored: Stored, *, left_s: int) -> dict[str, str]:
@@ -163,7 +166,6 @@ _DOCS = Docs(
         304: OtherResponse("The client already has the current version."),
         416: OtherResponse("The file ends before the range. `Content-Range` states its size."),
     },
-    errors=(_no_file(), ObjectsAway()),
 )
 
 FILES = Area(
@@ -173,4 +175,8 @@ FILES = Area(
     access=Access.PUBLIC,
 )
 
-FILE_ROUTES = [Endpoint(method, "/files/{key:.+}", serve_file, FILES, docs=_DOCS) for method in ("GET", "HEAD")]
+_ERRORS = (FileLinkNotFound, ObjectsError, ObjectsAway)
+
+FILE_ROUTES = [
+    Endpoint(method, "/files/{key:.+}", serve_file, FILES, errors=_ERRORS, docs=_DOCS) for method in ("GET", "HEAD")
+]

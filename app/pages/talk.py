@@ -7,12 +7,13 @@ from http import HTTPStatus
 from aiohttp import web
 
 from app.http.endpoint import DEFAULT_APP, Call
+from app.http.errors import PathNotFound
 from app.http.inputs import Path, Query
 from app.pages.assets import STATIC, static_page
 from app.pages.rows import page_row
 from app.services import Services
 from storage.kinds.apps import APPS
-from streams.wire.errors import ConfigInvalid, ServiceError
+from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
 
 _POLICY = (
@@ -51,7 +52,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
     """
     if not playground_shown(call.services, query.app):
         if "text/html" not in call.request.headers.get("Accept", ""):
-            raise _not_found()
+            raise PathNotFound(call.request.path)
         return await _not_found_page(call.request)
     page = static_page("talk/index.html", without="" if call.services.settings.shows_docs else _DOCS_LINK)
     return await page.response(call.request, policy=_POLICY)
@@ -62,13 +63,8 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     services, part = call.services, path.part
     shown = any(playground_shown(services, app_id) for app_id in services.configs.apps())
     if not shown or not _PART.fullmatch(part) or not (STATIC / part).is_file():
-        raise _not_found()
+        raise PathNotFound(call.request.path)
     return await static_page(part).response(call.request, policy=_POLICY)
-
-
-def _not_found() -> ServiceError:
-    """Return the error that an unknown path returns too."""
-    return ServiceError("there is no such path", error_type="not_found")
 
 
 async def _not_found_page(request: web.Request) -> web.Response:
@@ -81,6 +77,6 @@ async def _not_found_page(request: web.Request) -> web.Response:
 
 
 TALK_ROUTES = [
-    page_row("/", talk_page, "text/html", errors=(_not_found(),)),
-    page_row("/static/{part:.+}", talk_part, "*/*", errors=(_not_found(),)),
+    page_row("/", talk_page, "text/html", errors=(PathNotFound,)),
+    page_row("/static/{part:.+}", talk_part, "*/*", errors=(PathNotFound,)),
 ]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from storage.availability import Availability
 from storage.objects.links import Links
-from streams.wire.errors import ItemNotFound, StoreError
+from streams.wire.errors import InternalError, ItemNotFound, StoreError
 
 _HOLD_S = 30.0
 """How long the store counts as not writable after a failed `put`."""
@@ -66,21 +66,35 @@ class ObjectStore(Protocol):
         """Raise `StoreError` if objects cannot be stored now."""
 
 
-class ObjectsAway(StoreError):
-    """The object store does not answer or does not answer in time."""
+class ObjectsError(StoreError):
+    """The object store failed, or an object is not as it was stored."""
 
-    error_type = "internal"
-    status_hint = 503
+    error_type = InternalError.error_type
+    status = InternalError.status
+
+
+class ObjectsUnwritable(ObjectsError):
+    """The object store stores nothing at the moment."""
+
+    status = 503
     retryable = True
+    retry_after_s = 1
+
+
+class ObjectsAway(ObjectsError):
+    """The object store is not available."""
+
+    status = 503
+    retryable = True
+    retry_after_s = 1
 
     def __init__(self, cause: str = "") -> None:
-        super().__init__(f"the object store is not reachable{cause and f': {cause}'}", retry_after_s=1)
+        super().__init__(f"the object store is not reachable{cause and f': {cause}'}")
 
 
-class ObjectsRefused(StoreError):
+class ObjectsRefused(ObjectsError):
     """The object store has refused a call."""
 
-    error_type = "internal"
     retryable = True
 
     def __init__(self, cause: str = "") -> None:
@@ -105,12 +119,7 @@ class PutStatus:
     def check(self) -> None:
         """Raise `StoreError` if a call has failed in the last 30 s and no later one has succeeded."""
         if self._refused is not None and time.monotonic() < self._refused[1] + _HOLD_S:
-            raise not_writable(self._refused[0])
-
-
-def not_writable(cause: str) -> StoreError:
-    """Return the error that `ping` raises if objects cannot be stored."""
-    return StoreError(cause, error_type="internal", status_hint=503, retry_after_s=1)
+            raise ObjectsUnwritable(self._refused[0])
 
 
 def not_found() -> ItemNotFound:

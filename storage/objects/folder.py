@@ -13,10 +13,10 @@ from typing import ParamSpec, TypeVar
 from storage.objects.contract import (
     ObjectsAway,
     ObjectsRefused,
+    ObjectsUnwritable,
     PutStatus,
     Stored,
     not_found,
-    not_writable,
     rechunk,
 )
 from storage.objects.keys import check_put, content_type_of
@@ -111,7 +111,7 @@ class FolderObjects:
                 await _in_thread(_probe, self._folder / _INCOMING)
             except StoreError as error:
                 self._puts.failed(error)
-                raise not_writable(error.what) from error
+                raise ObjectsUnwritable(error.what) from error
             self._probed_at = time.monotonic()
         self._puts.check()
 

@@ -1,5 +1,6 @@
 """Things that belong to a user, and that requests name by an id."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,22 +17,17 @@ class Owned:
     A thing of another user, one that does not exist and an id that cannot exist get the same error.
     """
 
-    field: str
-    """The field of the request that names it."""
-    what: str
-    """What the field names, such as `conversation of this user`."""
-
-    def error(self) -> ItemNotFound:
-        return ItemNotFound(f"{self.field} names no {self.what}")
+    error: Callable[[str], ItemNotFound]
+    """The class of this error. It is created with the id that the request names."""
 
     def checked(self, text: str) -> str:
-        """Return `text` if it has the form of an id. Raises `ItemNotFound`."""
+        """Return `text` if it has the form of an id. Raises the error otherwise."""
         if not is_id(text):
-            raise self.error()
+            raise self.error(text)
         return text
 
-    def found(self, thing: T | None) -> T:
-        """Return `thing`, the result of a look-up among those of the caller. Raises `ItemNotFound` for None."""
+    def found(self, name: str, thing: T | None) -> T:
+        """Return `thing`, the result of looking up `name` among those of the caller. Raises the error for None."""
         if thing is None:
-            raise self.error()
+            raise self.error(name)
         return thing

@@ -11,7 +11,7 @@ from actors.spiller import Spiller
 from storage.detached_logs import Batch
 from streams.log import EventLog
 from streams.tasks import background
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import ValkeyAway, ValkeyError
 
 
 class Kept:
@@ -25,7 +25,7 @@ class Kept:
     async def append(self, batch: Batch) -> None:
         self.asked.set()
         if self.away:
-            raise StoreAway("Valkey is not reachable", error_type="redis_service")
+            raise ValkeyAway("Valkey is not reachable")
         self.frames += batch.frames
 
     async def is_emptied(self) -> bool:
@@ -85,7 +85,7 @@ async def test_a_stop_while_the_place_is_given_back_changes_nothing() -> None:
 
 async def test_a_place_that_cannot_be_given_back_still_lets_the_stream_end() -> None:
     async def release() -> None:
-        raise StoreError("gone")
+        raise ValkeyError("gone")
 
     actor = actor_of(play, release)
     async with asyncio.timeout(5):

@@ -31,7 +31,7 @@ async def test_in_production_metrics_and_reference_answer_as_any_unknown_path(se
             answers = []
             for asked in (path, "/nothing"):
                 async with server.http.request(method, server.url + asked) as response:
-                    answers.append((response.status, await response.read()))
+                    answers.append((response.status, (await response.text()).replace(asked, "<path>")))
             assert answers[0] == answers[1]
             assert answers[0][0] == 404
     assert await statuses(server, "/healthz", "/readyz") == {200}

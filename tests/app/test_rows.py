@@ -18,14 +18,22 @@ from app.http.limits import Limit
 from app.http.openapi.document import openapi
 from app.http.replies import Empty, Json
 from app.services import Services
-from streams.wire.errors import ServiceError
+from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import new_id
 from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
 from tests.servers import SERVER_KEY, Server, running_server
 
-NOTE = Owned("note_id", "note of this user")
-NOTES = Area("notes", "Notes", "Notes of users.", s2s=True, scope="notes", statuses={"config_invalid": 417})
+
+class NoteNotFound(ItemNotFound):
+    """`note_id` names no note of the user."""
+
+    def __init__(self, note_id: str) -> None:
+        super().__init__(f"note_id names no note of this user: {note_id}")
+
+
+NOTE = Owned(NoteNotFound)
+NOTES = Area("notes", "Notes", "Notes of users.", s2s=True, scope="notes", statuses={ConfigInvalid: 417})
 HOOKS = Area("hooks", "Hooks", "Calls by platforms.", access=Access.WEBHOOK)
 UNKNOWN = "0" * 32
 
@@ -88,10 +96,10 @@ async def receive(call: Call, path: Path[HookPath], raw: RawBody) -> Received:
 
 async def bind(call: Call) -> None:
     """Bind an identity."""
-    raise ServiceError("console is broken", error_type="config_invalid", bp_auth={"bp_auth_token": "ba_1"})
+    raise ConfigInvalid("console is broken", bp_auth={"bp_auth_token": "ba_1"})
 
 
-SAVE = Endpoint("POST", "/bp/note/{note_id}", save, NOTES, limit=Limit("signup", by="note_id"))
+SAVE = Endpoint("POST", "/bp/note/{note_id}", save, NOTES, limit=Limit("signup", by="note_id"), errors=(NoteNotFound,))
 ROWS = [
     *ACCOUNT_ROUTES,
     SAVE,
@@ -153,7 +161,7 @@ async def test_checks_of_a_row_have_an_order_and_the_path_comes_last(small: Serv
     assert await of("/bp/note/1", session, wrong_query) == no_number
     unknown_user = f"/bp/server/user/{UNKNOWN}/note/1"
     assert await of(unknown_user, server_token(), wrong_query) == no_number
-    assert await of(unknown_user, server_token(), good) == (404, "item_not_found: user_id names no user")
+    assert await of(unknown_user, server_token(), good) == (404, f"item_not_found: user_id names no user: {UNKNOWN}")
     no_note = (404, "item_not_found: note_id names no note of this user")
     assert await of("/bp/note/1", session, good) == no_note
     assert await of(f"/bp/server/user/{uid}/note/1", server_token(), good) == no_note
@@ -210,7 +218,7 @@ async def test_webhook_takes_its_app_from_the_path_and_needs_no_header(small: Se
     assert await ask(small, "POST", path, data=raw) == (200, received)
     assert await ask(small, "POST", path, data=raw, headers={"X-Service-App-Id": "other"}) == (200, received)
     unknown = await refused(small, "POST", "/bp/webhook/pay/other/Default", data=raw)
-    assert unknown == (400, "app_not_found: app_id names no app")
+    assert unknown == (400, "app_not_found: app_id names no app: nobody")
     assert (await refused(small, "POST", path, data=b"x" * 21)) == (
         413,
         "invalid_parameter: body exceeds 20 bytes",

@@ -71,6 +71,7 @@ async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
         with suppress(ProcessLookupError):
             process.kill()
         await running.end()
+    assert not [line for line in running.lines if '"event":"response.unlisted_error"' in line]
 
 
 async def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:

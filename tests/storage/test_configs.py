@@ -126,7 +126,7 @@ async def test_only_the_expected_revision_is_replaced(configs):
     ):
         with pytest.raises(ServiceError) as caught:
             await late
-        assert (caught.value.error_type, caught.value.status_hint) == ("invalid_operation", 412)
+        assert (caught.value.error_type, caught.value.status) == ("invalid_operation", 412)
     assert configs.get(SPEECH, "default", "local").value.account == "b"
 
 
@@ -140,7 +140,7 @@ async def test_of_many_writers_who_expect_the_same_revision_one_wins(settings, c
             ),
             return_exceptions=True,
         )
-    assert [getattr(outcome, "status_hint", outcome) for outcome in outcomes].count(412) == 3
+    assert [getattr(outcome, "status", outcome) for outcome in outcomes].count(412) == 3
     assert 2 in outcomes
 
 

@@ -91,7 +91,7 @@ async def test_folder_that_is_gone_is_a_store_that_is_away(objects: ObjectStore,
 
     with pytest.raises(StoreError) as away:
         await objects.ping()
-    assert (away.value.error_type, away.value.status_hint) == ("internal", 503)
+    assert (away.value.error_type, away.value.status) == ("internal", 503)
     with pytest.raises(StoreError) as refused:
         await objects.put(KEY, b"x", content_type="audio/mpeg")
     assert refused.value.error_type == "internal"

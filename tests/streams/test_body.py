@@ -56,7 +56,7 @@ def read(pieces: Iterable[bytes], limits: InputLimits = LIMITS) -> Read:
             parameters = await reader.first_json()
             return parameters, b"".join([piece async for piece, _ in input_of(reader)])
         except InvalidParameter as error:
-            return f"{error.status_hint or 400} {error}"
+            return f"{error.status} {error}"
 
     return asyncio.run(reading())
 
@@ -70,7 +70,7 @@ def scanned(pieces: Iterable[bytes], limit_bytes: int = LIMITS.parameters_bytes)
             if found := scanner.feed(piece):
                 return found[0], found[1] + b"".join(left)
     except InvalidParameter as error:
-        return f"{error.status_hint or 400} {error}"
+        return f"{error.status} {error}"
     return None
 
 

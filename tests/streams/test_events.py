@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streams import events
 from streams.events import Event, encode, encode_ping, error_content
-from streams.wire.errors import InvalidParameter, ServiceError, Unavailable
+from streams.wire.errors import InvalidParameter, Unavailable
 
 VISEMES = [(0, 21), (120, 4)]
 SHAPES = [{"offset_ms": 0, "viseme_id": 21}, {"offset_ms": 120, "viseme_id": 4}]
@@ -165,7 +165,7 @@ def test_words_of_attempts_stand_in_their_underscore_form_too():
         },
         {"strategy": "b", "stage": "llm", "error_type": "config_invalid", "message": "config_invalid: z"},
     ]
-    error = ServiceError("every strategy failed", error_type="all_strategies_failed", extra={"attempts": attempts})
+    error = Unavailable("every strategy failed", extra={"attempts": attempts})
 
     content = error_content(error)
 

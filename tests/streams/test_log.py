@@ -137,7 +137,7 @@ async def test_oldest_frames_are_dropped_and_a_reader_from_before_them_is_told()
     for dropped in (0, 1, log.last_id - 11):
         with pytest.raises(Gone, match=f"^item_not_found: events after {dropped} are no longer kept$") as gone:
             await take_all(log, dropped, [])
-        assert gone.value.status_hint == 410
+        assert gone.value.status == 410
 
 
 async def test_frame_larger_than_what_is_kept_is_kept_alone():

@@ -63,7 +63,7 @@ async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Runnin
     with pytest.raises(Refused) as refused:
         await heard(hearer(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE))
 
-    assert (refused.value.status, refused.value.retryable) == REFUSED[fault]
+    assert (refused.value.vendor_status, refused.value.retryable) == REFUSED[fault]
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
     assert gate.try_acquire() is None, "its bulkhead is full"
     leave()
     for _ in range(4):
-        gate.failed(Refused("acme", "answered 500", status=500))
+        gate.failed(Refused("acme", "answered 500", vendor_status=500))
     clock.now += POLICY.open_s
     assert gate.try_acquire() is None, "the call would be a probe"
     (await gate.acquire("acme"))()
@@ -164,7 +164,7 @@ async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> No
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(4):
         leave = await gate.acquire("acme")
-        gate.failed(Refused("acme", "answered 500", status=500))
+        gate.failed(Refused("acme", "answered 500", vendor_status=500))
         leave()
     with pytest.raises(Refused, match="is skipped for now"):
         await gate.acquire("acme")
@@ -175,6 +175,6 @@ async def test_what_was_wrong_with_a_request_says_nothing_about_the_account() ->
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(20):
         leave = await gate.acquire("acme")
-        gate.failed(Refused("acme", "answered 400", status=400))
+        gate.failed(Refused("acme", "answered 400", vendor_status=400))
         leave()
     await gate.acquire("acme")

@@ -88,7 +88,7 @@ async def test_refusals(call: Open, sandbox: Running, fault: Fault, told: tuple[
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.status, found.error.retryable) == told
+    assert (found.error.vendor_status, found.error.retryable) == told
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 

@@ -84,7 +84,7 @@ async def test_all_that_failed_are_told_in_order(stage: Stage):
         unknown,
         stage.attempt("slow", HELD, for_ever, first_output_s=0.03),
         stage.attempt("empty", HELD),
-        stage.attempt("refusing", opening=Refused("acme", "answered 401: no", status=401)),
+        stage.attempt("refusing", opening=Refused("acme", "answered 401: no", vendor_status=401)),
     ]
 
     told = await failures(attempts)

@@ -78,7 +78,7 @@ async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int,
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.status, found.error.retryable) == (status, retryable)
+    assert (found.error.vendor_status, found.error.retryable) == (status, retryable)
     assert found.error.retry_after_s == (9 if fault is Fault.RATE_LIMITED else None)
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries
 

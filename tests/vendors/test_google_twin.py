@@ -158,7 +158,7 @@ async def test_token_that_is_never_taken_is_told(speak: Open, sandbox: Running):
     found = await outcome(speak(service_account(sandbox, "wrong")))
 
     assert isinstance(found.error, Refused)
-    assert found.error.status == 401
+    assert found.error.vendor_status == 401
 
 
 @pytest.mark.parametrize("direction", ["speak", "hear"])
@@ -181,7 +181,7 @@ async def test_refusals(
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.status, found.error.retryable) == told
+    assert (found.error.vendor_status, found.error.retryable) == told
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 

@@ -63,7 +63,7 @@ async def test_refusal_is_told_as_what_it_is(http: VendorHttp, sandbox: Running,
     status, retryable = REFUSALS[fault]
     assert seen == []
     assert isinstance(error, Refused)
-    assert (error.status, error.retryable) == (status, retryable)
+    assert (error.vendor_status, error.retryable) == (status, retryable)
     assert len(list(sandbox.bill.since())) == 1 + retryable
 
 

@@ -24,7 +24,7 @@ async def test_refusal_that_would_come_again_is_not_tried_again(http: VendorHttp
 
     assert isinstance(fault, Refused)
     assert str(fault) == f"backend unavailable: acme answered {status}: that is wrong"
-    assert (fault.status, fault.retryable, fault.extra) == (status, False, {"code": "a_code"})
+    assert (fault.vendor_status, fault.retryable, fault.extra) == (status, False, {"code": "a_code"})
     assert len(upstream.seen) == 1
 
 
@@ -137,7 +137,7 @@ async def test_redirect_is_not_followed(http: VendorHttp, upstream: Upstream, st
 
     fault = await failing(http, upstream.url)
 
-    assert (fault.status, fault.retryable) == (status, False)
+    assert (fault.vendor_status, fault.retryable) == (status, False)
     assert len(upstream.seen) == 1
 
 

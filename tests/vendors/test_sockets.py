@@ -154,7 +154,7 @@ async def test_refused_handshake_tells_status_and_words(http: VendorHttp, upstre
         async with http.websocket(call(upstream)):
             pass
 
-    assert (fault.value.status, fault.value.retryable, len(upstream.seen)) == (401, False, 1)
+    assert (fault.value.vendor_status, fault.value.retryable, len(upstream.seen)) == (401, False, 1)
 
 
 async def test_throttled_handshake_is_tried_once_more(http: VendorHttp, upstream: Upstream):

@@ -138,9 +138,9 @@ def close_error(vendor: str, code: int, reason: str) -> VendorError:
         # An invalid payload is the fault of the request, not of the account. But the same code reports a used-up
         # quota.
         bad_payload = code == _BAD_PAYLOAD and "quota" not in reason.lower()
-        return Refused(vendor, reason_text, status=400 if bad_payload else None)
+        return Refused(vendor, reason_text, vendor_status=400 if bad_payload else None)
     if code in _TRANSIENT:
-        return Refused(vendor, reason_text, retryable=True, status=429 if code == _TOO_MANY else None)
+        return Refused(vendor, reason_text, retryable=True, vendor_status=429 if code == _TOO_MANY else None)
     return Garbled(vendor, f"ended its turn without an end mark ({code})", retryable=True)
 
 

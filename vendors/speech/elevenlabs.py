@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from pydantic import Field
 
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import ConfigInvalid, InvalidParameter, listed
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
@@ -49,7 +49,7 @@ class ElevenLabsSpeech:
         if not spec.voice:
             raise ConfigInvalid(f"{account.platform}: voice is not set")
         if not spec.voice.strip("."):  # `.` and `..` change the URL path even if quoted.
-            raise InvalidParameter(f"voice {spec.voice} is invalid")
+            raise InvalidParameter(f"voice {listed([spec.voice])} is invalid")
         output_format = options.output_format or _FORMATS[spec.audio_format]
         if not output_format.startswith(_PREFIXES[spec.audio_format]):
             raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")

@@ -9,7 +9,7 @@ from app.http.docs import Stream
 from app.http.endpoint import API_VERSION, Endpoint
 from app.http.inputs import Source
 from app.http.openapi.errors import ErrorReply, error_responses
-from app.http.openapi.events import event_list, event_table, models_of
+from app.http.openapi.events import event_errors, event_list, event_table, models_of
 from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, RATE_LIMITS, S2S_FORMS, SECURITY_SCHEMES
 from app.http.openapi.schemas import Schemas, parameter_schemas
 from app.http.paths import USER_ID, is_server_path, names_in, template_of
@@ -91,7 +91,7 @@ def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
         operation["requestBody"] = body
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
-        operation["description"] = f"{description}\n\n{event_table(events, schemas)}".strip()
+        operation["description"] = f"{description}\n\n{event_table(events, schemas)}\n\n{event_errors(stream)}"
     return {**operation, **_reference_to_another(row, path)}
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import Field, create_model
 
 from app.http.docs import Stream
+from app.http.openapi.errors import described, narrowed
 from app.http.openapi.schemas import Schema, Schemas
-from streams.events import End, Event, Failed
+from streams.events import End, Event, Failed, error_type_in_events
 from streams.wire.model import Model
 from vendors import fallback
 
@@ -106,14 +107,27 @@ def models_of(stream: Stream) -> list[type[Model]]:
 
 def event_list(stream: Stream, schemas: Schemas) -> list[dict[str, Any]]:
     """Return the name, the meaning and the schema of the data of every event of a stream."""
-    listed = [(event.name, _meaning(event), content_types(stream, event)) for event in stream.events]
+    listed = [(event.name, _meaning(event), _content_schema(stream, event, schemas)) for event in stream.events]
     listed.append(
-        ("ping", "Sent when the stream was silent for a while. It has no id and is not part of the stream.", [str])
+        (
+            "ping",
+            "Sent when the stream was silent for a while. It has no id and is not part of the stream.",
+            schemas.response(str),
+        )
     )
-    return [
-        {"event": name, "description": meaning, "data": _data(_any_of([schemas.response(each) for each in types]))}
-        for name, meaning, types in listed
-    ]
+    return [{"event": name, "description": meaning, "data": _data(content)} for name, meaning, content in listed]
+
+
+def event_errors(stream: Stream) -> str:
+    """Return the errors that the `error` event of a stream may report, as Markdown."""
+    return f"The errors of `error`:\n\n{described(stream.errors, written=error_type_in_events)}"
+
+
+def _content_schema(stream: Stream, event: type[Event], schemas: Schemas) -> Schema:
+    if event is Failed:
+        types = (error_type_in_events(error.error_type) for error in stream.errors)
+        return narrowed(schemas.response(FailedContent), types)
+    return _any_of([schemas.response(each) for each in content_types(stream, event)])
 
 
 def event_table(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:

@@ -71,7 +71,7 @@ async def test_another_language_is_refused(http: VendorHttp, local: Local, needs
     needs("pocketsphinx")
     with pytest.raises(Refused, match="grades English only") as refused:
         await assessed(http, local.url, tape(bytes(64_000)), AssessmentRequest("Hallo", language="de-DE"))
-    assert (refused.value.status, refused.value.retryable) == (400, False)
+    assert (refused.value.vendor_status, refused.value.retryable) == (400, False)
 
 
 async def test_audio_goes_up_while_it_arrives(http: VendorHttp, local: Local, reader: Reader) -> None:

@@ -1,0 +1,121 @@
+"""The errors of an endpoint: those that its row lists, and those of the checks before its handler."""
+
+from collections.abc import Iterable, Iterator
+
+import structlog
+from aiohttp import web
+
+from app.http.area import Area
+from app.http.caller import Access
+from app.http.endpoint import REQUEST_CONTEXT, Endpoint
+from app.http.errors import (
+    DeactivationPending,
+    InvalidApiVersion,
+    InvalidSession,
+    Statuses,
+    error_response,
+    status_of,
+)
+from app.http.paths import USER_ID, is_server_path, names_in
+from streams.metrics import Counts
+from streams.wire.errors import (
+    AppNotFound,
+    AuthFailed,
+    ConfigInvalid,
+    DatabaseAway,
+    DatabaseError,
+    InternalError,
+    InvalidParameter,
+    PermissionDenied,
+    RateLimited,
+    ServiceError,
+    TooLarge,
+    Unavailable,
+    ValkeyAway,
+    ValkeyError,
+)
+
+log = structlog.get_logger()
+
+UNLISTED = Counts(
+    "parley_errors_unlisted", "Errors that the row of their endpoint does not list", ["endpoint", "error_type"]
+)
+
+ErrorType = type[ServiceError]
+_STORES = (DatabaseError, DatabaseAway, ValkeyError, ValkeyAway)
+
+
+def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
+    """Yield each error that a call of `path` may get, in the order of the checks."""
+    access, reply = row.area.access, row.inputs.reply
+    yield InvalidApiVersion
+    if access is Access.ADMIN:
+        yield AuthFailed
+    else:
+        yield AppNotFound
+        yield ConfigInvalid
+        yield from _of_caller(row.area, path)
+    yield InvalidParameter
+    yield TooLarge
+    if access is not Access.PUBLIC:
+        yield from _STORES
+    if row.limit is not None or is_server_path(path) or reply is not None:
+        yield RateLimited
+    if reply is not None:
+        yield Unavailable  # Too many large responses have not been read.
+    yield from row.errors
+    yield InternalError
+
+
+def _of_caller(area: Area, path: str) -> Iterator[ErrorType]:
+    if is_server_path(path):
+        yield from _of_server(area, path)
+        if not area.accepts_session:
+            return
+    if area.access in {Access.SIGNED, Access.SESSION}:
+        yield AuthFailed
+    if area.access is Access.SESSION:
+        yield InvalidSession
+        if not area.frozen_allowed:
+            yield DeactivationPending
+
+
+def _of_server(area: Area, path: str) -> Iterator[ErrorType]:
+    yield AuthFailed
+    yield PermissionDenied
+    names_user = USER_ID in names_in(path)
+    if area.access is Access.SESSION and not names_user:
+        yield InvalidSession
+    if area.unknown_user_error is not None and (names_user or area.access is Access.SESSION):
+        yield area.unknown_user_error
+        if not area.frozen_allowed:
+            yield DeactivationPending
+    if area.single_use_token:
+        yield Unavailable
+
+
+def response_to(request: web.Request, error: ServiceError) -> web.Response:
+    """Return the response to an error of an endpoint. An error that the row does not list is logged and counted."""
+    row = request[REQUEST_CONTEXT].endpoint
+    if row is None:
+        return error_response(error, {})
+    path = next(each for each in row.paths if is_server_path(each) is is_server_path(request.path))
+    if not _is_listed(error, errors_of(row, path), row.area.statuses):
+        _report(row, error)
+    return error_response(error, row.area.statuses)
+
+
+def check_event(row: Endpoint, error: ServiceError) -> None:
+    """Log and count the error of an `error` event that the row does not list."""
+    if row.docs.stream is not None and not isinstance(error, row.docs.stream.errors):
+        _report(row, error)
+
+
+def _is_listed(error: ServiceError, errors: Iterable[ErrorType], statuses: Statuses) -> bool:
+    status = status_of(type(error), statuses)
+    return any(isinstance(error, each) and status_of(each, statuses) == status for each in errors)
+
+
+def _report(row: Endpoint, error: ServiceError) -> None:
+    UNLISTED.add(1, row.path, error.error_type)
+    log.warning("response.unlisted_error", route=row.path, error_type=error.error_type, error=type(error).__name__)
