@@ -230,8 +230,7 @@ async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, in
 async def open_turn(conn: Connection, turn: NewTurn) -> int:
     """Open one turn and return its record id.
 
-    Raises `TurnRunning` if another turn of the conversation is running and `ConversationNotFound` if the
-    conversation belongs to another user.
+    Raises `TurnRunning` and, if the conversation belongs to another user, `ConversationNotFound`.
     """
     try:
         opened = await open_turns(conn, [turn])

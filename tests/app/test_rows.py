@@ -99,7 +99,9 @@ async def bind(call: Call) -> None:
     raise ConfigInvalid("console is broken", bp_auth={"bp_auth_token": "ba_1"})
 
 
-SAVE = Endpoint("POST", "/bp/note/{note_id}", save, NOTES, limit=Limit("signup", by="note_id"), errors=(NoteNotFound,))
+SAVE = Endpoint(
+    "POST", "/bp/note/{note_id}", save, NOTES, limit=Limit("signup", by="note_id"), errors=(NoteNotFound,)
+)
 ROWS = [
     *ACCOUNT_ROUTES,
     SAVE,
@@ -161,8 +163,11 @@ async def test_checks_of_a_row_have_an_order_and_the_path_comes_last(small: Serv
     assert await of("/bp/note/1", session, wrong_query) == no_number
     unknown_user = f"/bp/server/user/{UNKNOWN}/note/1"
     assert await of(unknown_user, server_token(), wrong_query) == no_number
-    assert await of(unknown_user, server_token(), good) == (404, f"item_not_found: user_id names no user: {UNKNOWN}")
-    no_note = (404, "item_not_found: note_id names no note of this user")
+    assert await of(unknown_user, server_token(), good) == (
+        404,
+        f"item_not_found: user_id names no user: {UNKNOWN}",
+    )
+    no_note = (404, "item_not_found: note_id names no note of this user: 1")
     assert await of("/bp/note/1", session, good) == no_note
     assert await of(f"/bp/server/user/{uid}/note/1", server_token(), good) == no_note
 
@@ -218,7 +223,7 @@ async def test_webhook_takes_its_app_from_the_path_and_needs_no_header(small: Se
     assert await ask(small, "POST", path, data=raw) == (200, received)
     assert await ask(small, "POST", path, data=raw, headers={"X-Service-App-Id": "other"}) == (200, received)
     unknown = await refused(small, "POST", "/bp/webhook/pay/other/Default", data=raw)
-    assert unknown == (400, "app_not_found: app_id names no app: nobody")
+    assert unknown == (400, "app_not_found: app_id names no app: other")
     assert (await refused(small, "POST", path, data=b"x" * 21)) == (
         413,
         "invalid_parameter: body exceeds 20 bytes",
