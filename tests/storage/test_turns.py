@@ -12,11 +12,12 @@ import pytest
 from app.services import Services
 from storage.attempts import AttemptRow
 from storage.conversations import Answered, ClosedTurn, NewTurn, find
+from storage.errors import TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
 from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidOperation, ItemNotFound, StoreAway, StoreError
+from streams.wire.errors import DatabaseAway, ItemNotFound, StoreAway, StoreError
 from streams.wire.ids import new_id
 from tests.waiting import until
 
@@ -148,7 +149,7 @@ async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(
     )
     assert firsts == [1] * MANY
     assert isinstance(stolen, ItemNotFound)
-    assert isinstance(second, InvalidOperation)
+    assert isinstance(second, TurnRunning)
     assert [await told(services, turn) for turn in good] == [(1, 1, 0, ["running"])] * MANY
     assert await told(services, theirs) == (1, 1, 7, ["complete"])
     assert await told(services, running) == (1, 1, 0, ["running"])
@@ -187,7 +188,7 @@ async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Se
     first = new_turn()
     outcomes = await opened(turns, [first, new_turn(first.conversation_id)])
     assert 1 in outcomes
-    assert {type(outcome) for outcome in outcomes} == {int, InvalidOperation}
+    assert {type(outcome) for outcome in outcomes} == {int, TurnRunning}
     assert await told(services, first) == (1, 1, 0, ["running"])
 
 
@@ -243,7 +244,7 @@ async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_othe
         assert await turns.close(end_of(later))
         assert await value(services, f"select pg_terminate_backend(pid) {WAIT}")
         lost = await asyncio.gather(*closing, return_exceptions=True)
-    assert [type(error) for error in lost] == [StoreAway] * 5
+    assert [type(error) for error in lost] == [DatabaseAway] * 5
     assert len(set(map(id, lost))) == 5
     assert [await told(services, turn) for turn in asked] == [(1, 1, 0, ["running"])] * 5
     assert await value(services, "select count(*) from attempts") == 1
@@ -256,7 +257,7 @@ async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> Non
         assert await turns.open(first) == 1
         async with held(services, first), asyncio.timeout(10):
             closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
-            assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {StoreAway}
+            assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {DatabaseAway}
         assert await turns.close(end_of(first))
 
 
@@ -325,7 +326,7 @@ async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) ->
         async with open_turn_writer(services.database, services.heartbeat, leave_s=0.2) as turns:
             closing = [turns.close(end_of(first)) for _ in range(4)]
             await until_waiting(services)
-        assert {type(future.exception()) for future in closing} == {StoreAway}
+        assert {type(future.exception()) for future in closing} == {DatabaseAway}
 
 
 async def test_more_than_there_is_room_for_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
