@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from actors.vendor_clients import VendorAccess, VendorClients
 from storage.configs import Active, ConfigStore
 from storage.kinds.conversation import CONVERSATION, Conversation
 from storage.kinds.pronunciation import PRONUNCIATION
@@ -15,16 +16,12 @@ from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex
-from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
-from vendors.breaker import BreakerPolicy
-from vendors.catalog import CATALOG, assessor, chat_model, recognizer, synthesizer
-from vendors.gate import Gate, GatePolicy, Hedge
-from vendors.local_engines import LocalEngines
+from vendors.account import AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.catalog import ASSESSORS, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, Client, Spec
+from vendors.gate import Gate, Hedge
 from vendors.meter import UnitPrice
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
-from vendors.transport import VendorHttp
 
-Client = TypeVar("Client")
 Built = TypeVar("Built")
 
 
@@ -106,14 +103,9 @@ NO_OVERRIDES = SpeechOverrides()
 class Strategies:
     """Resolves strategies by name. Conversation strategies are cached until a config changes."""
 
-    def __init__(
-        self, configs: ConfigStore, http: VendorHttp, engines: LocalEngines, *, local_url: str | None
-    ) -> None:
+    def __init__(self, configs: ConfigStore, vendors: VendorClients) -> None:
         self._configs = configs
-        self._http = http
-        self._engines = engines
-        self._local_url = local_url
-        self._gates: dict[tuple[str, str], Gate] = {}
+        self._vendors = vendors
         self._cache: dict[tuple[str, str], Strategy | Broken] = {}
         self._cache_version: tuple[object, ...] = ()
 
@@ -122,10 +114,9 @@ class Strategies:
 
         Raises `StrategyNotFound` if none exists, and `ConfigInvalid` if all that exist are broken.
         """
-        version = (self._configs.version, self._engines.missing)
-        if self._cache_version != version:
+        if self._cache_version != self._vendors.version:
             self._cache.clear()
-            self._cache_version = version
+            self._cache_version = self._vendors.version
         self._check_names(CONVERSATION.name, names, lambda name: self._configs.exists(CONVERSATION, app_id, name))
         strategies = [self._conversation(app_id, name) for name in names]
         _check_any_usable(strategies)
@@ -150,9 +141,10 @@ class Strategies:
             language_code=language_code,
             prompt=prompt or config.prompt,
         )
-        account = self._account(app_id, config, "recognition")
-        client = _client(f"recognition {name}", recognizer, self._http, account, spec)
-        return RecognitionStrategy(config, account.platform, client, self._gate(app_id, config.account))
+        access = self._vendors.account(RECOGNIZERS, app_id, config.account, model=config.model)
+        return RecognitionStrategy(
+            config, access.platform, _client(f"recognition {name}", access, spec), access.gate
+        )
 
     def voice(
         self, app_id: str, name: str, overrides: Mapping[str, SpeechOverrides], *, language: str | None
@@ -163,8 +155,8 @@ class Strategies:
         """
         active = self._config(lambda: self._configs.get(SPEECH, app_id, name))
         config = active.value
-        account = self._account(app_id, config, "speech")
-        override = overrides.get(account.platform, NO_OVERRIDES)
+        access = self._vendors.account(SYNTHESIZERS, app_id, config.account, model=config.model)
+        override = overrides.get(access.platform, NO_OVERRIDES)
         language_code = override.language_code or config.language_code or language
         if language_code is not None:
             field = "target_language_code" if override.language_code is None else "language_code"
@@ -180,10 +172,9 @@ class Strategies:
             audio_format=config.audio_format,
             need_viseme=config.need_viseme if override.need_viseme is None else override.need_viseme,
         )
-        client = _client(f"speech {name}", synthesizer, self._http, account, spec)
+        client = _client(f"speech {name}", access, spec)
         cache_digest = self._cache_digest(app_id, name, active, spec) if config.cache else None
-        gate = self._gate(app_id, config.account)
-        return Voice(config, account.platform, client, spec.need_viseme, gate, cache_digest)
+        return Voice(config, access.platform, client, spec.need_viseme, access.gate, cache_digest)
 
     def _cache_digest(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
         """Return a digest that differs after every change of the strategy or its account, and between overrides."""
@@ -224,10 +215,9 @@ class Strategies:
         return graders
 
     def _grader(self, app_id: str, name: str, call: VendorCall) -> Grader:
-        account = self._account(app_id, call, "assessment")
+        access = self._vendors.account(ASSESSORS, app_id, call.account, model=call.model)
         spec = AssessmentSpec(model=call.model, options=call.options, connect_s=call.waits.connect_s)
-        client = _client(f"pronunciation {name}", assessor, self._http, account, spec)
-        return Grader(call, account.platform, client, self._gate(app_id, call.account))
+        return Grader(call, access.platform, _client(f"pronunciation {name}", access, spec), access.gate)
 
     def _conversation(self, app_id: str, name: str) -> Strategy | Broken:
         key = (app_id, name)
@@ -250,40 +240,9 @@ class Strategies:
             max_tokens=chat.max_tokens,
             temperature=chat.temperature,
         )
-        account = self._account(app_id, chat, "chat")
-        model = _client(f"conversation {name}: chat", chat_model, self._http, account, spec)
-        gate = self._gate(app_id, chat.account)
-        return Strategy(name, config, account.platform, model, gate, hedge_of(chat), price_of(chat))
-
-    def _gate(self, app_id: str, account: str) -> Gate:
-        """Return the gate that all calls of an account share. A change of the account's limits makes a new gate."""
-        config = self._configs.get(VENDOR_ACCOUNTS, app_id, account).value
-        policy = GatePolicy(
-            at_once=config.concurrency,
-            waiting=config.waiting,
-            breaker=BreakerPolicy(**config.breaker.model_dump()),
-        )
-        gate = self._gates.get((app_id, account))
-        if gate is None or gate.policy != policy:
-            gate = self._gates[app_id, account] = Gate(f"{app_id}/{account}", policy)
-        gate.secret = config.api_key.get_secret_value() if config.api_key else ""
-        return gate
-
-    def _account(self, app_id: str, call: VendorCall, capability: str) -> Account:
-        name = call.account
-        config = self._config(lambda: self._configs.get(VENDOR_ACCOUNTS, app_id, name).value)
-        platform = CATALOG.get(config.platform)
-        if platform is None:
-            raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} is unknown")
-        if getattr(platform, capability) is None:
-            raise ConfigInvalid(f"vendor_accounts {name}: platform {config.platform} offers no {capability}")
-        own_engines = platform.local and config.base_url is None
-        if own_engines and (reason := self._engines.missing.get(call.model)):
-            raise ConfigInvalid(f"vendor_accounts {name}: {call.model} is missing: {reason}")
-        base_url = self._local_url if own_engines else config.base_url or platform.base_url
-        if base_url is None:
-            raise ConfigInvalid(f"vendor_accounts {name}: base_url is not set")
-        return Account(name, config.platform, base_url.rstrip("/"), config.api_key, config.concurrency)
+        access = self._vendors.account(CHAT_MODELS, app_id, chat.account, model=chat.model)
+        model = _client(f"conversation {name}: chat", access, spec)
+        return Strategy(name, config, access.platform, model, access.gate, hedge_of(chat), price_of(chat))
 
     @staticmethod
     def _config(read: Callable[[], Built]) -> Built:
@@ -298,15 +257,9 @@ class Strategies:
             raise StrategyNotFound("strategies name", kind, names)
 
 
-def _client(
-    config: str,
-    make: Callable[[VendorHttp, Account, Any], Client],
-    http: VendorHttp,
-    account: Account,
-    spec: Any,
-) -> Client:
+def _client(config: str, access: VendorAccess[Spec, Client], spec: Spec) -> Client:
     try:
-        return make(http, account, spec)
+        return access.client(spec)
     except InvalidParameter as error:
         raise ConfigInvalid(f"{config}: options.{error.what}") from None
 

@@ -12,6 +12,7 @@ from actors.relay import Relay, open_relay
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
+from actors.vendor_clients import VendorClients
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
@@ -38,6 +39,8 @@ class Services(Stores):
 
     objects: ObjectStore
     limiter: RateLimiter
+    vendors: VendorClients
+    """The clients of vendor accounts, for any area."""
     strategies: Strategies
     supervisor: Supervisor
     sessions: SessionCache
@@ -109,7 +112,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         await stack.enter_async_context(ending(supervisor))
-        strategies = Strategies(configs, http, engines, local_url=settings.local_url)
+        vendors = VendorClients(configs, http, engines, local_url=settings.local_url)
+        strategies = Strategies(configs, vendors)
         speech_cache = SpeechCache(valkey)
         flights = Flights(speech_cache)
         yield Services(
@@ -120,6 +124,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             configs=configs,
             objects=objects,
             limiter=RateLimiter(valkey),
+            vendors=vendors,
             strategies=strategies,
             supervisor=supervisor,
             sessions=SessionCache(valkey),

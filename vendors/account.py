@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
+
+from streams.wire.model import Model
+from vendors.http1.errors import BadAddress
+from vendors.http1.request import parse_url
+
+_NOT_IN_HEADERS = frozenset("\r\n\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,38 @@ class Account:
         """Return the `Authorization` header, or no header if the account has no key (local servers)."""
         key = self.api_key.get_secret_value() if self.api_key else ""
         return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def fits_header(key: SecretStr) -> SecretStr:
+    """Validate that `key` can be sent in an HTTP header."""
+    if not _NOT_IN_HEADERS.isdisjoint(key.get_secret_value()):
+        raise ValueError("must not contain a line break or NUL")
+    return key
+
+
+def _fits_http(url: str) -> str:
+    """Validate that calls can be sent to `url`, in which `{service}` stands for a part of the host name."""
+    try:
+        parse_url(url.replace("{service}", "service"))
+    except BadAddress as error:
+        raise ValueError(f"cannot be called: {error}") from None
+    return url
+
+
+BaseUrl = Annotated[str, AfterValidator(_fits_http)]
+
+
+class KeyAccount(Model):
+    """The fields of an account that are validated for its platform when it is written."""
+
+    base_url: BaseUrl | None = None
+    api_key: Annotated[SecretStr, AfterValidator(fits_header)] | None = None
+
+
+class AddressedAccount(KeyAccount):
+    """An account of a platform that has no common address."""
+
+    base_url: BaseUrl
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,27 @@
-"""The vendor platforms and their client classes. A new vendor needs a file and an entry here."""
+"""The vendor platforms: what each requires of an account, and its clients by capability.
 
+A new vendor needs a file and an entry in `CATALOG`.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
+from streams.wire.model import Model
+from vendors.account import (
+    Account,
+    AddressedAccount,
+    AssessmentSpec,
+    ChatSpec,
+    KeyAccount,
+    RecognitionSpec,
+    SpeechSpec,
+)
 from vendors.chat.anthropic import AnthropicChat
 from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
+from vendors.google import GoogleAccount
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 from vendors.speech.azure_assess import AzureAssessment
 from vendors.speech.azure_stt import AzureRecognition
@@ -21,68 +35,125 @@ from vendors.speech.openai import OpenAITranscription
 from vendors.speech.openai_speech import OpenAISpeech
 from vendors.transport import VendorHttp
 
+Spec = TypeVar("Spec")
+Client = TypeVar("Client")
+
+
+@dataclass(frozen=True)  # Without slots, because a call of `ChatVendor` sets an attribute.
+class Vendor(Generic[Spec, Client]):
+    """How a platform provides one capability."""
+
+    client: Callable[[VendorHttp, Account, Spec], Client]
+    """Creates a client. Raises `InvalidParameter` that names the invalid option."""
+    options: type[Model]
+    """Model of the `options` of a strategy."""
+    check: Callable[[Any, Spec], None] | None = None
+    """Raises `InvalidParameter` if valid options do not fit the other settings of a strategy."""
+
+
+ChatVendor = Vendor[ChatSpec, ChatModel]
+RecognitionVendor = Vendor[RecognitionSpec, Recognizer]
+SpeechVendor = Vendor[SpeechSpec, Synthesizer]
+AssessmentVendor = Vendor[AssessmentSpec, Assessor]
+
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """The client classes of a platform, by capability.
+    """A platform that vendor accounts may name.
 
-    `base_url` is the public address; `local` platforms use the address of the local engines. The `Options` model
-    of a client class describes the `options` of its strategies.
+    `aliases` are accepted in place of its id when a config is written. `base_url` is the public address; `local`
+    platforms use the address of the local engines. `account` validates the fields of an account.
     """
 
+    aliases: tuple[str, ...] = ()
     base_url: str | None = None
     local: bool = False
-    chat: Any = None
-    recognition: Any = None
-    speech: Any = None
-    assessment: Any = None
+    account: type[Model] = KeyAccount
+    chat: ChatVendor | None = None
+    recognition: RecognitionVendor | None = None
+    speech: SpeechVendor | None = None
+    assessment: AssessmentVendor | None = None
 
 
 CATALOG: dict[str, Platform] = {
-    "vendor_b_llm": Platform(base_url="https://api.openai.com/v1", chat=OpenAIChat, speech=OpenAIAudio),
+    "vendor_a_audio": Platform(
+        aliases=("azure",),
+        account=AddressedAccount,
+        recognition=RecognitionVendor(AzureRecognition, AzureRecognition.Options),
+        speech=SpeechVendor(AzureSpeech, AzureSpeech.Options),
+        assessment=AssessmentVendor(AzureAssessment, AzureAssessment.Options),
+    ),
     "vendor_b_audio": Platform(
-        base_url="https://api.openai.com/v1", recognition=OpenAITranscription, speech=OpenAISpeech
+        aliases=("openai_audio",),
+        base_url="https://api.openai.com/v1",
+        recognition=RecognitionVendor(OpenAITranscription, OpenAITranscription.Options),
+        speech=SpeechVendor(OpenAISpeech, OpenAISpeech.Options),
     ),
-    "anthropic": Platform(base_url="https://api.anthropic.com", chat=AnthropicChat),
-    "gemini": Platform(base_url="https://generativelanguage.googleapis.com/v1beta", chat=GeminiChat),
-    "vendor_a_audio": Platform(recognition=AzureRecognition, speech=AzureSpeech, assessment=AzureAssessment),
-    "vendor_c": Platform(base_url="https://api.elevenlabs.io", speech=ElevenLabsSpeech),
+    "vendor_b_llm": Platform(
+        aliases=("openai",),
+        base_url="https://api.openai.com/v1",
+        chat=ChatVendor(OpenAIChat, OpenAIChat.Options),
+        speech=SpeechVendor(OpenAIAudio, OpenAIAudio.Options),
+    ),
+    "vendor_c": Platform(
+        aliases=("elevenlabs",),
+        base_url="https://api.elevenlabs.io",
+        speech=SpeechVendor(ElevenLabsSpeech, ElevenLabsSpeech.Options, ElevenLabsSpeech.check),
+    ),
     "vendor_d_audio": Platform(
-        base_url="https://{service}.googleapis.com", recognition=GoogleRecognition, speech=GoogleSpeech
+        aliases=("google",),
+        base_url="https://{service}.googleapis.com",
+        account=GoogleAccount,
+        recognition=RecognitionVendor(GoogleRecognition, GoogleRecognition.Options),
+        speech=SpeechVendor(GoogleSpeech, GoogleSpeech.Options),
     ),
-    "local_llm": Platform(local=True, chat=OpenAIChat),
-    "scripted": Platform(local=True, chat=OpenAIChat),
+    "anthropic": Platform(
+        base_url="https://api.anthropic.com",
+        chat=ChatVendor(AnthropicChat, AnthropicChat.Options, AnthropicChat.check),
+    ),
+    "gemini": Platform(
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        account=GoogleAccount,
+        chat=ChatVendor(GeminiChat, GeminiChat.Options),
+    ),
+    "local_llm": Platform(local=True, chat=ChatVendor(OpenAIChat, OpenAIChat.Options)),
+    "scripted": Platform(local=True, chat=ChatVendor(OpenAIChat, OpenAIChat.Options)),
     "local_audio": Platform(
-        local=True, recognition=OpenAITranscription, speech=LocalSpeech, assessment=LocalAssessment
+        local=True,
+        recognition=RecognitionVendor(OpenAITranscription, OpenAITranscription.Options),
+        speech=SpeechVendor(LocalSpeech, LocalSpeech.Options),
+        assessment=AssessmentVendor(LocalAssessment, LocalAssessment.Options),
     ),
 }
 
-SPEECH_PLATFORMS = (
-    "vendor_a_audio",
-    "vendor_b_audio",
-    "vendor_b_llm",
-    "vendor_c",
-    "vendor_d_audio",
-    "local_audio",
+
+@dataclass(frozen=True, slots=True)
+class Capability(Generic[Spec, Client]):
+    """A capability and the platforms that provide it, by id."""
+
+    name: str
+    vendors: Mapping[str, Vendor[Spec, Client]]
+
+
+CHAT_MODELS = Capability("chat", {name: entry.chat for name, entry in CATALOG.items() if entry.chat})
+RECOGNIZERS = Capability(
+    "recognition", {name: entry.recognition for name, entry in CATALOG.items() if entry.recognition}
 )
-"""The keys allowed in `platform_params` (§4.19)."""
+SYNTHESIZERS = Capability("speech", {name: entry.speech for name, entry in CATALOG.items() if entry.speech})
+ASSESSORS = Capability(
+    "assessment", {name: entry.assessment for name, entry in CATALOG.items() if entry.assessment}
+)
+CAPABILITIES: tuple[Capability[Any, Any], ...] = (CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, ASSESSORS)
+
+PLATFORM_IDS: dict[str, str] = {
+    name: platform for platform, entry in CATALOG.items() for name in (platform, *entry.aliases)
+}
+"""The ids of platforms by id and by alias."""
 
 
-def chat_model(http: VendorHttp, account: Account, spec: ChatSpec) -> ChatModel:
-    client: ChatModel = CATALOG[account.platform].chat(http, account, spec)
-    return client
-
-
-def recognizer(http: VendorHttp, account: Account, spec: RecognitionSpec) -> Recognizer:
-    client: Recognizer = CATALOG[account.platform].recognition(http, account, spec)
-    return client
-
-
-def synthesizer(http: VendorHttp, account: Account, spec: SpeechSpec) -> Synthesizer:
-    client: Synthesizer = CATALOG[account.platform].speech(http, account, spec)
-    return client
-
-
-def assessor(http: VendorHttp, account: Account, spec: AssessmentSpec) -> Assessor:
-    client: Assessor = CATALOG[account.platform].assessment(http, account, spec)
-    return client
+def platforms_with_aliases() -> list[str]:
+    """Return the ids for a message, sorted, each followed by its aliases: `vendor_c (or elevenlabs)`."""
+    return sorted(
+        f"{platform} (or {', '.join(entry.aliases)})" if entry.aliases else platform
+        for platform, entry in CATALOG.items()
+    )

@@ -1,17 +1,18 @@
 """The gate of a vendor account in this process: circuit breaker, bulkhead, latencies and the hedging budget."""
 
+import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from prometheus_client import Counter, Gauge
 
 from streams.wire.errors import ServiceError
 from vendors.breaker import Breaker, BreakerPolicy, Bulkhead, BulkheadFull
-from vendors.errors import Empty, Refused, VendorError
+from vendors.errors import Empty, Refused, TimedOut, VendorError
 
 SKIPPED = Counter("parley_breaker_skips", "Calls that were not made because a breaker was open", ["account"])
 OPEN = Gauge("parley_breaker_open", "Whether the account's breaker is open", ["account"])
@@ -19,6 +20,7 @@ BUSY = Gauge("parley_bulkhead_busy", "Calls in progress", ["account"])
 WAITING = Gauge("parley_bulkhead_waiting", "Calls that wait for a slot", ["account"])
 
 Hedge = float | Literal["auto"]
+Result = TypeVar("Result")
 
 _SAMPLES = 200
 _SAMPLES_NEEDED = 50
@@ -81,6 +83,33 @@ class Gate:
             raise
         self._count_call()
         return self._release_probe if probe else self._bulkhead.release
+
+    async def call(self, vendor: str, once: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
+        """Make a call that has one result, and report whether it succeeded.
+
+        `within_s` limits the wait for a slot and the call together. Streams are called by `vendors/fallback.py`
+        instead, because they have several results.
+        """
+        began = self._clock()
+        release: Callable[[], None] | None = None
+        try:
+            async with asyncio.timeout(within_s):
+                release = self.try_acquire() or await self.acquire(vendor)
+                result = await once()
+        except TimeoutError:
+            timed_out = TimedOut(vendor, f"had no result within {within_s:g} s", retryable=True)
+            self.failed(timed_out)
+            raise timed_out from None
+        except ServiceError as error:
+            error.redact(self.secret)
+            self.failed(error)
+            raise
+        else:
+            self.succeeded(self._clock() - began)
+            return result
+        finally:
+            if release is not None:
+                release()
 
     def _release_probe(self) -> None:
         self._bulkhead.release()

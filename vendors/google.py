@@ -5,21 +5,25 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
 import jwt
-from pydantic import Field, SecretStr
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 
 from streams.wire.codec import loads
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
-from streams.wire.model import Model
-from vendors.account import Account
+from streams.wire.model import Model, faults
+from vendors.account import Account, KeyAccount, fits_header
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.outgoing import Outgoing, Repeat
 from vendors.refusals import RETRYABLE_STATUS
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
@@ -29,6 +33,7 @@ _SKEW_S = 10
 _RENEW_S = 300
 """A token is renewed this many seconds before it expires."""
 _UNAUTHORIZED = 401
+_NO_RSA_KEY = "is no service account: private_key is not an RSA key"
 
 
 class ServiceAccount(Model):
@@ -38,6 +43,20 @@ class ServiceAccount(Model):
     private_key: SecretStr
     private_key_id: str | None = None
     token_uri: str = Field(default=_TOKEN_URL, pattern=r"^https?://")
+
+
+def _credentials(key: SecretStr) -> SecretStr:
+    """Validate that `key` is an API key or the JSON of a service account."""
+    text = key.get_secret_value().strip()
+    if text.startswith("{"):
+        _check_key(_parsed(text))
+    else:
+        fits_header(SecretStr(text))
+    return key
+
+
+class GoogleAccount(KeyAccount):
+    api_key: Annotated[SecretStr, AfterValidator(_credentials)] | None = None
 
 
 class _Token:
@@ -76,7 +95,7 @@ class GoogleHttp:
             try:
                 answer = await stack.enter_async_context(self._http.stream(_with_headers(call, headers)))
             except Refused as error:
-                if error.vendor_status != _UNAUTHORIZED or self._service is None:
+                if error.vendor_status != _UNAUTHORIZED or self._service is None or not call.may_repeat:
                     raise
                 self._forget(headers)
                 headers = await self._authorization(call)
@@ -96,13 +115,17 @@ class GoogleHttp:
             self._token.until = 0.0
 
     async def _fetch(self, service: ServiceAccount, connect_s: float) -> None:
-        assertion = await asyncio.to_thread(_assertion, self._account, service)
+        try:
+            assertion = await asyncio.to_thread(_sign, service)
+        except ValueError as error:
+            raise _invalid_key(self._account, error) from None
         call = Outgoing(
             self._account.platform,
             service.token_uri,
             headers={"Content-Type": "application/x-www-form-urlencoded"},
             body=urlencode({"grant_type": _GRANT, "assertion": assertion}).encode(),
             connect_s=connect_s,
+            repeat=Repeat.SAFE,
         )
         started_at = time.monotonic()
         async with self._http.stream(call) as answer:
@@ -139,15 +162,48 @@ def _with_headers(call: Outgoing, headers: dict[str, str]) -> Outgoing:
 
 def _service_account(account: Account, key: str) -> ServiceAccount:
     try:
-        return ServiceAccount.of(loads(key))
+        return _parsed(key)
+    except ValueError as error:
+        raise _invalid_key(account, error) from None
+
+
+def _invalid_key(account: Account, error: ValueError) -> ConfigInvalid:
+    return ConfigInvalid(f"vendor_accounts {account.name}: api_key {error}")
+
+
+def _parsed(key: str) -> ServiceAccount:
+    """Parse the JSON of a service account. Raise `ValueError` if it is invalid."""
+    try:
+        value = loads(key)
     except ValueError:
-        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key is not valid JSON") from None
-    except InvalidParameter as error:
-        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key: {error.what}") from None
+        raise ValueError("is not valid JSON") from None
+    try:
+        return ServiceAccount.model_validate(value)
+    except ValidationError as error:
+        path, description = next(faults(error))
+        raise ValueError(f"is no service account: {path or 'it'} {description}") from None
 
 
-def _assertion(account: Account, service: ServiceAccount) -> str:
-    """Return the signed assertion for the token endpoint. It takes about 25 ms, most of it to parse the key."""
+def _check_key(service: ServiceAccount) -> None:
+    """Raise `ValueError` if the private key is not an RSA key.
+
+    Its numbers are not checked before the first call, because that takes 25 ms and the list of configs checks all
+    accounts.
+    """
+    pem = service.private_key.get_secret_value().encode()
+    try:
+        key = load_pem_private_key(pem, password=None, unsafe_skip_rsa_key_validation=True)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError(_NO_RSA_KEY) from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError(_NO_RSA_KEY)  # noqa: TRY004 - a fault of the config
+
+
+def _sign(service: ServiceAccount) -> str:
+    """Return the signed assertion for the token endpoint. It takes about 25 ms, most of it to parse the key.
+
+    Raise `ValueError` if the key is invalid.
+    """
     issued = int(time.time()) - _SKEW_S
     claims = {
         "iss": service.client_email,
@@ -160,4 +216,4 @@ def _assertion(account: Account, service: ServiceAccount) -> str:
     try:
         return jwt.encode(claims, service.private_key.get_secret_value(), algorithm="RS256", headers=headers)
     except (jwt.PyJWTError, ValueError, TypeError):
-        raise ConfigInvalid(f"vendor_accounts {account.name}: api_key: private_key is not an RSA key") from None
+        raise ValueError(_NO_RSA_KEY) from None

@@ -8,7 +8,8 @@ import structlog
 
 from streams.tasks import background
 from vendors.errors import VendorError
-from vendors.transport import Outgoing, VendorHttp
+from vendors.outgoing import Outgoing
+from vendors.transport import VendorHttp
 
 log = structlog.get_logger()
 
@@ -27,7 +28,7 @@ class LocalEngines:
         self._url = f"{base_url.removesuffix('/v1')}/health"
 
     async def refresh(self) -> None:
-        call = Outgoing("local", self._url, method="GET", connect_s=_TIMEOUT_S, repeatable=False)
+        call = Outgoing("local", self._url, method="GET", connect_s=_TIMEOUT_S)
         async with asyncio.timeout(_TIMEOUT_S), self._http.stream(call) as response:
             state = await response.json()
         self.missing = {engine: str(why) for engine, why in state["engines"].items() if why is not None}

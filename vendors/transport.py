@@ -1,11 +1,10 @@
-"""HTTP and WebSocket calls to vendors: connections, timeouts, one retry, errors as `VendorError`."""
+"""HTTP and WebSocket calls to vendors: connections, timeouts, repeated calls, errors as `VendorError`."""
 
 import asyncio
 import random
 import ssl
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -13,7 +12,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Literal, Protocol, Self, TypeVar
@@ -31,6 +29,7 @@ from vendors.dns import DnsResolver
 from vendors.errors import Garbled, TimedOut, VendorError
 from vendors.http1.client import Http1Client, open_http1
 from vendors.http1.errors import BadHeader
+from vendors.outgoing import Outgoing
 from vendors.refusals import refusal
 
 MAX_RETRY_AFTER_S = 2.0
@@ -43,23 +42,6 @@ _JITTER_S = (0.05, 0.25)
 
 Opened = TypeVar("Opened")
 ClientName = Literal["http1", "aiohttp"]
-
-
-@dataclass(slots=True)
-class Outgoing:
-    """One call to a vendor. `body` is bytes, or an async iterable, which is never sent twice.
-
-    An iterable body may still be sent while its response is read. The caller closes the iterable. An exception that
-    it raises is raised to the reader of the response.
-    """
-
-    vendor: str
-    url: str
-    method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | AsyncIterable[bytes] | None = None
-    connect_s: float = 5
-    repeatable: bool = True
 
 
 class Response(Protocol):
@@ -97,8 +79,8 @@ class VendorHttp:
     def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
         """Send a call and return its 2xx response as a context manager. The body is read in the block.
 
-        A call that cannot connect or gets a retryable status (429, 5xx) is tried once more. Any other status, or a
-        second failure, raises `VendorError`.
+        A call that may be repeated is tried once more if it cannot connect or gets a retryable status (429, 5xx).
+        Any other failure raises `VendorError`.
         """
         return Incoming(self, call)
 
@@ -108,9 +90,9 @@ class VendorHttp:
     ) -> AsyncIterator["Socket"]:
         """Open a WebSocket, which is closed at the end of the block. `method` and `body` of the call are ignored.
 
-        The handshake must finish within `connect_s` and is tried once more like any call. `heartbeat_s` detects a
-        dead connection. Do not set it for a socket that is read with pauses, because pongs are only seen while
-        reading.
+        The handshake must finish within `connect_s` and is tried once more if the call may be repeated.
+        `heartbeat_s` detects a dead connection. Do not set it for a socket that is read with pauses, because pongs
+        are only seen while reading.
         """
         dial = partial(self._dial, call, heartbeat_s=heartbeat_s, max_message_bytes=max_message_bytes)
         socket = Socket(call.vendor, await _with_retry(call, dial, dial))
@@ -125,10 +107,10 @@ class VendorHttp:
             response = await self._client.send(
                 call.url,
                 method=call.method,
-                headers=call.headers,
+                headers=call.sent_headers,
                 body=call.body,
                 connect_s=call.connect_s,
-                repeatable=_repeatable(call) and not again,
+                repeatable=call.may_repeat and not again,
                 request_id=REQUEST_ID.get(),
             )
         except BadHeader:  # Such as a line feed after a pasted key.
@@ -151,7 +133,7 @@ class VendorHttp:
             async with asyncio.timeout(call.connect_s):
                 return await self._socket_session.ws_connect(
                     call.url,
-                    headers={**call.headers, "X-Request-Id": request_id} if request_id else call.headers,
+                    headers={**call.sent_headers, "X-Request-Id": request_id} if request_id else call.sent_headers,
                     heartbeat=heartbeat_s,
                     max_msg_size=max_message_bytes,
                     timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_S),
@@ -171,24 +153,20 @@ async def _with_retry(
 ) -> Opened:
     """Return the result of `once`, or that of `again` if the failure is transient and the call may be repeated.
 
-    A vendor receives a repeatable call at most three times: over an idle connection, over a new connection if the
-    idle one failed before the first byte of a response (`Http1Client.send`), and over a new connection by this
-    retry. Without an idle connection it is twice. Any other call is sent once, over a new connection. The retry of
-    a refused call uses a new connection too, so that a load balancer may choose another server. With aiohttp's
-    client each of the two attempts sends the call once, over an idle connection or a new one.
+    A vendor receives a call that may be repeated at most three times: over an idle connection, over a new one if
+    the idle one failed before the first byte of a response (`Http1Client.send`), and over a new one by this retry.
+    Without an idle connection it is twice. Any other call is sent once, over a new connection. The retry of a
+    refused call uses a new connection too, so that a load balancer may choose another server. With aiohttp's client
+    each of the two attempts sends the call once, over an idle connection or a new one.
     """
     try:
         return await once()
     except VendorError as error:
-        if not (_repeatable(call) and _is_transient(error)):
+        if not (call.may_repeat and _is_transient(error)):
             raise
         wait_s = error.retry_after_s
     await asyncio.sleep(random.uniform(*_JITTER_S) if wait_s is None else wait_s)  # noqa: S311 - jitter
     return await again()
-
-
-def _repeatable(call: Outgoing) -> bool:
-    return call.repeatable and (call.body is None or isinstance(call.body, bytes))
 
 
 def _connect_error(call: Outgoing, error: BaseException) -> VendorError:

@@ -16,12 +16,12 @@ from app.http.replies import DeferredResponse
 from storage.admission import StreamLocation
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
-from vendors.catalog import SPEECH_PLATFORMS
+from vendors.catalog import SYNTHESIZERS
 
 
 def _known(platform: str) -> str:
-    if platform not in SPEECH_PLATFORMS:
-        raise ValueError(f"must be one of {', '.join(SPEECH_PLATFORMS)}")
+    if platform not in SYNTHESIZERS.vendors:
+        raise ValueError(f"must be one of {', '.join(SYNTHESIZERS.vendors)}")
     return platform
 
 

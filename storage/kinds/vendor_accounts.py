@@ -19,13 +19,9 @@ class Breaker(Model):
     """Seconds for which calls are skipped before one call is tried again."""
 
 
-class VendorAccount(Model):
-    platform: str
-    """Platform id from the vendor catalog, such as `vendor_b_llm`."""
-    base_url: str | None = Field(default=None, pattern=r"^https?://")
-    """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
-    api_key: SecretStr | None = None
-    """The vendor's key. Local platforms need none."""
+class CallLimits(Model):
+    """Limits on the calls to an account, for every kind that describes one."""
+
     concurrency: int = Field(default=200, ge=1, le=1_000_000)
     """Maximum number of concurrent calls per process."""
     waiting: int = Field(default=1000, ge=0, le=1_000_000)
@@ -33,6 +29,16 @@ class VendorAccount(Model):
     wait."""
     breaker: Breaker = Breaker()
     """When calls to the account are skipped."""
+
+
+class VendorAccount(CallLimits):
+    platform: str
+    """Platform id from the vendor catalog, such as `vendor_b_llm`, or an alias of it, such as `openai`. The id is
+    stored. `GET /admin/api/platforms` lists all platforms."""
+    base_url: str | None = Field(default=None, pattern=r"^https?://")
+    """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
+    api_key: SecretStr | None = None
+    """The vendor's key. Local platforms need none."""
 
 
 VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount)

@@ -9,7 +9,7 @@ from app.routes import ROUTES
 from storage.kinds import KINDS
 from streams.wire.model import Model
 from tests.servers import ADMIN_TOKEN, Server
-from vendors.catalog import CATALOG
+from vendors.catalog import CAPABILITIES
 
 SENT = {
     f"{row.method} {row.path} {given.source.value}": given.model
@@ -18,10 +18,9 @@ SENT = {
     if given is not None
 }
 OPTIONS = {
-    f"{platform} {stage}": client.Options
-    for platform, entry in CATALOG.items()
-    for stage in ("chat", "recognition", "speech", "assessment")
-    if (client := getattr(entry, stage)) is not None
+    f"{platform} {capability.name}": vendor.options
+    for capability in CAPABILITIES
+    for platform, vendor in capability.vendors.items()
 }
 
 

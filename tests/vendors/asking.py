@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from vendors.errors import VendorError
-from vendors.transport import Outgoing, VendorHttp
+from vendors.outgoing import Outgoing, Repeat
+from vendors.transport import VendorHttp
 
 SHORT = {"retry_after_ms": "10"}
 """Headers of an answer after which the second try comes soon."""
 
 
 async def ask(http: VendorHttp, url: str, **fields: Any) -> bytes:
-    call = Outgoing("acme", url, **{"headers": {"Authorization": "Bearer k"}, "body": b"question", **fields})
+    """The answer to a call that may be repeated unless `fields` say otherwise."""
+    given = {"headers": {"Authorization": "Bearer k"}, "body": b"question", "repeat": Repeat.SAFE, **fields}
+    call = Outgoing("acme", url, **given)
     async with http.stream(call) as answer:
         return b"".join([piece async for piece in answer.pieces()])
 

@@ -15,6 +15,7 @@ BOTH_CLIENTS = {
         "test_transport",
         "test_refusals",
         "test_pouring",
+        "test_repeats",
         "test_openai_faults",
         "test_anthropic_twin",
         "test_gemini_twin",

@@ -15,8 +15,9 @@ from tests.vendors.asking import failing
 from tests.vendors.raw import WHOLE, gone, played, request
 from vendors.errors import TimedOut, Unreachable, VendorError
 from vendors.fallback import AllStrategiesFailed, Attempt, first_success
+from vendors.outgoing import Outgoing
 from vendors.sandbox.dns import Names, dns_server
-from vendors.transport import ClientName, Outgoing, VendorHttp, open_vendor_http
+from vendors.transport import ClientName, VendorHttp, open_vendor_http
 
 HOST = "api.vendor.test"
 NAMES = Names({HOST: ["127.0.0.1"]}, silent=frozenset({"slow.vendor.test"}))

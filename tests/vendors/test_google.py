@@ -18,7 +18,8 @@ from tests.vendors.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp
-from vendors.transport import Outgoing, VendorHttp
+from vendors.outgoing import Outgoing, Repeat
+from vendors.transport import VendorHttp
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.private_bytes(
@@ -56,7 +57,9 @@ def caller(http: VendorHttp | None, key: str | None) -> GoogleHttp:
 
 
 async def ask(google: GoogleHttp, upstream: Upstream) -> bytes:
-    async with google.stream(Outgoing("vendor_d_audio", upstream.url, headers={"X-A": "1"}, body=b"q")) as answer:
+    async with google.stream(
+        Outgoing("vendor_d_audio", upstream.url, headers={"X-A": "1"}, body=b"q", repeat=Repeat.SAFE)
+    ) as answer:
         return b"".join([piece async for piece in answer.pieces()])
 
 
@@ -174,9 +177,9 @@ async def test_token_that_is_refused_is_told(http: VendorHttp, upstream: Upstrea
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"client_email": None}, "api_key: client_email is required"),
-        ({"private_key": None}, "api_key: private_key is required"),
-        ({"token_uri": "file:///x"}, "api_key: token_uri"),
+        ({"client_email": None}, "api_key is no service account: client_email is required"),
+        ({"private_key": None}, "api_key is no service account: private_key is required"),
+        ({"token_uri": "file:///x"}, "api_key is no service account: token_uri"),
     ],
 )
 def test_service_account_that_lacks_something_is_told(fields: dict[str, Any], told: str):

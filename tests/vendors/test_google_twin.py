@@ -14,13 +14,14 @@ from streams.wire.codec import dumps
 from tests.vendors.twins import Open, calls, left_while_waiting, outcome
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.outgoing import Outgoing
 from vendors.protocols import AudioFormat, SpeechFormat, Transcript, Visemes
 from vendors.sandbox.content import mp3, speech, speech_ms
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 TEXT = "Show me the harbour, please"
 PCM = AudioFormat("audio/pcm", 16_000)

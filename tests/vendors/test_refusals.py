@@ -12,6 +12,7 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.asking import SHORT, ask, failing
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Refused
+from vendors.outgoing import Repeat
 from vendors.refusals import refusal
 from vendors.transport import VendorHttp
 
@@ -49,7 +50,7 @@ async def test_second_refusal_is_the_last(http: VendorHttp, upstream: Upstream):
 async def test_call_that_must_not_be_repeated_is_not(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(503, **SHORT), plain())
 
-    await failing(http, upstream.url, repeatable=False)
+    await failing(http, upstream.url, repeat=Repeat.NEVER)
 
     assert len(upstream.seen) == 1
 

@@ -11,7 +11,8 @@ from aiohttp import WSMsgType, web
 from streams.wire.errors import ConfigInvalid
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable
-from vendors.transport import Outgoing, Socket, VendorHttp
+from vendors.outgoing import Outgoing, Repeat
+from vendors.transport import Socket, VendorHttp
 
 
 def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Respond:
@@ -159,7 +160,7 @@ async def test_refused_handshake_tells_status_and_words(http: VendorHttp, upstre
 
 async def test_throttled_handshake_is_tried_once_more(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(429, retry_after_ms="10"), speaking(lambda socket: socket.send_str("hello")))
-    async with http.websocket(call(upstream)) as socket:
+    async with http.websocket(call(upstream, repeat=Repeat.SAFE)) as socket:
         assert await heard(socket) == ["hello"]
 
     assert len(upstream.seen) == 2

@@ -15,8 +15,9 @@ from tests.vendors.asking import SHORT, ask, failing
 from tests.vendors.raw import WHOLE, request
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
+from vendors.outgoing import Outgoing, Repeat, RepeatWithKey
 from vendors.sandbox.server import Running
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 
 async def collect(answer: Incoming, into: list[bytes]) -> None:
@@ -78,21 +79,42 @@ async def test_vendor_that_resets_every_connection_is_asked_twice(http: VendorHt
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_call_that_may_not_be_repeated_is_sent_once(http: VendorHttp, method: str):
+async def test_call_is_sent_once_unless_it_says_otherwise(http: VendorHttp, method: str):
     async with resetting() as (url, got):
-        await failing(http, url, method=method, repeatable=False)
+        with pytest.raises(Unreachable):
+            async with http.stream(Outgoing("acme", url, method=method, body=b"question")):
+                pass
 
     assert len(got) == 1
+
+
+async def test_call_is_sent_once_after_a_connection_that_was_kept_is_lost_unless_it_says_otherwise(
+    http: VendorHttp,
+):
+    async with resetting(after=1) as (url, got):
+        assert await ask(http, url) == b"ok"
+        await failing(http, url, repeat=Repeat.NEVER)
+
+    assert len(got) == 2
+
+
+async def test_call_with_a_key_is_repeated_with_the_same_key(http: VendorHttp):
+    async with resetting() as (url, got):
+        await failing(http, url, repeat=RepeatWithKey("7:capture"))
+        await failing(http, url, repeat=RepeatWithKey("7:refund", header="PayPal-Request-Id"))
+
+    assert [b"\r\nIdempotency-Key: 7:capture\r\n" in head for head in got] == [True, True, False, False]
+    assert [b"\r\nPayPal-Request-Id: 7:refund\r\n" in head for head in got] == [False, False, True, True]
 
 
 async def test_handshake_that_every_connection_resets_is_sent_twice(http: VendorHttp):
     async with resetting() as (url, got):
         with pytest.raises(Unreachable):
-            async with http.websocket(Outgoing("acme", url)):
+            async with http.websocket(Outgoing("acme", url, repeat=Repeat.SAFE)):
                 pass
         assert len(got) == 2
         with pytest.raises(Unreachable):
-            async with http.websocket(Outgoing("acme", url, repeatable=False)):
+            async with http.websocket(Outgoing("acme", url)):
                 pass
 
     assert len(got) == 3

@@ -13,9 +13,10 @@ from vendors.account import Account, ChatSpec
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 from vendors.sse import SseParser
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
@@ -42,14 +43,22 @@ class Options(Model):
     """Additional request fields, such as `top_p` or `thinking`."""
 
 
+def _check(options: Options, spec: ChatSpec) -> None:
+    """Raise `InvalidParameter` for an option that does not fit the other settings."""
+    if spec.temperature is not None and options.version == _WITHOUT_SAMPLING:
+        raise InvalidParameter(f"version {options.version} does not support temperature")
+
+
 class AnthropicChat:
     """One model of one account. A final assistant message is sent as the start of the reply (prefill)."""
 
     Options = Options
+    check = staticmethod(_check)
     takes_prefill = True
 
     def __init__(self, http: VendorHttp, account: Account, spec: ChatSpec) -> None:
         options = Options.of(spec.options)
+        self.check(options, spec)
         self.takes_prefill = _takes_prefill(spec.model) if options.prefill is None else options.prefill
         self._http = http
         self._account = account
@@ -60,8 +69,6 @@ class AnthropicChat:
             "stream": True,
         }
         if spec.temperature is not None:
-            if options.version == _WITHOUT_SAMPLING:
-                raise InvalidParameter(f"version {options.version} does not support temperature")
             fields["temperature"] = min(spec.temperature, 1.0)
         self._fields = {**fields, **options.extra}
         key = account.api_key.get_secret_value() if account.api_key else ""
@@ -82,6 +89,7 @@ class AnthropicChat:
             headers=self._headers,
             body=dumps({**self._fields, **fields}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         return open_reply(self._http.stream(call), AnthropicReply(call.vendor, space_before=space))
 

@@ -13,9 +13,10 @@ from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_in_response
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 from vendors.sse import LIMIT_BYTES
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _FILTERED: FinishReason = "content_filter"
 _REASONS: dict[str, FinishReason] = {
@@ -75,6 +76,7 @@ class GeminiChat:
             headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
             body=dumps({**self._fields, **_message_fields(messages)}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         return open_reply(self._http.stream(call), GeminiReply(call.vendor))
 

@@ -11,9 +11,10 @@ from vendors.account import Account, ChatSpec
 from vendors.chat.reply import open_reply
 from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.meter import is_count
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.sse import SseParser
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
@@ -63,7 +64,12 @@ class OpenAIChat:
         history = [{"role": message.role, "content": message.content} for message in messages]
         body = self._request_head + dumps(history) + b"}"
         call = Outgoing(
-            self._account.platform, self._url, headers=self._headers, body=body, connect_s=self._connect_s
+            self._account.platform,
+            self._url,
+            headers=self._headers,
+            body=body,
+            connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         return open_reply(self._http.stream(call), _Reply(call.vendor))
 

@@ -11,8 +11,9 @@ from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.chat.reading import SAMPLE_RATE, Reading, parse_complete
 from vendors.errors import Garbled, VendorError
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _VOICE = "alloy"
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -66,6 +67,7 @@ class OpenAIAudio:
             headers=self._headers,
             body=dumps({**self._fields, "messages": messages}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         expected_type = "application/json" if self._mp3 else "text/event-stream"
         async with self._http.stream(call) as response:

@@ -12,8 +12,9 @@ from uuid import uuid4
 from streams.wire.codec import dumps, loads
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.outgoing import Outgoing, Repeat
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
-from vendors.transport import Outgoing, Socket, VendorHttp
+from vendors.transport import Socket, VendorHttp
 
 _REGIONAL_HOST = re.compile(
     r"(?P<region>[a-z0-9-]+)\.(?:api\.cognitive|(?:tts|stt)\.speech)\.(?P<cloud>microsoft\.com|azure\.cn|azure\.us)"
@@ -125,7 +126,7 @@ async def open_speech_socket(
 ) -> AsyncIterator[SpeechSocket]:
     """Open a WebSocket, which is closed at the end of the block."""
     headers = {**key_header(account), "X-ConnectionId": new_request_id()}
-    call = Outgoing(account.platform, url, headers=headers, connect_s=connect_s)
+    call = Outgoing(account.platform, url, headers=headers, connect_s=connect_s, repeat=Repeat.SAFE)
     async with http.websocket(call, heartbeat_s=heartbeat_s) as socket:
         yield SpeechSocket(socket)
 

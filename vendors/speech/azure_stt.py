@@ -10,11 +10,12 @@ from streams.durations import ogg_s
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_line import http_url, key_header, socket_url
 from vendors.speech.azure_listening import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
 _MAX_OGG_S = 60
@@ -89,6 +90,7 @@ class AzureRecognition:
             },
             body=data,
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             phrase = await response.json()

@@ -16,11 +16,12 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Empty, Garbled
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import TICKS_PER_MS, Frame
 from vendors.speech.azure_line import SpeechSocket, http_url, json_body, key_header, open_speech_socket, socket_url
 from vendors.speech.azure_ssml import Manner, ssml
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
 """Constant bit rates in kbit/s by sample rate."""
@@ -92,6 +93,7 @@ class AzureSpeech:
             },
             body=markup.encode(),
             connect_s=self._spec.connect_s,
+            repeat=Repeat.SAFE,
         )
 
     async def _checked(self, items: AsyncGenerator[SpeechItem], vendor: str) -> AsyncGenerator[SpeechItem]:

@@ -13,9 +13,10 @@ from streams.wire.errors import ConfigInvalid, InvalidParameter, listed
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.speech.visemes import visemes_of_letters
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
 _FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}
@@ -39,10 +40,18 @@ class Options(Model):
     """Additional request fields, such as `seed` or `apply_text_normalization`."""
 
 
+def _check(options: Options, spec: SpeechSpec) -> None:
+    """Raise `InvalidParameter` for an option that does not fit the other settings."""
+    output_format = options.output_format
+    if output_format is not None and not output_format.startswith(_PREFIXES[spec.audio_format]):
+        raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")
+
+
 class ElevenLabsSpeech:
     """One voice of one account. The speed is clamped to the vendor's range."""
 
     Options = Options
+    check = staticmethod(_check)
 
     def __init__(self, http: VendorHttp, account: Account, spec: SpeechSpec) -> None:
         options = Options.of(spec.options)
@@ -50,9 +59,8 @@ class ElevenLabsSpeech:
             raise ConfigInvalid(f"{account.platform}: voice is not set")
         if not spec.voice.strip("."):  # `.` and `..` change the URL path even if quoted.
             raise InvalidParameter(f"voice {listed([spec.voice])} is invalid")
+        self.check(options, spec)
         output_format = options.output_format or _FORMATS[spec.audio_format]
-        if not output_format.startswith(_PREFIXES[spec.audio_format]):
-            raise InvalidParameter(f"output_format {output_format} is not for audio_format {spec.audio_format}")
         self._http = http
         self._account = account
         self._connect_s = spec.connect_s
@@ -74,6 +82,7 @@ class ElevenLabsSpeech:
             headers=self._headers,
             body=dumps({**self._fields, "text": text}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             is_audio = (

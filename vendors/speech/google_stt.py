@@ -14,8 +14,9 @@ from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp, response_object
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioFormat, AudioInput, Transcript
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _SERVICE = "speech"
 _OPUS_RATE = 48_000
@@ -70,6 +71,7 @@ class GoogleRecognition:
             headers={"Content-Type": "application/json"},
             body=dumps({"config": config, "audio": {"content": b64encode(data).decode()}}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             yield _single(_transcript(response.vendor, response_object(response.vendor, await response.json())))

@@ -16,9 +16,10 @@ from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled
 from vendors.google import GoogleHttp, response_object
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 from vendors.speech.visemes import spread
-from vendors.transport import Outgoing, VendorHttp
+from vendors.transport import VendorHttp
 
 _SERVICE = "texttospeech"
 _PART_BYTES = 900
@@ -130,6 +131,7 @@ class GoogleSpeech:
             headers={"Content-Type": "application/json"},
             body=dumps(request),
             connect_s=self._spec.connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             value = await response.json(_MAX_RESPONSE_BYTES)

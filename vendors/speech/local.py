@@ -9,10 +9,11 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 from vendors.speech.visemes import visemes_of
 from vendors.sse import ServerEvent, SseParser
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 
 class SpeechOptions(Model):
@@ -45,6 +46,7 @@ class LocalSpeech:
             headers={**self._account.bearer(), "Content-Type": "application/json"},
             body=dumps({**self._fields, "input": text}),
             connect_s=self._spec.connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             if response.content_type != "text/event-stream":

@@ -8,8 +8,9 @@ from uuid import uuid4
 from streams.wire.model import Model
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
+from vendors.outgoing import Outgoing
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest, AudioInput
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _DEFAULT_MODEL = "pocketsphinx"
 

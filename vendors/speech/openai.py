@@ -12,9 +12,10 @@ from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, error_in_stream
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.sse import SseParser
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _EXTENSIONS = {
     "audio/wav": "wav",
@@ -78,6 +79,7 @@ class OpenAITranscription:
             headers={**self._account.bearer(), "Content-Type": content_type},
             body=body,
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             items = (

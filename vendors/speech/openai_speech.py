@@ -12,10 +12,11 @@ from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, error_in_stream
 from vendors.meter import is_count
+from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.speech.samples import Samples
 from vendors.sse import SseParser
-from vendors.transport import Incoming, Outgoing, VendorHttp
+from vendors.transport import Incoming, VendorHttp
 
 _VOICE = "alloy"
 _BASIC_MODELS = "tts-1"
@@ -66,6 +67,7 @@ class OpenAISpeech:
             headers=self._headers,
             body=dumps({**self._fields, "input": text}),
             connect_s=self._connect_s,
+            repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
             if response.content_type == "text/event-stream":

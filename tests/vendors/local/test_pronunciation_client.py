@@ -13,9 +13,9 @@ from tests.vendors.local.conftest import Local
 from tests.vendors.local.speakers import REFERENCE, Reader, reader
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.account import Account, AssessmentSpec
-from vendors.catalog import assessor
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import Assessment, AssessmentRequest, AudioInput
+from vendors.speech.local_assess import LocalAssessment
 from vendors.transport import VendorHttp
 
 __all__ = ["reader"]
@@ -35,7 +35,7 @@ async def assessed(
     http: VendorHttp, url: str, audio: AudioInput, request: AssessmentRequest = REQUEST, **spec: Any
 ) -> Assessment:
     account = Account("main", "local_audio", url)
-    async with assessor(http, account, AssessmentSpec(**spec)).assess(audio, request) as items:
+    async with LocalAssessment(http, account, AssessmentSpec(**spec)).assess(audio, request) as items:
         (assessment,) = [item async for item in items]
     assert isinstance(assessment, Assessment)
     return assessment

@@ -1,0 +1,127 @@
+"""Vendor clients behind the gates of their accounts, for every area that calls vendors."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import SecretStr
+
+from storage.config_rows import ConfigKey
+from storage.configs import ConfigStore
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, CallLimits, VendorAccount
+from streams.wire.errors import ConfigInvalid, ItemNotFound
+from vendors.account import Account
+from vendors.breaker import BreakerPolicy
+from vendors.catalog import CATALOG, Capability, Client, Spec, Vendor
+from vendors.gate import Gate, GatePolicy
+from vendors.local_engines import LocalEngines
+from vendors.transport import VendorHttp
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class VendorAccess(Generic[Spec, Client]):
+    """One capability of a vendor account. All calls of its clients must pass `gate`."""
+
+    account: Account
+    gate: Gate
+    vendor: Vendor[Spec, Client]
+    http: VendorHttp
+
+    @property
+    def platform(self) -> str:
+        return self.account.platform
+
+    def client(self, spec: Spec) -> Client:
+        """Return a client for streams, which `first_success` calls. Raises `InvalidParameter` for its options."""
+        return self.vendor.client(self.http, self.account, spec)
+
+    async def call(self, spec: Spec, use: Callable[[Client], Awaitable[Result]], *, within_s: float) -> Result:
+        """Return the result of `use(client)`, which makes one call through the gate.
+
+        Raises `VendorError`: `Refused` while the breaker is open, `TimedOut` after `within_s`.
+        """
+        client = self.client(spec)
+        return await self.gate.call(self.platform, lambda: use(client), within_s=within_s)
+
+
+class VendorClients:
+    """Opens vendor accounts. Each account has one gate per process, which all areas share."""
+
+    def __init__(
+        self, configs: ConfigStore, http: VendorHttp, engines: LocalEngines, *, local_url: str | None
+    ) -> None:
+        self._configs = configs
+        self._http = http
+        self._engines = engines
+        self._local_url = local_url
+        self._gates: dict[ConfigKey, tuple[CallLimits, Gate]] = {}
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """Changes when an account may have changed. Clients may be kept until then."""
+        return self._configs.version, self._engines.missing
+
+    def account(
+        self, capability: Capability[Spec, Client], app_id: str, name: str, *, model: str = ""
+    ) -> VendorAccess[Spec, Client]:
+        """Open a config of kind `vendor_accounts`. Raises `ConfigInvalid` if it cannot be used for `capability`.
+
+        `model` is the model that will be called. It matters only for the engines of this machine, which may be
+        missing.
+        """
+        try:
+            config = self._configs.get(VENDOR_ACCOUNTS, app_id, name).value
+        except ItemNotFound as error:
+            raise ConfigInvalid(error.what) from None
+        vendor = vendor_of(capability, config.platform)
+        if isinstance(vendor, str):
+            raise ConfigInvalid(f"vendor_accounts {name}: {vendor}")
+        account = Account(
+            name, config.platform, self._base_url(name, config, model), config.api_key, config.concurrency
+        )
+        return self.open(vendor, account, key=ConfigKey(app_id, VENDOR_ACCOUNTS.name, name), limits=config)
+
+    def open(
+        self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
+    ) -> VendorAccess[Spec, Client]:
+        """Open an account that is kept in the config `key` of any kind."""
+        return VendorAccess(account, self._gate(key, limits, account.api_key), vendor, self._http)
+
+    def _gate(self, key: ConfigKey, limits: CallLimits, secret: SecretStr | None) -> Gate:
+        """Return the gate of an account. A change of its limits makes a new one."""
+        known = self._gates.get(key)
+        if known is not None and known[0] is limits:
+            return known[1]
+        policy = GatePolicy(
+            at_once=limits.concurrency,
+            waiting=limits.waiting,
+            breaker=BreakerPolicy(**limits.breaker.model_dump()),
+        )
+        gate = known[1] if known is not None and known[1].policy == policy else Gate(_label(key), policy)
+        gate.secret = secret.get_secret_value() if secret else ""
+        self._gates[key] = limits, gate
+        return gate
+
+    def _base_url(self, name: str, config: VendorAccount, model: str) -> str:
+        platform = CATALOG[config.platform]
+        own_engines = platform.local and config.base_url is None
+        if own_engines and (reason := self._engines.missing.get(model)):
+            raise ConfigInvalid(f"vendor_accounts {name}: {model} is missing: {reason}")
+        base_url = self._local_url if own_engines else config.base_url or platform.base_url
+        if base_url is None:
+            raise ConfigInvalid(f"vendor_accounts {name}: base_url is not set")
+        return base_url.rstrip("/")
+
+
+def vendor_of(capability: Capability[Spec, Client], platform: str) -> Vendor[Spec, Client] | str:
+    """Return how `platform` provides `capability`, or why it does not."""
+    if platform not in CATALOG:
+        return f"platform {platform} is unknown"
+    return capability.vendors.get(platform) or f"platform {platform} offers no {capability.name}"
+
+
+def _label(key: ConfigKey) -> str:
+    """Return the `account` of the gate's metrics."""
+    return f"{key.app_id}/{key.name}" if key.kind == VENDOR_ACCOUNTS.name else "/".join(key)

@@ -1,0 +1,163 @@
+"""Calls with one result through the gate of an account, as areas without streams make them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from pydantic import Field, SecretStr
+
+from app.services import Services
+from storage.config_rows import ConfigKey
+from storage.kinds.vendor_accounts import Breaker, CallLimits
+from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid
+from streams.wire.model import Model
+from tests.vendors.upstream import Upstream, hold, plain, refusing, running_upstream
+from tests.waiting import until
+from vendors.account import Account, ChatSpec
+from vendors.catalog import CHAT_MODELS, Vendor
+from vendors.errors import Refused, TimedOut
+from vendors.outgoing import MoneyCall, RepeatWithKey
+from vendors.protocols import ChatMessage, TextDelta
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running, listening
+from vendors.transport import VendorHttp
+
+KEY = ConfigKey("default", "cards", "main")
+SECRET = "sk-live-0123456789"
+
+
+@dataclass(frozen=True)
+class CardSpec:
+    currency: str = "EUR"
+
+
+class CardOptions(Model):
+    statement: str = Field(default="", max_length=22)
+
+
+class Cards:
+    """A client of an area that is not the heart's: it captures money."""
+
+    def __init__(self, http: VendorHttp, account: Account, spec: CardSpec) -> None:
+        self._http = http
+        self._account = account
+        self._currency = spec.currency
+
+    async def capture(self, amount: int, *, key: str) -> Any:
+        call = MoneyCall(
+            vendor=self._account.platform,
+            url=self._account.url("/captures"),
+            headers=self._account.bearer(),
+            body=dumps({"amount": amount, "currency": self._currency}),
+            repeat=RepeatWithKey(key),
+        )
+        async with self._http.stream(call) as response:
+            return await response.json()
+
+
+CARDS = Vendor(Cards, CardOptions)
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    async with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
+        yield running
+
+
+def cards(services: Services, upstream: Upstream, limits: CallLimits | None = None) -> Any:
+    account = Account("main", "cards", upstream.url, SecretStr(SECRET))
+    return services.vendors.open(CARDS, account, key=KEY, limits=limits or CallLimits())
+
+
+async def captured(access: Any, *, within_s: float = 5) -> Any:
+    return await access.call(CardSpec(), lambda client: client.capture(5, key="7:capture"), within_s=within_s)
+
+
+async def test_account_of_another_kind_is_called_with_its_key(services: Services, upstream: Upstream):
+    upstream.will(refusing(503, retry_after_ms="1"), plain(200, b'{"id": "c1"}'))
+
+    assert await captured(cards(services, upstream)) == {"id": "c1"}
+
+    assert [seen.headers["Idempotency-Key"] for seen in upstream.seen] == ["7:capture"] * 2
+    assert [seen.body for seen in upstream.seen] == [b'{"amount":5,"currency":"EUR"}'] * 2
+
+
+async def test_breaker_of_an_account_opens_for_all_its_users(services: Services, upstream: Upstream):
+    limits = CallLimits(breaker=Breaker(min_calls=2))
+    upstream.will(refusing(501, f"wrong key {SECRET}"))
+    for _ in range(2):
+        with pytest.raises(Refused, match=r"answered 501: wrong key \*\*\*"):
+            await captured(cards(services, upstream, limits))
+
+    with pytest.raises(Refused, match="is skipped for now"):
+        await captured(cards(services, upstream, limits))
+    assert len(upstream.seen) == 2
+
+
+async def test_call_without_a_result_ends_and_frees_its_slot(services: Services, upstream: Upstream):
+    access = cards(services, upstream, CallLimits(concurrency=1))
+    upstream.will(hold, plain(200, b"{}"))
+
+    with pytest.raises(TimedOut, match=r"cards had no result within 0\.3 s"):
+        await captured(access, within_s=0.3)
+
+    assert await captured(access) == {}
+
+
+async def test_more_calls_than_the_account_allows_wait(services: Services, upstream: Upstream):
+    access = cards(services, upstream, CallLimits(concurrency=1))
+    release = asyncio.Event()
+
+    async def slow(_: object) -> Any:
+        await release.wait()
+        return await plain(200, b"{}")(_)
+
+    upstream.will(slow, plain(200, b"{}"))
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(2):
+            tasks.create_task(captured(access))
+        labels = {"account": "default/cards/main"}
+        await until(lambda: REGISTRY.get_sample_value("parley_bulkhead_waiting", labels) == 1)
+        assert len(upstream.seen) == 1
+        release.set()
+    assert len(upstream.seen) == 2
+
+
+async def test_streams_and_single_calls_share_the_gate_of_a_vendor_account(services: Services, sandbox: Running):
+    value = {
+        "platform": "openai",
+        "base_url": f"{sandbox.url}/openai/v1",
+        "api_key": key_of(fault="server_error", retry_after_s=0.01),
+        "breaker": {"min_calls": 1},
+    }
+    await services.configs.put("default", "vendor_accounts", "main", value, author="test")
+    await services.configs.put("default", "conversation", "one", {"chat": {"account": "main"}}, author="test")
+
+    async def words(model: Any) -> str:
+        async with model.reply([ChatMessage("user", "Hello")]) as items:
+            return "".join([item.text async for item in items if isinstance(item, TextDelta)])
+
+    access = services.vendors.account(CHAT_MODELS, "default", "main")
+    with pytest.raises(Refused, match="answered 500"):
+        await access.call(ChatSpec("gpt-4o-mini"), words, within_s=10)
+
+    (strategy,) = services.strategies.conversations("default", ["one"])
+    assert strategy.gate is access.gate
+    assert strategy.gate.try_acquire() is None
+
+
+async def test_account_that_cannot_be_used_is_told_by_config_and_field(services: Services):
+    with pytest.raises(ConfigInvalid, match="vendor_accounts nobody does not exist"):
+        services.vendors.account(CHAT_MODELS, "default", "nobody")
+    with pytest.raises(ConfigInvalid, match="vendor_accounts local-audio: platform local_audio offers no chat"):
+        services.vendors.account(CHAT_MODELS, "default", "local-audio")
