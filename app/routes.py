@@ -3,6 +3,7 @@
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.admin.jobs import JOB_ROUTES
+from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.ai.routes import AI_ROUTES
 from app.http.area import Area
@@ -35,6 +36,7 @@ INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
+    *PLATFORM_ROUTES,
     *STREAM_ROUTES,
     *JOB_ROUTES,
     *FILE_ROUTES,

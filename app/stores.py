@@ -5,12 +5,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from app.settings import Settings
+from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore, open_configs
-from storage.kinds.vendor_accounts import VendorAccount
 from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
 from storage.secrets import Keyring
-from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 
@@ -33,11 +32,8 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
         yield Stores(settings, database, valkey, keyring, configs)
 
 
-def _check_config(app_id: str, kind: str, value: Model) -> None:
-    """Refuse a vendor account whose platform has no client."""
-    if not isinstance(value, VendorAccount):
-        return
-    from vendors.catalog import CATALOG  # noqa: PLC0415 - slow to import, and few commands write a vendor account
+def _check_config(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
+    """Check vendor accounts and strategies against the vendor catalog."""
+    from app.vendor_checks import check  # noqa: PLC0415 - slow to import, and few commands write configs
 
-    if value.platform not in CATALOG:
-        raise InvalidParameter(f"platform must be one of {', '.join(sorted(CATALOG))}")
+    return check(value, named, unknown)

@@ -1,82 +1,35 @@
-"""Validation of configs and the transaction that changes them."""
+"""The transaction that changes configs."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-
-from pydantic import ValidationError
 
 from storage import config_rows as rows
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, restore_secrets
-from storage.errors import ConfigKindNotFound, ConfigNotFound, RevisionNotActive, RevisionNotFound
+from storage.config_rules import Accepted, Fault, Rules, Unknown
+from storage.config_secrets import decrypt_secrets, encrypt_secrets, restore_secrets
+from storage.errors import ConfigNotFound, RevisionNotActive, RevisionNotFound
 from storage.kinds.apps import APPS
-from storage.kinds.base import ConfigKind
 from storage.postgres import Connection
-from storage.secrets import Keyring
 from streams.wire.errors import AppNotFound, InvalidParameter
-from streams.wire.model import Model, faults
 
 DEFAULT = "default"
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
-
-Check = Callable[[str, str, Model], None]
-"""Takes an app id, a kind and a model. Raises `InvalidParameter("<path> <message>")` to refuse the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    path: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """The result of `Edit.converge`. `fields` are the paths whose values changed.
 
-    `kept` means that the active value was written by another author and was not changed.
+    `kept` means that the active value was written by another author and was not changed. `warnings` are those of
+    the value that was to be written, also if it is unchanged.
     """
 
     key: ConfigKey
     outcome: Literal["added", "changed", "unchanged", "kept"]
     fields: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a value is validated with: the config kinds, an optional further check, and the keyring for secrets."""
-
-    kinds: Mapping[str, ConfigKind[Any]]
-    keyring: Keyring
-    check: Check | None = None
-
-    def kind(self, key: ConfigKey) -> ConfigKind[Any]:
-        kind = self.kinds.get(key.kind)
-        if kind is None:
-            raise ConfigKindNotFound(key.kind)
-        return kind
-
-    def judge(
-        self, key: ConfigKey, value: Any, *, unknown: Literal["forbid", "ignore"] = "forbid"
-    ) -> tuple[Any, list[Fault]]:
-        """Return the value to store, without defaults and with opened secrets, or `None` and its faults."""
-        try:
-            typed = self.kind(key).model.model_validate(value, extra=unknown)
-        except ValidationError as error:
-            marked = _marked(value)
-            return None, [
-                Fault(path, "has no stored secret to keep" if path in marked else message)
-                for path, message in faults(error)
-            ]
-        try:
-            if self.check is not None:
-                self.check(key.app_id, key.kind, typed)
-        except InvalidParameter as error:
-            path, _, message = error.what.partition(" ")
-            return None, [Fault(path, message)]
-        return typed.model_dump(exclude_unset=True, by_alias=True), []
+    warnings: tuple[Fault, ...] = ()
 
 
 class Edit:
@@ -88,11 +41,18 @@ class Edit:
         self._author = author
         self.written: list[tuple[ConfigKey, int]] = []
 
-    async def put(self, key: ConfigKey, value: Any, *, comment: str = "", if_match: int | None = None) -> int:
-        """Make `value` active and return its revision. A secret is kept where `value` holds `MARK`."""
+    async def put(
+        self, key: ConfigKey, value: Any, *, comment: str = "", if_match: int | None = None, strict: bool = False
+    ) -> int:
+        """Make `value` active and return its revision. A secret is kept where `value` holds `MARK`.
+
+        `strict` refuses a value that has warnings.
+        """
         newest = await self._newest(key, if_match)
         accepted = await self._accepted(key, value, newest)
-        return await self._write(key, newest, accepted, comment=comment)
+        if strict and accepted.warnings:
+            raise InvalidParameter(str(accepted.warnings[0]))
+        return await self._write(key, newest, accepted.value, comment=comment)
 
     async def converge(self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False) -> Change:
         """Write `value` if it differs from the active value. Secrets missing from `value` are kept."""
@@ -102,13 +62,13 @@ class Edit:
         before = self._opened(newest)
         accepted = await self._accepted(key, restore_secrets(value, before, add_missing=True), newest)
         if before is None:
-            await self._write(key, newest, accepted)
-            return Change(key, "added")
-        fields = tuple(difference.path for difference in differences(before, accepted))
+            await self._write(key, newest, accepted.value)
+            return Change(key, "added", warnings=accepted.warnings)
+        fields = tuple(difference.path for difference in differences(before, accepted.value))
         if not fields:
-            return Change(key, "unchanged")
-        await self._write(key, newest, accepted)
-        return Change(key, "changed", fields)
+            return Change(key, "unchanged", warnings=accepted.warnings)
+        await self._write(key, newest, accepted.value)
+        return Change(key, "changed", fields, accepted.warnings)
 
     async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
         newest = await self._newest(key, if_match)
@@ -128,7 +88,7 @@ class Edit:
             raise InvalidParameter(f"revision {revision} is a deletion")
         # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
         accepted = await self._accepted(key, self._opened(old), old, unknown="ignore")
-        return await self._write(key, newest, accepted, comment=comment or f"rollback to revision {revision}")
+        return await self._write(key, newest, accepted.value, comment=comment or f"rollback to revision {revision}")
 
     async def _newest(self, key: ConfigKey, if_match: int | None = None) -> Revision | None:
         kind = self._rules.kind(key)
@@ -148,13 +108,14 @@ class Edit:
         value: Any,
         stored: Revision | None,
         *,
-        unknown: Literal["forbid", "ignore"] = "forbid",
-    ) -> Any:
+        unknown: Unknown = "forbid",
+    ) -> Accepted:
         await self._require_app(key)
-        accepted, problems = self._rules.judge(key, restore_secrets(value, self._opened(stored)), unknown=unknown)
-        if problems:
-            raise InvalidParameter(f"{problems[0].path or 'value'} {problems[0].message}")
-        return accepted
+        value = restore_secrets(value, self._opened(stored))
+        judged = await self._rules.judge(self._conn, key, value, unknown=unknown)
+        if not isinstance(judged, Accepted):
+            raise InvalidParameter(str(judged[0]))
+        return judged
 
     async def _require_app(self, key: ConfigKey) -> None:
         if key.kind == APPS.name:
@@ -185,16 +146,3 @@ class Edit:
         )
         self.written.append((key, revision))
         return revision
-
-
-def _marked(value: Any, path: str = "") -> set[str]:
-    """Return the paths at which `value` still holds `MARK`."""
-    if value == MARK:
-        return {path}
-    if isinstance(value, dict):
-        inner = ((f"{path}.{key}" if path else str(key), item) for key, item in value.items())
-    elif isinstance(value, list):
-        inner = ((f"{path}[{index}]", item) for index, item in enumerate(value))
-    else:
-        return set()
-    return set().union(*(_marked(item, at) for at, item in inner))

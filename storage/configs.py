@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, NoReturn
 
 import structlog
-from pydantic import ValidationError
 
 from storage import config_rows as rows
 from storage.config_differences import Difference, differences
-from storage.config_edits import DEFAULT, Check, Edit, Fault, Rules
+from storage.config_edits import DEFAULT, Edit
 from storage.config_feed import announce, follow, listen
+from storage.config_references import references
 from storage.config_rows import ConfigKey, Revision
+from storage.config_rules import Accepted, Check, Fault, Rules, typed_value
 from storage.config_secrets import decrypt_secrets, mask_secrets, restore_secrets
 from storage.errors import ConfigNotFound, RevisionNotFound
 from storage.kinds import KINDS
@@ -25,7 +26,7 @@ from storage.redis import Valkey
 from storage.secrets import Keyring
 from streams.tasks import background
 from streams.wire.errors import ConfigInvalid, DatabaseAway, StoreError
-from streams.wire.model import faults
+from streams.wire.model import Model
 
 log = structlog.get_logger()
 
@@ -55,7 +56,7 @@ class ConfigStore:
         self._valkey = valkey
         self._rules = rules
         self._entries: dict[ConfigKey, Active[Any] | _Broken] = {}
-        self._defaults = {name: _typed(kind, {}, revision=0) for name, kind in rules.kinds.items()}
+        self._defaults = {name: _entry(typed_value(kind, {}), revision=0) for name, kind in rules.kinds.items()}
         self._refreshing = asyncio.Lock()
         self._clock = clock
         self._fresh_at = clock()
@@ -99,6 +100,18 @@ class ConfigStore:
         entry = self._entries.get(key)
         return entry.message if isinstance(entry, _Broken) else None
 
+    def warnings(self, key: ConfigKey) -> list[Fault]:
+        """Return what keeps a valid active config from being used, such as the name of a missing config."""
+        entry = self._entries.get(key)
+        if not isinstance(entry, Active):
+            return []
+        named = {}
+        for each in references(entry.value):
+            found = self._entries.get(ConfigKey(key.app_id, each.kind, each.name))
+            if found is not None:
+                named[each.kind, each.name] = found.value if isinstance(found, Active) else None
+        return self._rules.warnings(entry.value, named)
+
     @asynccontextmanager
     async def editing(self, *, author: str, dry_run: bool = False) -> AsyncIterator[Edit]:
         """Run one transaction of changes. Only one runs at a time among all processes.
@@ -124,10 +137,15 @@ class ConfigStore:
         author: str,
         comment: str = "",
         if_match: int | None = None,
+        strict: bool = False,
     ) -> int:
-        """Make `value` active and return its revision. Raises `InvalidParameter`, which names the invalid field."""
+        """Make `value` active and return its revision. Raises `InvalidParameter`, which names the invalid field.
+
+        `strict` refuses a value that has warnings.
+        """
+        key = ConfigKey(app_id, kind, name)
         async with self.editing(author=author) as edit:
-            return await edit.put(ConfigKey(app_id, kind, name), value, comment=comment, if_match=if_match)
+            return await edit.put(key, value, comment=comment, if_match=if_match, strict=strict)
 
     async def delete(self, key: ConfigKey, *, author: str, comment: str = "", if_match: int | None = None) -> int:
         async with self.editing(author=author) as edit:
@@ -181,13 +199,13 @@ class ConfigStore:
             for difference in differences(sides[0], sides[1])
         ]
 
-    async def faults(self, key: ConfigKey, value: Any) -> list[Fault]:
-        """Return all faults for which `put` would refuse `value`."""
+    async def judge(self, key: ConfigKey, value: Any) -> Accepted | list[Fault]:
+        """Return what `put` would store, or all faults for which it would refuse `value`."""
         self._rules.kind(key)
         async with self._database.connection() as conn:
             newest = await rows.newest(conn, key)
-        stored = None if newest is None else decrypt_secrets(self._rules.keyring, newest)[0]
-        return self._rules.judge(key, restore_secrets(value, stored))[1]
+            stored = None if newest is None else decrypt_secrets(self._rules.keyring, newest)[0]
+            return await self._rules.judge(conn, key, restore_secrets(value, stored))
 
     async def refresh(self) -> None:
         """Apply all changes since the last refresh."""
@@ -204,17 +222,13 @@ class ConfigStore:
             raise DatabaseAway(f"configs were last read {age_s:.0f} s ago")
 
     def _apply(self, revision: Revision) -> None:
-        key, kind = revision.key, self._rules.kinds.get(revision.key.kind)
-        if kind is None:  # A newer version of this server wrote it.
+        key = revision.key
+        if key.kind not in self._rules.kinds:  # A newer version of this server wrote it.
             return
         if revision.deleted:
             self._entries.pop(key, None)
             return
-        value, refused = decrypt_secrets(self._rules.keyring, revision)
-        if refused:
-            entry: Active[Any] | _Broken = _Broken(f"{refused[0]} cannot be opened with this master key")
-        else:
-            entry = _typed(kind, value, revision=revision.revision)
+        entry = _entry(self._rules.read(revision), revision=revision.revision)
         if isinstance(entry, _Broken):
             log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)
         self._entries[key] = entry
@@ -255,12 +269,8 @@ class _Undone(Exception):
     """Rolls back the transaction of a dry run."""
 
 
-def _typed(kind: ConfigKind[ConfigModel], value: Any, *, revision: int) -> Active[ConfigModel] | _Broken:
-    try:
-        return Active(kind.model.model_validate(value), revision)
-    except ValidationError as error:
-        path, message = next(faults(error))
-        return _Broken(f"{path or 'value'} {message}")
+def _entry(value: Model | str, *, revision: int) -> Active[Any] | _Broken:
+    return _Broken(value) if isinstance(value, str) else Active(value, revision)
 
 
 def _refuse(key: ConfigKey, entry: _Broken) -> NoReturn:

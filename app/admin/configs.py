@@ -1,5 +1,6 @@
 """The admin API for named configs: kinds, values, revisions, differences and rollback."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import json_response
 from storage.config_differences import ABSENT
 from storage.config_rows import ConfigKey, Revision
+from storage.config_rules import Accepted, Fault
 from storage.errors import (
     ConfigKindNotFound,
     ConfigNotFound,
@@ -29,6 +31,7 @@ from streams.wire.model import Model
 
 AUTHOR_CHARACTERS = 64
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
+QueryFlag = Annotated[bool, Field(strict=False)]
 
 
 class ConfigPath(Model):
@@ -59,6 +62,11 @@ class KindsReply(Model):
     kinds: list[KindRow]
 
 
+class FaultRow(Model):
+    path: str
+    message: str
+
+
 class ListQuery(Model):
     app: str | None = None
     kind: str | None = None
@@ -74,6 +82,8 @@ class ConfigRow(Model):
     updated_at: str
     fault: str | None = None
     """Why the config cannot be used; absent if it can."""
+    warnings: list[FaultRow] | None = None
+    """What keeps the config from being used as written, such as a name of a config that does not exist."""
 
 
 class ListReply(Model):
@@ -88,6 +98,11 @@ class ConfigReply(ConfigRow):
     value: dict[str, Any]
 
 
+class StrictQuery(Model):
+    strict: QueryFlag = False
+    """Whether a value with warnings is refused."""
+
+
 class PutBody(Model):
     value: dict[str, Any]
     comment: str = Field(default="", max_length=500)
@@ -97,14 +112,11 @@ class ValueBody(Model):
     value: Any
 
 
-class FaultRow(Model):
-    path: str
-    message: str
-
-
 class ValidateReply(Model):
     valid: bool
     errors: list[FaultRow]
+    warnings: list[FaultRow]
+    """What would keep a valid value from being used. With `strict`, these are errors."""
 
 
 class RevisionRow(Model):
@@ -159,16 +171,24 @@ async def read(call: Call, path: Path[ConfigPath], query: Query[ReadQuery]) -> C
     config = await call.services.configs.read(path.key, revision=query.revision)
     row = _row(call, config)
     if query.revision is not None:
-        row["fault"] = None
+        row["fault"] = row["warnings"] = None
     return ConfigReply(**row, value=config.value)
 
 
-async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody]) -> ConfigReply:
-    """Write a config."""
+async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody], query: Query[StrictQuery]) -> ConfigReply:
+    """Write a config.
+
+    The reply has `warnings` if the config names one that does not exist. With `strict=true` it is refused instead.
+    """
     revision = await call.services.configs.put(
-        *path.key, body.value, author=_author(call), comment=body.comment, if_match=_if_match(call)
+        *path.key,
+        body.value,
+        author=_author(call),
+        comment=body.comment,
+        if_match=_if_match(call),
+        strict=query.strict,
     )
-    return await read(call, path, ReadQuery(revision=revision))
+    return await _written(call, path.key, revision)
 
 
 async def delete(call: Call, path: Path[ConfigPath]) -> None:
@@ -179,13 +199,15 @@ async def delete(call: Call, path: Path[ConfigPath]) -> None:
     await call.services.configs.delete(path.key, author=_author(call), if_match=_if_match(call))
 
 
-async def validate(call: Call, path: Path[ConfigPath], body: Body[ValueBody]) -> ValidateReply:
+async def validate(
+    call: Call, path: Path[ConfigPath], body: Body[ValueBody], query: Query[StrictQuery]
+) -> ValidateReply:
     """Check a value without writing it."""
-    faults = await call.services.configs.faults(path.key, body.value)
-    return ValidateReply(
-        valid=not faults,
-        errors=[FaultRow(path=fault.path, message=fault.message) for fault in faults],
-    )
+    judged = await call.services.configs.judge(path.key, body.value)
+    errors, warnings = ([], judged.warnings) if isinstance(judged, Accepted) else (judged, ())
+    if query.strict:
+        errors, warnings = [*errors, *warnings], ()
+    return ValidateReply(valid=not errors, errors=_fault_rows(errors), warnings=_fault_rows(warnings))
 
 
 async def revisions(call: Call, path: Path[ConfigPath], query: Query[PageQuery[RevisionNumber]]) -> RevisionsReply:
@@ -226,7 +248,12 @@ async def rollback(call: Call, path: Path[ConfigPath], body: Body[RollbackBody])
     revision = await call.services.configs.rollback(
         path.key, body.revision, author=_author(call), comment=body.comment, if_match=_if_match(call)
     )
-    return await read(call, path, ReadQuery(revision=revision))
+    return await _written(call, path.key, revision)
+
+
+async def _written(call: Call, key: ConfigKey, revision: int) -> ConfigReply:
+    config = await call.services.configs.read(key, revision=revision)
+    return ConfigReply(**_row(call, config), value=config.value)
 
 
 def _row(call: Call, revision: Revision) -> dict[str, Any]:
@@ -239,7 +266,12 @@ def _row(call: Call, revision: Revision) -> dict[str, Any]:
         "comment": revision.comment,
         "updated_at": rfc3339(revision.created_at),
         "fault": call.services.configs.fault(revision.key),
+        "warnings": _fault_rows(call.services.configs.warnings(revision.key)) or None,
     }
+
+
+def _fault_rows(faults: Iterable[Fault]) -> list[FaultRow]:
+    return [FaultRow(path=fault.path, message=fault.message) for fault in faults]
 
 
 def _author(call: Call) -> str:

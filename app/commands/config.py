@@ -13,6 +13,8 @@ from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import open_stores
 from storage.config_edits import Change
+from storage.config_rows import ConfigKey
+from storage.config_rules import Fault
 
 __all__ = ["add_parser", "import_folder"]
 
@@ -50,6 +52,7 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
             sys.stderr.writelines(
                 f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
             )
+            sys.stderr.writelines(warning_line(key, warning) for key, warning in exported.warnings)
             return
         changes = await import_folder(
             stores.configs,
@@ -60,8 +63,13 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
             dry_run=args.dry_run,
         )
     sys.stdout.writelines(f"{line(change)}\n" for change in changes)
+    sys.stderr.writelines(warning_line(change.key, warning) for change in changes for warning in change.warnings)
     if args.dry_run:
         sys.stdout.write("nothing was written\n")
+
+
+def warning_line(key: ConfigKey, warning: Fault) -> str:
+    return f"warning: {'/'.join(key)}: {warning}\n"
 
 
 def line(change: Change) -> str:

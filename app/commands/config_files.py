@@ -1,7 +1,7 @@
 """Export and import of configs as a folder of YAML files named `<app>/<kind>/<name>.yaml`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from storage.config_edits import Change, Edit
 from storage.config_rows import ConfigKey, Revision
+from storage.config_rules import Fault
 from storage.config_secrets import remove_secrets
 from storage.configs import ConfigStore
 from storage.kinds import KINDS
@@ -59,6 +60,8 @@ class Exported:
     """YAML files in the folders of the exported apps that belong to no config."""
     skipped: list[ConfigKey]
     """Configs that were not exported because their app does not exist and an import would refuse them."""
+    warnings: list[tuple[ConfigKey, Fault]] = field(default_factory=list)
+    """What keeps exported configs from being used as written."""
 
 
 async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> Exported:
@@ -66,8 +69,10 @@ async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | Non
     revisions = await configs.overview(app_id=app_id)
     apps = {revision.key.app_id for revision in revisions if revision.key.kind == APPS.name}
     skipped = [revision.key for revision in revisions if revision.key.app_id not in apps]
-    strays = write_folder([revision for revision in revisions if revision.key.app_id in apps], folder)
-    return Exported(strays, skipped)
+    exported = [revision for revision in revisions if revision.key.app_id in apps]
+    strays = write_folder(exported, folder)
+    warnings = [(each.key, warning) for each in exported for warning in configs.warnings(each.key)]
+    return Exported(strays, skipped, warnings)
 
 
 def read_folder(folder: Path) -> list[ConfigFile]:

@@ -1,7 +1,10 @@
 """The definition of a config kind: a name, a title for operators, and the model of its value."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from streams.wire.model import Model
 
@@ -11,6 +14,21 @@ MIB = 1024 * 1024
 """Units for the bounds of fields. The bounds exclude values that timers, counters or memory cannot handle."""
 
 ConfigModel = TypeVar("ConfigModel", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Marks a field that names a config of `kind` of the same app, or a list of such names.
+
+    `Annotated[str, Ref("speech")]`. The JSON schema of the field has the kind as `x-config-kind`.
+    """
+
+    kind: str
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(core_schema), "x-config-kind": self.kind}
 
 
 @dataclass(frozen=True, slots=True)

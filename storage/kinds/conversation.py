@@ -1,10 +1,10 @@
 """Kind `conversation`: a speech recogniser, a language model and a voice under one name."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from storage.kinds.base import ConfigKind
+from storage.kinds.base import ConfigKind, Ref
 from storage.kinds.strategies import OnAbandon, VendorCall
 from streams.wire.model import Model
 
@@ -24,9 +24,9 @@ class Chat(VendorCall):
 class Conversation(Model):
     chat: Chat
     """The language model."""
-    recognition: str | None = None
+    recognition: Annotated[str | None, Ref("recognition")] = None
     """Name of a config of kind `recognition`. If absent, audio input is not supported."""
-    speech: str | None = None
+    speech: Annotated[str | None, Ref("speech")] = None
     """Name of a config of kind `speech`. If absent, the answer is text only."""
     paragraph_delimiter: str = Field(default="\n\n", min_length=1, max_length=16)
     """Text that separates the paragraphs of an answer."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from storage.kinds.base import HOUR_S
+from storage.kinds.base import HOUR_S, Ref
 from streams.wire.model import Model
 
 
@@ -35,7 +35,7 @@ OnAbandon = Literal["cancel", "drain"]
 class VendorCall(Model):
     """A vendor's model, and the account through which it is called."""
 
-    account: str
+    account: Annotated[str, Ref("vendor_accounts")]
     """Name of a config of kind `vendor_accounts`."""
     model: str = ""
     """The vendor's name of the model."""

@@ -1,42 +1,15 @@
 """What an operator can do with configs over HTTP."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
 
 from storage.kinds import KINDS
 from storage.kinds.speech import SPEECH
+from tests.app.operators import Operator
 from tests.servers import ADMIN_TOKEN, Server
 
 MARK = {"secret": True}
 ACCOUNT = "configs/default/vendor_accounts/main"
 VOICE = "configs/default/speech/voice"
-
-
-@dataclass(frozen=True)
-class AdminResponse:
-    status: int
-    body: Any
-
-    @property
-    def error(self) -> tuple[int, str]:
-        return self.status, self.body["error"]["message"]
-
-
-@dataclass(frozen=True)
-class Operator:
-    server: Server
-
-    async def __call__(self, method: str, path: str, value: Any = None, **headers: str) -> AdminResponse:
-        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **headers}
-        headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
-        url = f"{self.server.url}/admin/api/{path}"
-        async with self.server.http.request(method, url, json=value, headers=headers) as response:
-            return AdminResponse(response.status, await response.json() if await response.read() else None)
-
-    async def put(self, path: str, value: Any, **headers: str) -> AdminResponse:
-        return await self("PUT", path, {"value": value}, **headers)
 
 
 @pytest.fixture
@@ -93,6 +66,7 @@ async def test_every_field_of_every_kind_has_a_description(operator):
 
 
 async def test_a_written_config_reads_the_same_and_serves_at_once(operator):
+    await operator.put("configs/default/vendor_accounts/a", {"platform": "vendor_a_audio", "base_url": "http://a"})
     value = {"account": "a", "voice": "x", "language_code": None, "options": {"style": None}}
     written = await operator("PUT", VOICE, {"value": value, "comment": "first"}, X_Admin_Author="ada")
     assert written.status == 200
@@ -114,6 +88,7 @@ async def test_a_written_config_reads_the_same_and_serves_at_once(operator):
 
 async def test_configs_are_listed_by_app_and_kind(operator):
     await operator.put("configs/two/apps/default", {"title": "Two"})
+    await operator.put("configs/two/vendor_accounts/a", {"platform": "vendor_c"})
     await operator.put("configs/two/speech/b", {"account": "a"})
     await operator.put("configs/two/speech/a", {"account": "a"})
     rows = (await operator("GET", "configs?app=two&kind=speech")).body["configs"]
@@ -204,8 +179,8 @@ async def test_validation_tells_every_fault_and_writes_nothing(operator):
     errors = {error["path"]: error["message"] for error in answer.body["errors"]}
     assert errors.keys() == {"account", "speed", "waits.between_s", "extra"}
     assert errors["account"] == "is required"
-    good = await operator("POST", f"{VOICE}/validate", {"value": {"account": "a"}})
-    assert good.body == {"valid": True, "errors": []}
+    good = await operator("POST", f"{VOICE}/validate", {"value": {"account": "local-audio"}})
+    assert good.body == {"valid": True, "errors": [], "warnings": []}
     assert (await operator("GET", VOICE)).status == 404
 
 

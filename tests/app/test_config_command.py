@@ -32,7 +32,9 @@ def folder(tmp_path: Path) -> Path:
     write(root, "default/apps/default.yaml", "title: First\n")
     write(root, ACCOUNT, "platform: vendor_b_llm\napi_key: {env: VENDOR_KEY}\n")
     write(root, "default/conversation/talk.yaml", 'chat: {account: main, system_prompt: "a\\nb: ü"}\nspeech: s\n')
-    write(root, "default/speech/s.yaml", "account: main\nspeed: 1.5\noptions: {pitch: null, style: [1, a]}\n")
+    write(
+        root, "default/speech/s.yaml", "account: main\nspeed: 1.5\noptions: {extra: {pitch: null, style: [1, a]}}\n"
+    )
     return root
 
 
@@ -59,9 +61,11 @@ async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder
     assert set(added.values()) == {"added"}
     assert api_key(configs) == "sk-from-env"
     assert set((await bring(configs, folder)).values()) == {"unchanged"}
-    write(folder, "default/speech/s.yaml", "account: main\nvoice: x\noptions: {pitch: null, style: [1, b]}\n")
+    write(
+        folder, "default/speech/s.yaml", "account: main\nvoice: x\noptions: {extra: {pitch: null, style: [1, b]}}\n"
+    )
     changed = await bring(configs, folder, env={"VENDOR_KEY": "sk-other"})
-    assert changed["default/speech/s"] == "changed speed options.style[1] voice"
+    assert changed["default/speech/s"] == "changed speed options.extra.style[1] voice"
     assert changed["default/vendor_accounts/main"] == "changed api_key"
     assert changed["default/conversation/talk"] == "unchanged"
     assert configs.get(SPEECH, "default", "s").revision == 2
@@ -103,7 +107,7 @@ async def test_a_file_that_belongs_to_no_config_is_told(configs, folder, tmp_pat
     await export_folder(configs, out, app_id="default")
     await configs.delete(ConfigKey("default", "speech", "s"), author="ada")
     exported = await export_folder(configs, out, app_id="default")
-    assert exported == Exported(strays=[out / "default/speech/s.yaml"], skipped=[])
+    assert exported.strays == [out / "default/speech/s.yaml"]
 
 
 async def test_a_dry_run_tells_and_writes_nothing(configs, folder):
@@ -258,3 +262,23 @@ async def test_the_command_complains_in_one_line(settings, folder):
     code, out, complaints = await command(settings, "import", str(folder))
     assert (code, out) == (1, "")
     assert complaints == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"
+
+
+async def test_what_an_import_or_export_cannot_use_is_told_on_standard_error(settings, folder, tmp_path):
+    write(folder, "default/conversation/talk.yaml", "chat: {account: man}\nspeech: s\nrecognition: ears\n")
+    told = (
+        "warning: default/conversation/talk: chat.account names vendor_accounts man, which does not exist\n"
+        "warning: default/conversation/talk: recognition names recognition ears, which does not exist\n"
+    )
+    for _ in range(2):  # unchanged configs, too
+        code, _, complaints = await command(settings, "import", str(folder))
+        assert (code, complaints) == (0, told)
+    code, _, complaints = await command(settings, "export", str(tmp_path / "out"))
+    assert (code, complaints) == (0, told)
+
+
+async def test_an_import_refuses_an_option_that_the_platform_does_not_have(settings, folder):
+    write(folder, "default/speech/s.yaml", "account: main\noptions: {style: calm}\n")
+    code, out, complaints = await command(settings, "import", str(folder))
+    assert (code, out) == (1, "")
+    assert complaints == "parley: invalid_parameter: default/speech/s.yaml: options.style is unknown\n"

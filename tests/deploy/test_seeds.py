@@ -3,7 +3,6 @@ from deploy.seeds import seed
 from storage.config_rows import ConfigKey
 from storage.kinds import KINDS
 from storage.kinds.conversation import CONVERSATION
-from storage.kinds.speech import SPEECH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from tests.servers import SERVER_KEY
 
@@ -16,10 +15,7 @@ async def test_all_seeded_configs_are_sound_and_their_references_exist(services:
     for kind in KINDS.values():
         for name in configs.names(kind, "default"):
             configs.get(kind, "default", name)
-    for name in configs.names(CONVERSATION, "default"):
-        strategy = configs.get(CONVERSATION, "default", name).value
-        assert configs.exists(VENDOR_ACCOUNTS, "default", strategy.chat.account)
-        assert strategy.speech is None or configs.exists(SPEECH, "default", strategy.speech)
+            assert configs.warnings(ConfigKey("default", kind.name, name)) == []
     assert set(configs.names(CONVERSATION, "default")) == {"local", "scripted", "scripted-text"}
 
 

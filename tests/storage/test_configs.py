@@ -11,6 +11,7 @@ from pydantic import Field
 from app.settings import Settings
 from storage.config_feed import announce, listen
 from storage.config_rows import ConfigKey
+from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
@@ -174,9 +175,9 @@ async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs)
 
 
 async def test_a_check_of_the_vendors_judges_what_is_written(settings):
-    def check(app_id: str, kind: str, value: Model) -> None:
-        if isinstance(value, Speech) and "pitch" in value.options:
-            raise InvalidParameter("options.pitch is unknown")
+    def check(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
+        wrong = isinstance(value, Speech) and "pitch" in value.options
+        return value, [Fault("options.pitch", "is unknown")] if wrong else []
 
     async with store_of(settings, check=check) as store:
         await store.put("default", "apps", "default", {}, author="seed")
@@ -184,9 +185,7 @@ async def test_a_check_of_the_vendors_judges_what_is_written(settings):
         bad = {"account": "a", "options": {"pitch": 2}}
         with pytest.raises(InvalidParameter, match=r"^invalid_parameter: options\.pitch is unknown"):
             await store.put(*LOCAL, bad, author="ada")
-        assert [(fault.path, fault.message) for fault in await store.faults(LOCAL, bad)] == [
-            ("options.pitch", "is unknown")
-        ]
+        assert await store.judge(LOCAL, bad) == [Fault("options.pitch", "is unknown")]
 
 
 async def test_a_stored_value_that_fits_no_longer_breaks_its_config_and_no_other(settings, configs):

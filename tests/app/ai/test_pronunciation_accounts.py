@@ -37,9 +37,9 @@ async def test_strategy_that_nobody_made_is_not_found(talk: Talk) -> None:
 async def test_strategy_whose_accounts_are_all_broken_is_told_by_config_and_field(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await account(server, sandbox, "chat", "vendor_b_llm")
     value = {"accounts": [{"account": "chat"}, {"account": "nowhere"}]}
     await server.services.configs.put("default", "pronunciation", "one", value, author="test")
+    await account(server, sandbox, "chat", "vendor_b_llm")
     got = await refused(talk, params() + coded(tone(0.5)))
     assert got == (
         422,
