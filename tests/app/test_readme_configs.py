@@ -1,0 +1,66 @@
+"""The README's tables of platforms and strategies list what the models have, no more and no less."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.kinds import KINDS
+from storage.kinds.strategies import VendorCall
+from streams.wire.model import Model
+from vendors.catalog import CAPABILITIES, CATALOG
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+STRATEGIES = ("conversation", "speech", "recognition", "pronunciation")
+KIND_OF = {"chat": "conversation", "speech": "speech", "recognition": "recognition", "assessment": "pronunciation"}
+
+
+def table(first_row: str) -> list[list[str]]:
+    """The cells of the table that begins with `first_row`."""
+    _, _, after = README.partition(f"{first_row}\n")
+    rows = after.split("\n\n", 1)[0].splitlines()[1:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def names(cell: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+def paths(model: type[Model], before: str = "") -> Iterator[str]:
+    """The fields of a strategy. Those of its vendor call have the path at which the call stands."""
+    for name, field in model.model_fields.items():
+        types = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        calls = [each for each in types if isinstance(each, type) and issubclass(each, VendorCall)]
+        if field.annotation not in calls:
+            yield before + name
+        for call in calls:
+            yield from paths(call, f"{name}." if field.annotation is call else f"{name}[].")
+
+
+def fields_table() -> list[list[str]]:
+    return table("| conversation | speech | recognition | pronunciation | meaning |")
+
+
+def test_every_field_of_a_strategy_stands_in_the_table_where_it_is_written():
+    rows = fields_table()
+    for column, kind in enumerate(STRATEGIES):
+        listed = [path for row in rows for path in names(row[column])]
+        assert sorted(listed) == sorted(paths(KINDS[kind].model)), kind
+
+
+def test_fields_of_timeouts_and_prices_are_explained():
+    meaning = {row[1]: row[-1] for row in fields_table()}
+    for name in ("waits", "price"):
+        model = VendorCall.model_fields[name].annotation
+        assert isinstance(model, type)
+        assert names(meaning[f"`{name}`"]) == set(model.model_fields)
+
+
+def test_every_platform_stands_in_the_table_with_its_aliases_and_kinds():
+    listed = {row[0]: (names(row[1]), names(row[3])) for row in table("| platform | alias | vendor | kinds |")}
+    assert listed == {
+        f"`{platform}`": (
+            set(entry.aliases),
+            {KIND_OF[each.name] for each in CAPABILITIES if platform in each.vendors},
+        )
+        for platform, entry in CATALOG.items()
+    }
