@@ -49,7 +49,7 @@ bench: $(INSTALLED) ## compare CPU, latency and memory with a minimal relay (exp
 bench-full: $(INSTALLED) ## the same at full length, written to bench/report.md (15 minutes)
 	@$(VENV)/bin/python -m bench.versus --full --report bench/report.md
 
-bench-failover: $(INSTALLED) ## run every vendor fault at every stage (outcomes: bench/failover.md)
+bench-failover: $(INSTALLED) ## run every vendor fault at every stage (writes build/failover.md)
 	@$(VENV)/bin/python -m bench.failover
 
 bench-attack: $(INSTALLED) ## attack a server that it starts (half an hour; explained in bench/report.md)

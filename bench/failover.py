@@ -1,11 +1,13 @@
 """The fault scorecard: every fault of a vendor at every stage, judged by what the client and the vendor observe.
 
-    python -m bench.failover            # or make bench-failover; writes the results to bench/failover.md
+    python -m bench.failover                               # or make bench-failover; writes build/failover.md
+    python -m bench.failover --report bench/failover.md    # updates the report of the repository
 
 It starts stores, a server, the vendor sandbox and a DNS server; all traffic stays on this machine. The exit code is
 1 if a cell fails.
 """
 
+import argparse
 import asyncio
 import os
 import platform
@@ -39,13 +41,14 @@ from vendors.sandbox.server import listening
 
 _ROOT = Path(__file__).parents[1]
 _REPORT = Path(__file__).with_suffix(".md")
+_DEFAULT_REPORT = Path("build/failover.md")
 _READY_S = 60
 _HEADING = "## Cells\n\n"
 
 Judged = tuple[Expected, list[str]]
 
 
-async def main() -> int:
+async def main(report_path: Path) -> int:
     began = time.monotonic()
     vendors: dict[str, Judged] = {}
     callers: dict[str, Judged] = {}
@@ -60,8 +63,7 @@ async def main() -> int:
                 tasks.create_task(_run_caller_cells(testbed, own_caller_cells, callers))
     report = _report(vendors, callers, time.monotonic() - began)
     print(report)
-    prose, _, _ = _REPORT.read_text().partition(_HEADING)
-    _REPORT.write_text(f"{prose}{_HEADING}{report}")
+    write(report, report_path)
     return int(any(problems for _, problems in (*vendors.values(), *callers.values())))
 
 
@@ -117,6 +119,14 @@ async def _serving(folder: Path, stores: Stores, names: tuple[str, int]) -> Asyn
                 sys.stderr.write(path.read_text())
                 raise
             yield url, env["PARLEY_ADMIN_TOKEN"]
+
+
+def write(report: str, path: Path) -> None:
+    """Write the prose of the report in the repository with new results to `path`."""
+    prose, _, _ = _REPORT.read_text().partition(_HEADING)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{prose}{_HEADING}{report}")
+    print(f"\nwritten to {path}")
 
 
 def _report(vendors: Mapping[str, Judged], callers: Mapping[str, Judged], seconds: float) -> str:
@@ -175,5 +185,13 @@ def _cell_text(judged: Judged, reasons: dict[str, int]) -> str:
     return "**fail**" if problems else expected
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.failover", description="run every vendor fault at every stage"
+    )
+    parser.add_argument("--report", type=Path, default=_DEFAULT_REPORT, metavar="FILE", help="default: %(default)s")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(_arguments().report)))

@@ -1,0 +1,31 @@
+"""The scorecard of faults is written where it is asked for, and never over the one of the repository by itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import failover
+from bench.failover import write
+
+KEPT = Path(failover.__file__).with_suffix(".md")
+
+
+def test_report_has_the_prose_of_the_repository_and_leaves_that_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    before = KEPT.read_text()
+    path = tmp_path / "build" / "report.md"
+    write("1 of 1 cells pass\n", path)
+    prose, _, cells = path.read_text().partition("## Cells\n\n")
+    assert (cells, prose) == ("1 of 1 cells pass\n", before.partition("## Cells\n\n")[0])
+    assert capsys.readouterr().out == f"\nwritten to {path}\n"
+    assert KEPT.read_text() == before
+
+
+def test_report_is_written_to_build_unless_told_where():
+    command = [sys.executable, "-m", "bench.failover", "--help"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "--report FILE" in shown
+    assert "default: build/failover.md" in shown
