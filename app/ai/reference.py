@@ -141,7 +141,8 @@ _SPOKEN_TEXT = _transcript(
 _STREAM_ID = {"X-Service-Stream-Id": "The id of the stream."}
 _KEY = {
     "Idempotency-Key": "1 to 255 visible ASCII characters. A repeated request with the same key gets the same "
-    "stream, for as long as that stream can be read."
+    "stream, for as long as that stream can be read. Other parameters with the same key: 409. Input after the "
+    "parameters is not compared: that of a repeated request is discarded."
 }
 
 _PARAMETERS = {

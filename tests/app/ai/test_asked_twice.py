@@ -217,3 +217,28 @@ async def test_speech_asked_for_twice_is_made_once(talk: Talk, server: Server) -
         assert refused.status == 409
     async with server.services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from attempts") == 1
+
+
+async def test_other_input_under_the_same_key_is_ignored(talk: Talk, strategy, vendor: Vendor) -> None:
+    await strategy("one", "say:Fine")
+    async with say(talk, "hi", "one") as response:
+        seen = await all_events(response)
+    async with say(talk, "something else", "one") as again:
+        assert (again.status, await all_events(again)) == (200, seen)
+    (call,) = vendor.calls
+    assert call["messages"][-1]["content"] == "hi"
+
+
+async def test_other_text_to_be_spoken_under_the_same_key_is_refused(
+    talk: Talk, server: Server, vendor: Vendor
+) -> None:
+    account = {"platform": "vendor_b_audio", "base_url": f"{vendor.url}/nowhere", "api_key": "k"}
+    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test")
+    await server.services.configs.put("default", "speech", "mute", {"account": "mute"}, author="test")
+    statuses = []
+    for text in ("Hello", "Hello", "Good-bye"):
+        body = {"text": text, "strategies": ["mute"]}
+        async with talk.post("/bp/ai/audio/tts", json=body, headers=KEY) as response:
+            statuses.append(response.status)
+            await response.read()
+    assert statuses == [200, 200, 409]
