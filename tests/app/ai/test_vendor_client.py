@@ -31,7 +31,7 @@ async def test_conversation_is_the_same_with_either_client(
     record = (await talk.history())["conversation_records"][0]
     assert record["content"][1]["content"][0]["text"] == "Hello there"
     assert [call["model"] for call in vendor.calls] == ["refuse:500", "refuse:500", "say:Hello there"]
-    client = talk.server.services.strategies._http._client
+    client = talk.server.services.vendors._http._client
     assert isinstance(client, Http1Client if settings.vendor_client == "http1" else AiohttpClient)
 
 
