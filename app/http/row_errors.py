@@ -99,7 +99,8 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
     row = request[REQUEST_CONTEXT].endpoint
     if row is None:
         return error_response(error, {})
-    path = next(each for each in row.paths if is_server_path(each) is is_server_path(request.path))
+    s2s = is_server_path(request.path)
+    path = next((each for each in row.paths if is_server_path(each) is s2s), row.path)
     if not _is_listed(error, errors_of(row, path), row.area.statuses):
         _report(row, error)
     return error_response(error, row.area.statuses)

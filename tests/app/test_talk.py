@@ -39,9 +39,12 @@ async def offers(server: Server) -> tuple[int, Any]:
 
 
 async def is_hidden(server: Server, *paths: str) -> bool:
-    """Whether the server answers as it does where nothing is."""
-    nothing = await get(server, "/nothing")
-    return [await get(server, path) for path in paths] == [nothing] * len(paths) and nothing[0] == 404
+    """Whether the server answers as it does where nothing is. The message repeats the path."""
+    answers = [await get(server, path) for path in ("/nothing", *paths)]
+    messages = [answer["error"].pop("message").partition(": /")[0] for _, answer in answers]
+    return {*messages} == {"not_found: there is no such path"} and answers == [
+        (404, {"error": {"error_type": "not_found"}})
+    ] * len(answers)
 
 
 async def put(server: Server, kind: str, name: str, value: dict[str, Any], app_id: str = "default") -> None:
