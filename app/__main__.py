@@ -1,4 +1,4 @@
-"""The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users`, `sign` and `token`."""
+"""The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users`, `operators`, `sign`, `token`."""
 
 import argparse
 import signal
@@ -12,6 +12,7 @@ _MODULES = {
     "migrate": "app.commands.serve",
     "config": "app.commands.config",
     "users": "app.commands.users",
+    "operators": "app.commands.operators",
     "sign": "app.commands.keys",
     "token": "app.commands.keys",
 }

@@ -1,8 +1,10 @@
 """The route table: one row per endpoint. Documentation, authentication and 405 responses are derived from it."""
 
 from app.accounts.routes import ACCOUNT_ROUTES
+from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.admin.jobs import JOB_ROUTES
+from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.ai.routes import AI_ROUTES
@@ -39,6 +41,8 @@ INTERFACE: list[Endpoint] = [
     *PLATFORM_ROUTES,
     *STREAM_ROUTES,
     *JOB_ROUTES,
+    *OPERATOR_ROUTES,
+    *AUDIT_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,

@@ -43,6 +43,8 @@ class Settings:
     metrics_port: int | None = None
     worker_port: int | None = None
     """Port of a worker for `/metrics`, `/healthz` and `/readyz`, on `metrics_host`."""
+    audit_days: int = 365
+    """Days after which rows of the audit log are deleted."""
     data_dir: Path = Path(".parley")
     redis_prefix: str = "parley:"
     local_url: str | None = None
@@ -113,6 +115,7 @@ class Settings:
             metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
             metrics_port=read.metrics_port(port, processes),
             worker_port=read.optional_number("PARLEY_WORKER_PORT", least=1, most=_LAST_PORT),
+            audit_days=read.number("PARLEY_AUDIT_DAYS", 365, least=30, most=36_500),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.http_url("PARLEY_LOCAL_URL"),

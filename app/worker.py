@@ -23,6 +23,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
+from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
 from app.main import application
@@ -33,6 +34,7 @@ from app.settings import Settings
 from storage.jobs import (
     QUEUE,
     Job,
+    RemoveExpiredAudit,
     RemoveExpiredConversations,
     RemoveExpiredSpeech,
     RemoveObjects,
@@ -83,11 +85,13 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredSpeech, remove_expired_speech),
     JobRow(RemoveExpiredConversations, remove_expired_conversations),
     JobRow(RemoveObjects, remove_objects),
+    JobRow(RemoveExpiredAudit, remove_expired_audit),
 )
 
 SCHEDULES: Sequence[Schedule] = (
     Schedule("17 * * * *", RemoveExpiredSpeech()),
     Schedule("47 * * * *", RemoveExpiredConversations()),
+    Schedule("7 3 * * *", RemoveExpiredAudit()),
 )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from storage import config_rows as rows
+from storage.audit import Origin, Subject, record
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
 from storage.config_rules import Accepted, Fault, Rules, Unknown
@@ -33,12 +34,13 @@ class Change:
 
 
 class Edit:
-    """Changes to configs in one transaction, by one author."""
+    """Changes to configs in one transaction, by one author. Each is recorded in the audit log."""
 
-    def __init__(self, conn: Connection, rules: Rules, *, author: str) -> None:
+    def __init__(self, conn: Connection, rules: Rules, *, author: str, origin: Origin) -> None:
         self._conn = conn
         self._rules = rules
         self._author = author
+        self._origin = origin
         self.written: list[tuple[ConfigKey, int]] = []
 
     async def put(
@@ -52,7 +54,7 @@ class Edit:
         accepted = await self._accepted(key, value, newest)
         if strict and accepted.warnings:
             raise InvalidParameter(str(accepted.warnings[0]))
-        return await self._write(key, newest, accepted.value, comment=comment)
+        return await self._write("config.put", key, newest, accepted.value, comment=comment)
 
     async def converge(self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False) -> Change:
         """Write `value` if it differs from the active value. Secrets missing from `value` are kept."""
@@ -62,19 +64,19 @@ class Edit:
         before = self._opened(newest)
         accepted = await self._accepted(key, restore_secrets(value, before, add_missing=True), newest)
         if before is None:
-            await self._write(key, newest, accepted.value)
+            await self._write("config.put", key, newest, accepted.value)
             return Change(key, "added", warnings=accepted.warnings)
         fields = tuple(difference.path for difference in differences(before, accepted.value))
         if not fields:
             return Change(key, "unchanged", warnings=accepted.warnings)
-        await self._write(key, newest, accepted.value)
+        await self._write("config.put", key, newest, accepted.value)
         return Change(key, "changed", fields, accepted.warnings)
 
     async def delete(self, key: ConfigKey, *, comment: str = "", if_match: int | None = None) -> int:
         newest = await self._newest(key, if_match)
         if newest is None or newest.deleted:
             raise ConfigNotFound(key.kind, key.name)
-        return await self._append(key, newest, value=None, secrets={}, comment=comment)
+        return await self._append("config.delete", key, newest, value=None, secrets={}, comment=comment)
 
     async def rollback(
         self, key: ConfigKey, revision: int, *, comment: str = "", if_match: int | None = None
@@ -88,7 +90,8 @@ class Edit:
             raise InvalidParameter(f"revision {revision} is a deletion")
         # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
         accepted = await self._accepted(key, self._opened(old), old, unknown="ignore")
-        return await self._write(key, newest, accepted.value, comment=comment or f"rollback to revision {revision}")
+        comment = comment or f"rollback to revision {revision}"
+        return await self._write("config.rollback", key, newest, accepted.value, comment=comment)
 
     async def _newest(self, key: ConfigKey, if_match: int | None = None) -> Revision | None:
         kind = self._rules.kind(key)
@@ -127,12 +130,21 @@ class Edit:
     def _opened(self, revision: Revision | None) -> Any:
         return None if revision is None else decrypt_secrets(self._rules.keyring, revision)[0]
 
-    async def _write(self, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = "") -> int:
+    async def _write(
+        self, action: str, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = ""
+    ) -> int:
         masked_value, encrypted = encrypt_secrets(self._rules.keyring, key, value)
-        return await self._append(key, newest, value=masked_value, secrets=encrypted, comment=comment)
+        return await self._append(action, key, newest, value=masked_value, secrets=encrypted, comment=comment)
 
     async def _append(
-        self, key: ConfigKey, newest: Revision | None, *, value: Any, secrets: dict[str, str], comment: str
+        self,
+        action: str,
+        key: ConfigKey,
+        newest: Revision | None,
+        *,
+        value: Any,
+        secrets: dict[str, str],
+        comment: str,
     ) -> int:
         revision = 1 if newest is None else newest.revision + 1
         await rows.append(
@@ -144,5 +156,17 @@ class Edit:
             author=self._author,
             comment=comment,
         )
+        await record(
+            self._conn,
+            self._origin.with_reason(comment),
+            action,
+            Subject(*key),
+            before=None if newest is None or newest.deleted else _recorded(newest.revision, newest.value),
+            after=None if value is None else _recorded(revision, value),
+        )
         self.written.append((key, revision))
         return revision
+
+
+def _recorded(revision: int, masked_value: Any) -> dict[str, Any]:
+    return {"revision": revision, "value": masked_value}

@@ -10,6 +10,7 @@ from typing import Any, Generic, NoReturn
 import structlog
 
 from storage import config_rows as rows
+from storage.audit import COMMAND, Origin
 from storage.config_differences import Difference, differences
 from storage.config_edits import DEFAULT, Edit
 from storage.config_feed import announce, follow, listen
@@ -113,15 +114,16 @@ class ConfigStore:
         return self._rules.warnings(entry.value, named)
 
     @asynccontextmanager
-    async def editing(self, *, author: str, dry_run: bool = False) -> AsyncIterator[Edit]:
+    async def editing(self, *, author: str, origin: Origin = COMMAND, dry_run: bool = False) -> AsyncIterator[Edit]:
         """Run one transaction of changes. Only one runs at a time among all processes.
 
-        This process reads the new values as soon as the block has ended. `dry_run` rolls the changes back.
+        This process reads the new values as soon as the block has ended. `dry_run` rolls the changes back. `author`
+        is stored in the revisions, and `origin` in the audit log.
         """
         with suppress(_Undone):
             async with self._database.transaction() as conn:
                 await rows.lock_changes(conn)
-                edit = Edit(conn, self._rules, author=author)
+                edit = Edit(conn, self._rules, author=author, origin=origin)
                 yield edit
                 if dry_run:
                     raise _Undone
@@ -135,6 +137,7 @@ class ConfigStore:
         value: Any,
         *,
         author: str,
+        origin: Origin = COMMAND,
         comment: str = "",
         if_match: int | None = None,
         strict: bool = False,
@@ -144,17 +147,32 @@ class ConfigStore:
         `strict` refuses a value that has warnings.
         """
         key = ConfigKey(app_id, kind, name)
-        async with self.editing(author=author) as edit:
+        async with self.editing(author=author, origin=origin) as edit:
             return await edit.put(key, value, comment=comment, if_match=if_match, strict=strict)
 
-    async def delete(self, key: ConfigKey, *, author: str, comment: str = "", if_match: int | None = None) -> int:
-        async with self.editing(author=author) as edit:
+    async def delete(
+        self,
+        key: ConfigKey,
+        *,
+        author: str,
+        origin: Origin = COMMAND,
+        comment: str = "",
+        if_match: int | None = None,
+    ) -> int:
+        async with self.editing(author=author, origin=origin) as edit:
             return await edit.delete(key, comment=comment, if_match=if_match)
 
     async def rollback(
-        self, key: ConfigKey, revision: int, *, author: str, comment: str = "", if_match: int | None = None
+        self,
+        key: ConfigKey,
+        revision: int,
+        *,
+        author: str,
+        origin: Origin = COMMAND,
+        comment: str = "",
+        if_match: int | None = None,
     ) -> int:
-        async with self.editing(author=author) as edit:
+        async with self.editing(author=author, origin=origin) as edit:
             return await edit.rollback(key, revision, comment=comment, if_match=if_match)
 
     async def read(self, key: ConfigKey, *, revision: int | None = None) -> Revision:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import asyncpg
 
+from storage.audit import Origin, Subject, record
 from storage.postgres import Connection
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
@@ -47,6 +48,12 @@ class RemoveExpiredConversations(Job):
 
     task: ClassVar[str] = "remove_expired_conversations"
     timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredAudit(Job):
+    """Delete the rows of the audit log that are older than `PARLEY_AUDIT_DAYS`."""
+
+    task: ClassVar[str] = "remove_expired_audit"
 
 
 class RemoveObjects(Job):
@@ -114,24 +121,37 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
     ]
 
 
-async def retry_held(conn: Connection, job_id: int) -> bool:
-    """Make a held job due now, with all its attempts. Return `False` if there is no such held job."""
-    row = await conn.fetchval(
-        """
-        update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null
-        where id = $1 and status = 'failed' returning id
-        """,
-        job_id,
-    )
-    return row is not None
+_LOCK_HELD = "select task_name, attempts from procrastinate_jobs where id = $1 and status = 'failed' for update"
+_RETRY = "update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null where id = $1"
 
 
-async def drop_held(conn: Connection, job_id: int) -> bool:
-    """Delete a held job. Return `False` if there is no such held job."""
-    row = await conn.fetchval(
-        "delete from procrastinate_jobs where id = $1 and status = 'failed' returning id", job_id
-    )
-    return row is not None
+async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
+    """Make a held job due now, with all its attempts. Return `False` if there is no such held job.
+
+    `conn` is in a transaction.
+    """
+    held = await conn.fetchrow(_LOCK_HELD, job_id)
+    if held is None:
+        return False
+    await conn.execute(_RETRY, job_id)
+    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    after = before | {"status": "todo", "attempts": 0}
+    await record(conn, origin, "job.retry", Subject(None, "job", str(job_id)), before=before, after=after)
+    return True
+
+
+async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
+    """Delete a held job. Return `False` if there is no such held job. `conn` is in a transaction.
+
+    Its message is not recorded, because it may hold personal data that is to be deleted.
+    """
+    held = await conn.fetchrow(_LOCK_HELD, job_id)
+    if held is None:
+        return False
+    await conn.execute("delete from procrastinate_jobs where id = $1", job_id)
+    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    await record(conn, origin, "job.drop", Subject(None, "job", str(job_id)), before=before)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

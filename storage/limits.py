@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import structlog
 
@@ -49,17 +50,20 @@ class RateLimiter:
         self._local = LocalLimiter()
         self._away = False
 
-    async def count(self, rate: Rate, *, app_id: str, name: str, who: str) -> Count:
-        """Count one call by `who`. `Count.check()` tells whether it is allowed."""
+    async def count(self, rate: Rate, *, app_id: str, name: str, who: str, calls: Literal[0, 1] = 1) -> Count:
+        """Count one call by `who`. `Count.check()` tells whether it is allowed.
+
+        With `calls=0`, no call is counted, and `Count.check()` tells whether one would be allowed.
+        """
         key = self._valkey.key(f"{app_id}:{who}", "rate", name)
         try:
             with map_errors():
                 wait_ms, used = await self._valkey.run(
-                    "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count]
+                    "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count, calls]
                 )
         except StoreError as error:
             self._log_change(away=True, error=error)
-            wait_s = self._local.wait_s(rate, key)
+            wait_s = self._local.wait_s(rate, key, calls=calls)
             return Count(name, rate, wait_s, min(rate.count, 2 * self._local.used(key)))
         self._log_change(away=False)
         return Count(name, rate, float(wait_ms) / 1000, float(used))
@@ -82,8 +86,11 @@ class LocalLimiter:
         self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
         """By key: the calls in the bucket, the time of that count, and the seconds in which one call leaks."""
 
-    def wait_s(self, rate: Rate, key: str) -> float:
-        """Count one call and return 0, or return how long to wait. The algorithm is that of `lua/limit.lua`."""
+    def wait_s(self, rate: Rate, key: str, *, calls: Literal[0, 1] = 1) -> float:
+        """Count one call and return 0, or return how long to wait. The algorithm is that of `lua/limit.lua`.
+
+        With `calls=0`, no call is counted.
+        """
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
         burst = max(1, rate.count // 2)
@@ -92,7 +99,7 @@ class LocalLimiter:
         used = min(remaining, burst - 1 if interval_s < leak_s else burst)
         wait_s = (used + 1 - burst) * interval_s
         if wait_s <= 1e-5:
-            wait_s, used = 0, used + 1
+            wait_s, used = 0, used + calls
         self._buckets[key] = used, now, interval_s
         self._buckets.move_to_end(key)
         if len(self._buckets) > self._counters:

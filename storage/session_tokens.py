@@ -1,4 +1,4 @@
-"""Session tokens: `st_`, 32 random bytes in base62, and a CRC32 checksum in 6 characters.
+"""Tokens of sessions and operators: a prefix, 32 random bytes in base62, and a CRC32 checksum in 6 characters.
 
 With the checksum, invalid tokens are refused without a query, and secret scanners can recognise tokens.
 """
@@ -9,27 +9,29 @@ import string
 import zlib
 
 PREFIX = "st_"
+"""The prefix of session tokens."""
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 _RANDOM_BYTES = 32
 _RANDOM_CHARS = 43  # 62**43 > 2**256
 _CHECK_CHARS = 6  # 62**6 > 2**32
 LENGTH = len(PREFIX) + _RANDOM_CHARS + _CHECK_CHARS
+"""The length of session tokens."""
 
 
-def new_token() -> str:
-    return encode(secrets.token_bytes(_RANDOM_BYTES))
+def new_token(prefix: str = PREFIX) -> str:
+    return encode(secrets.token_bytes(_RANDOM_BYTES), prefix)
 
 
-def encode(random: bytes) -> str:
+def encode(random: bytes, prefix: str = PREFIX) -> str:
     """Return the token for 32 random bytes."""
-    text = PREFIX + _base62(int.from_bytes(random), _RANDOM_CHARS)
+    text = prefix + _base62(int.from_bytes(random), _RANDOM_CHARS)
     return text + _checksum(text)
 
 
-def is_token(text: str) -> bool:
+def is_token(text: str, prefix: str = PREFIX) -> bool:
     """Return whether `text` has the form of a token and a correct checksum."""
-    if len(text) != LENGTH or not text.startswith(PREFIX) or not text.isascii():
+    if len(text) != len(prefix) + _RANDOM_CHARS + _CHECK_CHARS or not text.startswith(prefix) or not text.isascii():
         return False
     return text[-_CHECK_CHARS:] == _checksum(text[:-_CHECK_CHARS])
 

@@ -1,11 +1,18 @@
-"""What the endpoints of operators share."""
+"""What the endpoints of operators share, by the role that they need. Each role includes the ones before it."""
+
+from dataclasses import replace
 
 from app.http.area import Area
 from app.http.caller import Access
+from storage.operators import Role
 
-ADMIN = Area(
+FOR_VIEWERS = Area(
     "admin",
     "Administration",
-    "For the operator: running streams, jobs and named configs. All revisions of configs are kept.",
+    "Running streams, jobs, vendor platforms, named configs, operators and the audit log. All revisions of configs "
+    "are kept.",
     access=Access.ADMIN,
+    role=Role.VIEWER,
 )
+FOR_EDITORS = replace(FOR_VIEWERS, role=Role.EDITOR)
+FOR_ADMINS = replace(FOR_VIEWERS, role=Role.ADMIN)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from aiohttp import web
 from pydantic import ConfigDict, Field
 
-from app.admin.area import ADMIN
+from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reference import DIFF, EDIT
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
@@ -184,6 +184,7 @@ async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody], query: Qu
         *path.key,
         body.value,
         author=_author(call),
+        origin=call.origin,
         comment=body.comment,
         if_match=_if_match(call),
         strict=query.strict,
@@ -196,7 +197,7 @@ async def delete(call: Call, path: Path[ConfigPath]) -> None:
 
     Its revisions are kept.
     """
-    await call.services.configs.delete(path.key, author=_author(call), if_match=_if_match(call))
+    await call.services.configs.delete(path.key, author=_author(call), origin=call.origin, if_match=_if_match(call))
 
 
 async def validate(
@@ -246,7 +247,12 @@ async def diff(call: Call, path: Path[ConfigPath], query: Query[DiffQuery]) -> w
 async def rollback(call: Call, path: Path[ConfigPath], body: Body[RollbackBody]) -> ConfigReply:
     """Restore the value of an old revision as a new revision."""
     revision = await call.services.configs.rollback(
-        path.key, body.revision, author=_author(call), comment=body.comment, if_match=_if_match(call)
+        path.key,
+        body.revision,
+        author=_author(call),
+        origin=call.origin,
+        comment=body.comment,
+        if_match=_if_match(call),
     )
     return await _written(call, path.key, revision)
 
@@ -275,6 +281,9 @@ def _fault_rows(faults: Iterable[Fault]) -> list[FaultRow]:
 
 
 def _author(call: Call) -> str:
+    """Return the author of a revision: the operator's name. Only holders of the root token name themselves."""
+    if call.caller.operator is not None:
+        return call.caller.operator.name
     author = call.request.headers.get("X-Admin-Author", "admin")
     if not 1 <= len(author) <= AUTHOR_CHARACTERS or not author.isprintable():
         raise InvalidParameter(f"X-Admin-Author must be 1 to {AUTHOR_CHARACTERS} printable characters")
@@ -298,13 +307,17 @@ _EDIT_ERRORS = (ConfigKindNotFound, RevisionNotActive, AppNotFound)
 _READ_ERRORS = (ConfigKindNotFound, ConfigNotFound)
 
 CONFIG_ROUTES = [
-    Endpoint("GET", "/admin/api/kinds", kinds, ADMIN),
-    Endpoint("GET", "/admin/api/configs", overview, ADMIN, errors=(ConfigKindNotFound, UnknownApp)),
-    Endpoint("GET", _CONFIG, read, ADMIN, errors=(*_READ_ERRORS, RevisionNotFound)),
-    Endpoint("PUT", _CONFIG, put, ADMIN, errors=_EDIT_ERRORS, docs=EDIT),
-    Endpoint("DELETE", _CONFIG, delete, ADMIN, errors=(*_READ_ERRORS, RevisionNotActive), docs=EDIT),
-    Endpoint("POST", f"{_CONFIG}/validate", validate, ADMIN, errors=(ConfigKindNotFound,)),
-    Endpoint("GET", f"{_CONFIG}/revisions", revisions, ADMIN, errors=_READ_ERRORS),
-    Endpoint("GET", f"{_CONFIG}/diff", diff, ADMIN, errors=(RevisionNotFound, *LARGE_RESPONSE_ERRORS), docs=DIFF),
-    Endpoint("POST", f"{_CONFIG}/rollback", rollback, ADMIN, errors=(*_EDIT_ERRORS, RevisionNotFound), docs=EDIT),
+    Endpoint("GET", "/admin/api/kinds", kinds, FOR_VIEWERS),
+    Endpoint("GET", "/admin/api/configs", overview, FOR_VIEWERS, errors=(ConfigKindNotFound, UnknownApp)),
+    Endpoint("GET", _CONFIG, read, FOR_VIEWERS, errors=(*_READ_ERRORS, RevisionNotFound)),
+    Endpoint("PUT", _CONFIG, put, FOR_EDITORS, errors=_EDIT_ERRORS, docs=EDIT),
+    Endpoint("DELETE", _CONFIG, delete, FOR_EDITORS, errors=(*_READ_ERRORS, RevisionNotActive), docs=EDIT),
+    Endpoint("POST", f"{_CONFIG}/validate", validate, FOR_EDITORS, errors=(ConfigKindNotFound,)),
+    Endpoint("GET", f"{_CONFIG}/revisions", revisions, FOR_VIEWERS, errors=_READ_ERRORS),
+    Endpoint(
+        "GET", f"{_CONFIG}/diff", diff, FOR_VIEWERS, errors=(RevisionNotFound, *LARGE_RESPONSE_ERRORS), docs=DIFF
+    ),
+    Endpoint(
+        "POST", f"{_CONFIG}/rollback", rollback, FOR_EDITORS, errors=(*_EDIT_ERRORS, RevisionNotFound), docs=EDIT
+    ),
 ]

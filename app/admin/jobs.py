@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from app.admin.area import ADMIN
+from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
@@ -105,23 +105,23 @@ async def retry_job(call: Call, path: Path[JobPath]) -> Empty:
 
     Its attempts are counted from zero again.
     """
-    async with call.services.database.connection() as conn:
-        if not await jobs.retry_held(conn, path.job_id):
+    async with call.services.database.transaction() as conn:
+        if not await jobs.retry_held(conn, path.job_id, origin=call.origin):
             raise JobNotHeld(str(path.job_id))
     return Empty()
 
 
 async def drop_job(call: Call, path: Path[JobPath]) -> Empty:
     """Delete a held job."""
-    async with call.services.database.connection() as conn:
-        if not await jobs.drop_held(conn, path.job_id):
+    async with call.services.database.transaction() as conn:
+        if not await jobs.drop_held(conn, path.job_id, origin=call.origin):
             raise JobNotHeld(str(path.job_id))
     return Empty()
 
 
 JOB_ROUTES = [
-    Endpoint("GET", "/admin/api/jobs", count_jobs, ADMIN),
-    Endpoint("GET", "/admin/api/jobs/held", list_held, ADMIN),
-    Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, ADMIN, errors=(JobNotHeld,)),
-    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, ADMIN, errors=(JobNotHeld,)),
+    Endpoint("GET", "/admin/api/jobs", count_jobs, FOR_VIEWERS),
+    Endpoint("GET", "/admin/api/jobs/held", list_held, FOR_VIEWERS),
+    Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, FOR_EDITORS, errors=(JobNotHeld,)),
+    Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, FOR_EDITORS, errors=(JobNotHeld,)),
 ]

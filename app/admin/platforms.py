@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from app.admin.area import ADMIN
+from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from streams.wire.model import Model
 from vendors.catalog import CAPABILITIES, CATALOG
@@ -56,4 +56,4 @@ def _catalog() -> PlatformsReply:
     )
 
 
-PLATFORM_ROUTES = [Endpoint("GET", "/admin/api/platforms", platforms, ADMIN)]
+PLATFORM_ROUTES = [Endpoint("GET", "/admin/api/platforms", platforms, FOR_VIEWERS)]

@@ -5,7 +5,8 @@ from app.http.docs import Docs, OtherResponse
 EDIT = Docs(
     headers={
         "If-Match": "The revision that must be active; otherwise the request fails with 412.",
-        "X-Admin-Author": "The author of the change; default `admin`.",
+        "X-Admin-Author": "The author of the change; default `admin`. Only with the root token: the "
+        "author of an operator's change is the operator.",
     },
 )
 DIFF = Docs(

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from actors.actor import Actor
-from app.admin.area import ADMIN
+from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from storage.errors import UnknownApp
@@ -83,4 +83,4 @@ def _row(actor: Actor) -> StreamRow:
     )
 
 
-STREAM_ROUTES = [Endpoint("GET", "/admin/api/streams", live, ADMIN, errors=(UnknownApp,))]
+STREAM_ROUTES = [Endpoint("GET", "/admin/api/streams", live, FOR_VIEWERS, errors=(UnknownApp,))]

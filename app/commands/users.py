@@ -14,6 +14,7 @@ from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage import identities, sessions
+from storage.audit import COMMAND, Subject, record
 from storage.errors import UnknownApp
 from storage.identities import Identity
 from storage.kinds.apps import APPS
@@ -82,6 +83,7 @@ async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str,
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
                 await identities.add_user(conn, identity, uid=uid, now=now)
                 await sessions.add(conn, digest(token), identity=identity, uid=uid, now=now, absolute_s=absolute_s)
+            await record(conn, COMMAND, "users.make", Subject(app_id, "user", ""), after={"count": len(batch)})
     return users
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from app.http.caller import Access
 from app.http.errors import Statuses, UserNotFound
+from storage.operators import Role
 from streams.wire.errors import ServiceError
 
 
@@ -21,6 +22,8 @@ class Area:
     description: str
     """What the group contains."""
     access: Access = Access.SESSION
+    role: Role | None = None
+    """The role that an operator needs. Required for `Access.ADMIN`, and only for it."""
     s2s: bool = False
     """Whether each endpoint also has an S2S path, derived from its C2S path unless the row names another."""
     scope: str = ""

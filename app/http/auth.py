@@ -1,6 +1,5 @@
-"""Authentication of requests: session tokens, signatures, server tokens and the operator's token (§5)."""
+"""Authentication of requests: session tokens, signatures and server tokens (§5)."""
 
-import hmac
 import time
 from datetime import UTC, datetime
 
@@ -98,15 +97,6 @@ async def check_user(services: Services, caller: Caller, area: Area) -> User | N
     if user.status == "frozen" and not area.frozen_allowed:
         raise DeactivationPending(user, now=datetime.now(UTC))
     return user
-
-
-def identify_admin(request: web.Request, services: Services) -> None:
-    """Raise `AuthFailed` unless the request carries the operator's bearer token."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    expected = services.settings.admin_token.get_secret_value()
-    matches = hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), expected.encode())
-    if not matches or scheme.lower() != "bearer" or not expected:
-        raise AuthFailed("Authorization is missing or wrong")
 
 
 async def _server_caller(

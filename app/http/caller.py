@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from storage.operators import Operator
+
 
 class Access(Enum):
     """What an endpoint requires of a C2S caller (§5). A `/bp/server/…` path requires a server token instead."""
@@ -14,7 +16,7 @@ class Access(Enum):
     SESSION = "session"
     """`X-Service-Sign` and `X-Service-Session-Token`."""
     ADMIN = "admin"
-    """The operator's bearer token."""
+    """The bearer token of an operator, or the root token."""
     WEBHOOK = "webhook"
     """None of these: the path names the app, and the handler verifies what the platform has sent."""
 
@@ -34,6 +36,8 @@ class Caller:
     """Whether the signature of the body remains to be checked."""
     frozen: bool = False
     """Whether the account is frozen until its deactivation."""
+    operator: Operator | None = None
+    """The operator that calls the admin API. `None` also stands for the holder of the root token."""
 
     @property
     def user(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from app.http import auth, limits
+from app.http import auth, limits, operators
 from app.http.bodies import read_parameters, read_whole
 from app.http.caller import Access, Caller
 from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
@@ -55,11 +55,12 @@ async def _identified(
     row: Endpoint, request: web.Request, services: Services, context: RequestContext, *, on_server_path: bool
 ) -> Call:
     access, in_header = row.area.access, request.headers.get(_APP_HEADER)
-    if access is Access.ADMIN:
-        auth.identify_admin(request, services)
+    if row.area.role is not None:
+        operator = await operators.identify(request, services, needed=row.area.role)
         context.authenticated = True
-    if access is Access.ADMIN or (access is Access.PUBLIC and in_header is None):
-        return Call(request, services, row, Limits(), Caller(app_id=in_header or DEFAULT_APP))
+        return Call(request, services, row, Limits(), Caller(app_id=in_header or DEFAULT_APP, operator=operator))
+    if access is Access.PUBLIC and in_header is None:
+        return Call(request, services, row, Limits(), Caller(app_id=DEFAULT_APP))
     in_path = access is Access.WEBHOOK
     app_id = request.match_info[APP_ID] if in_path else request.headers.get(_APP_HEADER, DEFAULT_APP)
     if not services.configs.exists(APPS, app_id):

@@ -6,7 +6,7 @@ from typing import Concatenate
 
 from aiohttp import web
 
-from app.http import auth
+from app.http import auth, operators
 from app.http.area import Area
 from app.http.caller import Access, Caller
 from app.http.docs import NO_DOCS, Docs
@@ -15,6 +15,7 @@ from app.http.limits import Limit
 from app.http.paths import APP_ID, USER_ID, is_server_path, names_in, server_path_of
 from app.http.replies import Reply
 from app.services import Services
+from storage.audit import Origin
 from storage.kinds.limits import Limits
 from storage.users import User
 from streams.wire.errors import ServiceError
@@ -45,6 +46,12 @@ class Call:
     @property
     def request_id(self) -> str:
         return self.request[REQUEST_CONTEXT].request_id
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of the changes that a call of the admin API makes, for the audit log."""
+        assert self.endpoint.area.role is not None, "only operators and the holder of the root token have an origin"
+        return operators.origin_of(self.request, self.services, self.caller.operator, request_id=self.request_id)
 
     def logged_in(self, user_id: str) -> None:
         """Name the user that the call has logged in, for the access line."""
@@ -95,6 +102,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "inputs", inputs_of(self.handler, call=Call))
+            self._check_role()
             self._check_paths()
             self._check_body()
             self.limit_field()
@@ -127,6 +135,13 @@ class Endpoint:
             if given is not None and given.source in _READ_FIELDS and self.limit.by in given.model.model_fields:
                 return given, self.limit.by
         raise InvalidRow(f"limit: no Body, Path or Query has a field {self.limit.by}")
+
+    def _check_role(self) -> None:
+        """Check that the area names a role if its callers are operators, and only then."""
+        if self.area.access is Access.ADMIN and self.area.role is None:
+            raise InvalidRow(f"area {self.area.group} has no role for its operators")
+        if self.area.access is not Access.ADMIN and self.area.role is not None:
+            raise InvalidRow(f"area {self.area.group} has a role, but its access is not ADMIN")
 
     def _check_paths(self) -> None:
         path, server_path = self.inputs.path, self.server_path
@@ -175,7 +190,7 @@ class RequestContext:
     user: User | None = None
     """The row of the user, once it has been read."""
     authenticated: bool = False
-    """Whether the caller has proved to be a user, an app's server or the operator."""
+    """Whether the caller has proved to be a user, an app's server or an operator."""
     unsent_bytes: int = 0
     """Size of its response where that is large, while it is being sent."""
     unsent_caller: str = ""

@@ -16,7 +16,9 @@ from app.http.errors import (
     error_response,
     status_of,
 )
+from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
+from storage.operators import Role
 from streams.metrics import Counts
 from streams.wire.errors import (
     AppNotFound,
@@ -49,8 +51,8 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     """Yield each error that a call of `path` may get, in the order of the checks."""
     access, reply = row.area.access, row.inputs.reply
     yield InvalidApiVersion
-    if access is Access.ADMIN:
-        yield AuthFailed
+    if row.area.role is not None:
+        yield from _of_operator(row.area.role)
     else:
         yield AppNotFound
         yield ConfigInvalid
@@ -65,6 +67,14 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
         yield Unavailable  # Too many large responses have not been read.
     yield from row.errors
     yield InternalError
+
+
+def _of_operator(needed: Role) -> Iterator[ErrorType]:
+    yield AuthFailed
+    yield TokenExpired
+    yield TooManyFailures
+    if needed is not Role.VIEWER:
+        yield RoleTooLow
 
 
 def _of_caller(area: Area, path: str) -> Iterator[ErrorType]:

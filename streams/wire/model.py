@@ -1,6 +1,7 @@
 """The base class of all models of request bodies, replies, configs and vendor options."""
 
 from collections.abc import Iterator, Mapping
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
@@ -30,6 +31,7 @@ _DESCRIPTIONS = {
     "bool_parsing": "must be true or false",
     "tuple_type": "must be a list",
     "set_type": "must be a list",
+    "datetime_type": "must be a time such as 2030-01-31T12:00:00Z",
     "mapping_type": "must be an object",
     "string_unicode": "must be valid Unicode",
 }
@@ -64,6 +66,22 @@ def _whole_number(value: Any) -> Any:
 
 QueryInt = Annotated[int, Field(gt=-(10**18), lt=10**18), BeforeValidator(_whole_number)]
 """An integer in a query string. Fields may restrict it further."""
+
+
+def _moment(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(_DESCRIPTIONS["datetime_type"])
+    return moment
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""A time in the format of RFC 3339, with its offset from UTC."""
 
 
 def not_blank(text: str) -> str:

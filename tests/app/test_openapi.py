@@ -88,7 +88,9 @@ def test_callers_prove_themselves_as_the_row_asks(document) -> None:
     assert security("/bp/server/user/login", "post") == [{"server": ["account"]}]
     assert security("/bp/server/user/logout", "post") == [{"server": ["account"], "session": []}, pair]
     assert security("/bp/server/user/{user_id}", "get") == [{"server": ["account"]}, pair]
-    assert security("/admin/api/kinds", "get") == [{"admin": []}]
+    assert security("/admin/api/kinds", "get") == [{"admin": ["viewer"]}]
+    assert security("/admin/api/configs/{app}/{kind}/{name}", "put") == [{"admin": ["editor"]}]
+    assert security("/admin/api/operators", "get") == [{"admin": ["admin"]}]
     assert security("/healthz", "get") == []
 
 

@@ -128,8 +128,8 @@ def _security(row: Endpoint, path: str) -> Iterator[dict[str, list[str]]]:
     """Yield the alternative security requirements. All schemes of one requirement are needed together."""
     area = row.area
     session: dict[str, list[str]] = {"session": [], "sign": []}
-    if area.access is Access.ADMIN:
-        yield {"admin": []}
+    if area.role is not None:
+        yield {"admin": [area.role.value]}
     elif is_server_path(path):
         named = USER_ID in names_in(path) or area.access is not Access.SESSION
         yield {"server": [area.scope]} if named else {"server": [area.scope], "session": []}
@@ -153,8 +153,19 @@ def _parameters(row: Endpoint, path: str) -> Iterator[dict[str, Any]]:
     for name, text in row.docs.headers.items():
         yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": text}
     for name in HEADERS:
-        if name != "AppId" or row.area.access not in {Access.ADMIN, Access.WEBHOOK}:
+        if _accepts(row, name):
             yield {"$ref": f"#/components/parameters/{name}"}
+
+
+def _accepts(row: Endpoint, header: str) -> bool:
+    """Return whether an operation uses one of the common headers."""
+    match header:
+        case "AppId":
+            return row.area.access not in {Access.ADMIN, Access.WEBHOOK}
+        case "Reason":
+            return row.area.role is not None and row.method != "GET"
+        case _:
+            return True
 
 
 def _request_body(row: Endpoint, schemas: Schemas) -> dict[str, Any] | None:

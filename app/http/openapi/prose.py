@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.http import auth, server_tokens, signatures
+from app.http import auth, operators, server_tokens, signatures
 from app.http.endpoint import API_VERSION, DEFAULT_APP
 from app.http.paths import APP_ID, USER_ID
 
@@ -52,6 +52,13 @@ several `v1` may be sent. If the body holds a JSON object followed by other inpu
 `python -m app sign` computes the header.
 """
 
+_ADMIN = """
+The token of an operator, or the root token (`PARLEY_ADMIN_TOKEN`). An operator has one of the roles `viewer`
+(reads), `editor` (also changes configs and jobs) and `admin` (also manages operators). The root token includes all
+roles. Each endpoint lists the role that it requires. `python -m app operators` adds operators. Each change is
+recorded in the audit log.
+"""
+
 _SERVER = """
 A JWT that the app server creates and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names the
 key). Required claims: `iss`, the app id; `aud`, `parley`; `iat`; `exp`, at most 10 minutes ahead. Optional claims:
@@ -69,7 +76,7 @@ SECURITY_SCHEMES: dict[str, Any] = {
     "session": _key(auth.SESSION_HEADER, "The session token from the response to a login."),
     "sign": _key(signatures.HEADER, _SIGN),
     "server": _key(server_tokens.HEADER, _SERVER),
-    "admin": {"type": "http", "scheme": "bearer", "description": "The operator's token."},
+    "admin": {"type": "http", "scheme": "bearer", "description": _ADMIN.strip()},
 }
 
 S2S_FORMS = {
@@ -91,6 +98,12 @@ HEADERS: dict[str, Any] = {
         "name": "X-Service-Api-Version",
         "in": "header",
         "schema": {"type": "string", "enum": [API_VERSION], "default": API_VERSION},
+    },
+    "Reason": {
+        "name": operators.REASON_HEADER,
+        "in": "header",
+        "description": "Why the change is made, for the audit log. At most 500 printable characters.",
+        "schema": {"type": "string"},
     },
     "RequestId": {
         "name": "X-Request-Id",

@@ -1,0 +1,123 @@
+"""Admin API of the audit log, and the job that deletes its old rows."""
+
+from typing import Any
+
+import structlog
+from pydantic import Field
+
+from app.admin.area import FOR_VIEWERS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query
+from app.http.paging import Page, PageQuery, page_of
+from app.services import Services
+from storage import audit
+from storage.audit import Entry, Filters
+from storage.jobs import RemoveExpiredAudit
+from streams.wire.codec import rfc3339
+from streams.wire.model import Model, Moment, QueryInt
+
+log = structlog.get_logger()
+
+_BATCH_SIZE = 1000
+
+
+class AuditQuery(PageQuery[QueryInt]):
+    app: str | None = None
+    """List only changes of this app."""
+    actor: str | None = None
+    """List only changes by this actor: `root`, `command`, or the name or the id of an operator."""
+    action: str | None = None
+    """List only changes of this kind, such as `config.put`."""
+    kind: str | None = None
+    """List only changes of subjects of this kind: a config kind, `job`, `operator` or `user`."""
+    name: str | None = None
+    """List only changes of subjects with this name."""
+    since: Moment | None = Field(default=None, alias="from")
+    """List only changes at or after this time."""
+    until: Moment | None = Field(default=None, alias="to")
+    """List only changes before this time."""
+
+
+class AuditRow(Model):
+    audit_id: int
+    at: str
+    actor: str
+    """`root` (the root token), `command` (the command line), or the name that the operator had at the time."""
+    operator_id: str | None = None
+    """Absent unless an operator made the change."""
+    action: str
+    """Such as `config.put`."""
+    app: str | None = None
+    """Absent if the change concerns the whole deployment."""
+    kind: str
+    name: str
+    before: dict[str, Any] | None = None
+    """The subject before the change, with masked secrets. Absent if it did not exist.
+
+    A field of more than 16 KiB is replaced by `{"omitted_bytes": …}`.
+    """
+    after: dict[str, Any] | None = None
+    """The subject after the change. Absent if it does not exist any more."""
+    reason: str
+    """`X-Parley-Reason`, or the comment of a config's revision, or empty."""
+    request_id: str
+    """Empty for commands."""
+    address: str
+    """The client's address. Empty for commands."""
+
+
+class AuditReply(Page[int]):
+    changes: list[AuditRow]
+
+
+async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
+    """List the changes by operators and commands.
+
+    The newest comes first.
+    """
+    filters = Filters(
+        app_id=query.app,
+        actor=query.actor,
+        action=query.action,
+        kind=query.kind,
+        name=query.name,
+        since=query.since,
+        until=query.until,
+    )
+    async with call.services.database.connection() as conn:
+        found = await audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
+    entries, further = page_of(found, query.size, lambda entry: entry.audit_id)
+    return AuditReply(next=further, changes=[_row(entry) for entry in entries])
+
+
+async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> None:
+    """Delete the rows that are older than `PARLEY_AUDIT_DAYS`."""
+    removed, count = 0, _BATCH_SIZE
+    while count == _BATCH_SIZE:
+        async with services.database.transaction() as conn:
+            count = await audit.delete_expired(conn, days=services.settings.audit_days, limit=_BATCH_SIZE)
+        removed += count
+    if removed:
+        log.info("audit.expired", removed=removed)
+
+
+def _row(entry: Entry) -> AuditRow:
+    origin, subject = entry.origin, entry.subject
+    return AuditRow(
+        audit_id=entry.audit_id,
+        at=rfc3339(entry.at),
+        actor=origin.actor,
+        operator_id=origin.operator_id,
+        action=entry.action,
+        app=subject.app_id,
+        kind=subject.kind,
+        name=subject.name,
+        before=entry.before,
+        after=entry.after,
+        reason=origin.reason,
+        request_id=origin.request_id,
+        address=origin.address,
+    )
+
+
+AUDIT_ROUTES = [Endpoint("GET", "/admin/api/audit", list_audit, FOR_VIEWERS)]

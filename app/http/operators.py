@@ -1,0 +1,103 @@
+"""Authentication of operators by the bearer token of the admin API, and the origin of their changes."""
+
+import hmac
+from typing import Literal
+
+from aiohttp import web
+
+from app.http.limits import network_of, peer_ip
+from app.services import Services
+from storage import operators
+from storage.audit import ROOT, Origin
+from storage.kinds.limits import Rate
+from storage.limits import Count
+from storage.operators import Operator, Role
+from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, RateLimited
+
+REASON_HEADER = "X-Parley-Reason"
+FAILURES = Rate(count=100, per_s=900)
+"""The failed calls that are allowed per address."""
+_REASON_CHARACTERS = 500
+_REFUSED = "Authorization is missing or wrong"
+
+
+class TokenExpired(AuthFailed):
+    """The token of the operator has expired."""
+
+    def __init__(self) -> None:
+        super().__init__("the token in Authorization has expired")
+
+
+class RoleTooLow(PermissionDenied):
+    """The operator's role does not include the one that the endpoint needs. The message names it."""
+
+    def __init__(self, needed: Role) -> None:
+        super().__init__(f"this requires the role {needed.value}")
+
+
+class TooManyFailures(RateLimited):
+    """Too many calls from the client's address had a wrong token."""
+
+    def __init__(self, *, retry_after_s: float) -> None:
+        super().__init__("too many failed calls from this address", retry_after_s=retry_after_s)
+
+
+async def identify(request: web.Request, services: Services, *, needed: Role) -> Operator | None:
+    """Return the operator that calls, or `None` if the caller has the root token, which includes every role.
+
+    Raises `AuthFailed`, `TokenExpired`, `RoleTooLow` if the operator's role does not include `needed`, and
+    `TooManyFailures` after too many failed calls from the same address. The root token is not accepted from such an
+    address either, because it may be weak. The token of an operator is: it cannot be guessed, and nobody who shares
+    an address with an attacker should be locked out.
+    """
+    token = _bearer_token(request)
+    operator = await operators.find_by_token(services.database, token)
+    if operator is None:
+        await _check_root(request, services, token)
+        return None
+    if operator.expired:
+        raise TokenExpired
+    if not operator.role.includes(needed):
+        raise RoleTooLow(needed)
+    return operator
+
+
+def origin_of(request: web.Request, services: Services, operator: Operator | None, *, request_id: str) -> Origin:
+    """Return the origin of the changes that a request makes. `operator` is `None` for the root token."""
+    return Origin(
+        actor=ROOT if operator is None else operator.name,
+        operator_id=None if operator is None else operator.operator_id,
+        request_id=request_id,
+        address=peer_ip(request, services.settings.trusted_proxies),
+        reason=_reason(request),
+    )
+
+
+def _bearer_token(request: web.Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise AuthFailed(_REFUSED)
+    return token.strip()
+
+
+async def _check_root(request: web.Request, services: Services, token: str) -> None:
+    address = network_of(peer_ip(request, services.settings.trusted_proxies))
+
+    async def failures(*, calls: Literal[0, 1]) -> Count:
+        who = f"address:{address}"
+        return await services.limiter.count(FAILURES, app_id="", name="operator", who=who, calls=calls)
+
+    if (wait_s := (await failures(calls=0)).wait_s) > 0:
+        raise TooManyFailures(retry_after_s=wait_s)
+    expected = services.settings.admin_token.get_secret_value()
+    matches = hmac.compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())
+    if not matches or not expected:
+        await failures(calls=1)
+        raise AuthFailed(_REFUSED)
+
+
+def _reason(request: web.Request) -> str:
+    reason = request.headers.get(REASON_HEADER, "")
+    if len(reason) > _REASON_CHARACTERS or not reason.isprintable():
+        raise InvalidParameter(f"{REASON_HEADER} must be at most {_REASON_CHARACTERS} printable characters")
+    return reason

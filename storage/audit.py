@@ -1,0 +1,164 @@
+"""The audit log: a row for each change by an operator or a command, stored in the transaction of the change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from storage.postgres import Connection
+from streams.wire.codec import dumps, loads
+
+ROOT = "root"
+"""The actor of changes with the root token."""
+_FIELD_BYTES = 16 * 1024
+"""Maximum size of a field of `before` or `after`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who makes a change, and through which request."""
+
+    actor: str
+    """`root`, `command`, or the name of an operator."""
+    operator_id: str | None = None
+    request_id: str = ""
+    address: str = ""
+    """The client's address."""
+    reason: str = ""
+    """Why the change is made, in the words of its author."""
+
+    def with_reason(self, reason: str) -> "Origin":
+        """Return the origin with `reason`, unless it has one."""
+        return self if self.reason else replace(self, reason=reason)
+
+
+COMMAND = Origin("command")
+"""The origin of changes from the command line, by somebody who has access to the database."""
+RESERVED_NAMES = frozenset({ROOT, COMMAND.actor})
+
+
+class Subject(NamedTuple):
+    """What a change is about. `app_id` is `None` if it concerns the whole deployment."""
+
+    app_id: str | None
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A stored row."""
+
+    audit_id: int
+    at: datetime
+    origin: Origin
+    action: str
+    subject: Subject
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Conditions on rows. `None` matches all."""
+
+    app_id: str | None = None
+    actor: str | None = None
+    """The actor, or the id of an operator."""
+    action: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """The time before which the change was made."""
+
+
+_RECORD = """
+insert into audit
+    (actor, operator_id, action, app_id, kind, name, before, after, reason, request_id, address)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+"""
+_FIND = """
+select * from audit
+where ($1::bigint is null or audit_id < $1)
+    and ($2::text is null or app_id = $2)
+    and ($3::text is null or actor = $3 or operator_id = $3)
+    and ($4::text is null or action = $4)
+    and ($5::text is null or kind = $5)
+    and ($6::text is null or name = $6)
+    and ($7::timestamptz is null or at >= $7)
+    and ($8::timestamptz is null or at < $8)
+order by audit_id desc
+limit $9
+"""
+
+
+async def record(
+    conn: Connection,
+    origin: Origin,
+    action: str,
+    subject: Subject,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Store a change in the transaction of `conn`.
+
+    `before` and `after` describe the subject without secrets. They are `None` where it does not exist. A field of
+    more than 16 KiB is replaced by its size.
+    """
+    await conn.execute(
+        _RECORD,
+        origin.actor,
+        origin.operator_id,
+        action,
+        *subject,
+        _bounded(before),
+        _bounded(after),
+        origin.reason,
+        origin.request_id,
+        origin.address,
+    )
+
+
+async def entries(conn: Connection, filters: Filters, *, before_id: int | None, limit: int) -> list[Entry]:
+    """Return the rows that match `filters`, the newest first; with `before_id`, those with a smaller id."""
+    conditions = (
+        filters.app_id,
+        filters.actor,
+        filters.action,
+        filters.kind,
+        filters.name,
+        filters.since,
+        filters.until,
+    )
+    return [_entry(row) for row in await conn.fetch(_FIND, before_id, *conditions, limit)]
+
+
+async def delete_expired(conn: Connection, *, days: int, limit: int) -> int:
+    """Delete at most `limit` rows older than `days` and return their number. Less than 30 days count as 30."""
+    deleted: int = await conn.fetchval("select delete_expired_audit($1, $2)", days, limit)
+    return deleted
+
+
+def _bounded(fields: Mapping[str, Any] | None) -> str | None:
+    if fields is None:
+        return None
+    sizes = {name: len(dumps(value)) for name, value in fields.items()}
+    kept = {
+        name: value if sizes[name] <= _FIELD_BYTES else {"omitted_bytes": sizes[name]}
+        for name, value in fields.items()
+    }
+    return dumps(kept).decode()
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(
+        audit_id=row["audit_id"],
+        at=row["at"],
+        origin=Origin(row["actor"], row["operator_id"], row["request_id"], row["address"], row["reason"]),
+        action=row["action"],
+        subject=Subject(row["app_id"], row["kind"], row["name"]),
+        before=None if row["before"] is None else loads(row["before"]),
+        after=None if row["after"] is None else loads(row["after"]),
+    )
