@@ -13,10 +13,12 @@ from app.http.endpoint import Call, Endpoint, alias
 from app.http.inputs import Body, Chunked, InvalidRow, Path, Query, RawBody
 from app.http.limits import Limit
 from app.http.replies import Empty, Json
+from storage.operators import Role
 from streams.wire.model import Model
 
 NOTES = Area("notes", "Notes", "Notes of users.", s2s=True, scope="notes")
 HOOKS = Area("hooks", "Hooks", "Calls by platforms.", access=Access.WEBHOOK)
+OFFICE = Area("office", "Office", "Calls by operators.", access=Access.ADMIN)
 
 
 class NotePath(Model):
@@ -182,6 +184,11 @@ ROWS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: Endpoint("POST", "/bp/hook/{app_id}", nothing, HOOKS), "the handler of a webhook must take a RawBody"),
     (lambda: Endpoint("POST", "/bp/hook", hook, HOOKS), "a webhook has one path, which names the app as {app_id}"),
+    (lambda: Endpoint("GET", "/x", nothing, OFFICE), "GET /x (nothing): area office has no role for its operators"),
+    (
+        lambda: Endpoint("GET", "/x", nothing, replace(OFFICE, access=Access.PUBLIC, role=Role.VIEWER)),
+        "area office has a role, but its access is not ADMIN",
+    ),
     (
         lambda: alias(Endpoint("GET", "/bp/note/{note_id}", read_note, NOTES), "/bp/notes"),
         "/bp/notes has the parameters none, but Path has note_id",

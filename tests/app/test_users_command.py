@@ -52,6 +52,13 @@ async def test_tokens_are_written_for_the_owner_alone(server: Server, tmp_path: 
     assert (code, out) == (0, "")
     assert path.stat().st_mode & 0o777 == 0o600
     assert len({line.split()[1] for line in path.read_text().splitlines()}) == 600
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with server.http.get(f"{server.url}/admin/api/audit?action=users.make", headers=headers) as answer:
+        changes = (await answer.json())["changes"]
+    assert [(row["actor"], row["app"], row["after"]) for row in changes] == [
+        ("command", "default", {"count": 100}),
+        ("command", "default", {"count": 500}),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,259 @@
+"""Operators have roles and tokens of their own."""
+
+import asyncio
+import re
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.http.caller import Access
+from app.http.operators import FAILURES
+from app.routes import ROUTES
+from app.settings import Settings
+from storage.operators import Role
+from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+
+ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
+ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]
+OPERATORS = "/admin/api/operators"
+FUTURE = "2090-01-01T00:00:00Z"
+EXPIRED = "auth_failed: the token in Authorization has expired"
+REFUSED = "auth_failed: Authorization is missing or wrong"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """The test plays a proxy, so that it can call from several addresses."""
+    return replace(settings, trusted_proxies=("127.0.0.1/32",))
+
+
+async def call(
+    server: Server, method: str, path: str, body: Any = None, *, token: str | None = ADMIN_TOKEN, address: str = ""
+) -> tuple[int, Any]:
+    headers = {"X-Forwarded-For": address or "192.0.2.1"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
+        return response.status, await response.json() if await response.read() else None
+
+
+async def refusal(server: Server, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, str]:
+    status, answer = await call(server, method, path, body, **options)
+    return status, answer["error"]["message"]
+
+
+async def add(server: Server, name: str, role: str, **fields: Any) -> str:
+    status, answer = await call(server, "POST", OPERATORS, {"name": name, "role": role, **fields})
+    assert status == 200, answer
+    token: str = answer["token"]
+    return token
+
+
+async def sql(server: Server, statement: str) -> Any:
+    async with server.services.database.connection() as conn:
+        return await conn.fetchval(statement)
+
+
+def test_reading_needs_the_role_viewer_changes_need_editor_and_operators_need_admin() -> None:
+    assert ROWS
+    for row in ROWS:
+        if row.path.startswith(OPERATORS):
+            assert row.area.role is Role.ADMIN, row.path
+        else:
+            assert row.area.role is (Role.VIEWER if row.method == "GET" else Role.EDITOR), row.path
+
+
+async def test_each_row_admits_exactly_the_roles_that_include_its_own(server: Server) -> None:
+    tokens = {role: await add(server, f"the-{role}", role) for role in ORDER}
+    for row in ROWS:
+        assert row.area.role is not None
+        path = re.sub(r"\{\w+\}", "none", row.path)
+        assert await refusal(server, row.method, path, {}, token=None) == (401, REFUSED), path
+        for role, token in (*tokens.items(), (Role.ADMIN, ADMIN_TOKEN)):
+            status, answer = await call(server, row.method, path, {}, token=token)
+            if ORDER.index(role) >= ORDER.index(row.area.role):
+                assert status in {200, 400, 404}, (row.method, path, role, answer)
+            else:
+                message = answer["error"]["message"]
+                assert (status, message) == (403, f"permission_denied: this requires the role {row.area.role}"), (
+                    path
+                )
+
+
+async def test_token_is_recognisable_shown_once_and_not_stored(server: Server) -> None:
+    token = await add(server, "ada@example.com", "viewer")
+
+    assert re.fullmatch(r"parley_op_[0-9A-Za-z]{49}", token)
+    stored = await sql(server, "select string_agg(operators::text, '') from operators")
+    assert token not in stored
+    status, answer = await call(server, "GET", OPERATORS)
+    (row,) = answer["operators"]
+    assert (status, row["name"], row["role"], row["expired"]) == (200, "ada@example.com", "viewer", False)
+    assert token not in str(answer)
+
+
+async def test_operators_are_listed_in_pages_newest_first(server: Server) -> None:
+    for name in ("ada", "bob", "carl"):
+        await add(server, name, "viewer")
+        await asyncio.sleep(0.002)  # Ids sort by milliseconds.
+    _, first = await call(server, "GET", f"{OPERATORS}?size=2")
+    _, last = await call(server, "GET", f"{OPERATORS}?size=2&before={first['next']}")
+    assert [[row["name"] for row in page["operators"]] for page in (first, last)] == [["carl", "bob"], ["ada"]]
+    assert "next" not in last
+
+
+async def test_operator_and_root_can_ask_who_they_are(server: Server) -> None:
+    token = await add(server, "ada", "editor", expires_at=FUTURE)
+
+    _, answer = await call(server, "GET", "/admin/api/self", token=token)
+    assert (answer["actor"], answer["role"], answer["operator"]["expires_at"]) == ("ada", "editor", FUTURE)
+    assert await call(server, "GET", "/admin/api/self") == (200, {"actor": "root", "role": "admin"})
+
+
+async def test_change_rotation_and_removal_hold_from_the_next_call_on(server: Server) -> None:
+    ada = f"{OPERATORS}/ada"
+    token = await add(server, "ada", "admin")
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 200
+
+    status, answer = await call(server, "PUT", ada, {"role": "viewer", "expires_at": FUTURE})
+    assert (status, answer["operator"]["role"], answer["operator"]["expires_at"]) == (200, "viewer", FUTURE)
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 403
+
+    _, rotated = await call(server, "POST", f"{ada}/rotate")
+    assert rotated["operator"]["expires_at"] == FUTURE
+    assert await refusal(server, "GET", "/admin/api/kinds", token=token) == (401, REFUSED)
+    assert (await call(server, "GET", "/admin/api/kinds", token=rotated["token"]))[0] == 200
+
+    assert await call(server, "DELETE", ada) == (200, {})
+    assert await refusal(server, "GET", "/admin/api/kinds", token=rotated["token"]) == (401, REFUSED)
+    assert (await call(server, "DELETE", ada))[0] == 404
+
+
+async def test_expired_token_is_refused_until_the_expiry_is_changed_or_the_token_is_rotated(server: Server) -> None:
+    token = await add(server, "ada", "viewer", expires_at=FUTURE)
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
+
+    await sql(server, "update operators set expires_at = now() - interval '1 second'")
+    assert await refusal(server, "GET", "/admin/api/kinds", token=token) == (401, EXPIRED)
+    _, answer = await call(server, "GET", OPERATORS)
+    assert [row["expired"] for row in answer["operators"]] == [True]
+
+    past = (400, "invalid_parameter: expires_at must be in the future")
+    assert await refusal(server, "POST", f"{OPERATORS}/ada/rotate") == past
+    await call(server, "PUT", f"{OPERATORS}/ada", {"role": "viewer"})
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
+
+
+async def test_last_use_is_kept_without_a_write_per_call(server: Server) -> None:
+    version = "select xmin::text || coalesce(last_used_at::text, '-') from operators"
+    token = await add(server, "ada", "viewer")
+    unused = await sql(server, version)
+    for _ in range(3):
+        await asyncio.gather(*(call(server, "GET", "/admin/api/kinds", token=token) for _ in range(5)))
+    first = await sql(server, version)
+    assert first != unused
+    await call(server, "GET", "/admin/api/kinds", token=token)
+    assert await sql(server, version) == first
+
+    await sql(server, "update operators set last_used_at = now() - interval '61 seconds'")
+    await call(server, "GET", "/admin/api/kinds", token=token)
+    assert await sql(server, "select last_used_at > now() - interval '30 seconds' from operators")
+
+
+async def test_database_that_refuses_writes_locks_no_operator_out(server: Server) -> None:
+    token = await add(server, "ada", "viewer")
+    await sql(server, "create rule read_only as on update to operators do instead select 1 / 0")
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "root"}, "name must not be root: the audit log uses this name"),
+        ({"name": "command"}, "name must not be command: the audit log uses this name"),
+        ({"name": "a b"}, "name must be 1 to 64 of A-Z a-z 0-9 . _ @ + - and begin with a letter or digit"),
+        ({"name": "x" * 65}, "name must be 1 to 64 of A-Z a-z 0-9 . _ @ + - and begin with a letter or digit"),
+        ({"role": "owner"}, "role must be one of 'viewer', 'editor' or 'admin'"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at must be in the future"),
+        ({"expires_at": "2090-01-01T00:00:00"}, "expires_at must be a time such as 2030-01-31T12:00:00Z"),
+        ({"expires_at": "9999-12-31T23:59:59-12:00"}, "expires_at must be a time such as 2030-01-31T12:00:00Z"),
+        ({"expires_at": 1}, "expires_at must be a time such as 2030-01-31T12:00:00Z"),
+    ],
+)
+async def test_wrong_field_of_an_operator_is_named(server: Server, fields: dict[str, Any], message: str) -> None:
+    body = {"name": "ada", "role": "viewer", **fields}
+    assert await refusal(server, "POST", OPERATORS, body) == (400, f"invalid_parameter: {message}")
+
+
+async def test_name_is_given_to_one_operator_only(server: Server) -> None:
+    body = {"name": "ada", "role": "viewer"}
+    answers = await asyncio.gather(*(call(server, "POST", OPERATORS, body) for _ in range(6)))
+    assert sorted(status for status, _ in answers) == [200, *[409] * 5]
+    taken = next(answer for status, answer in answers if status == 409)
+    assert taken["error"]["message"] == "invalid_operation: operator ada exists already"
+
+
+async def test_failed_calls_are_limited_per_address_and_lock_no_operator_out(server: Server) -> None:
+    token = await add(server, "ada", "viewer")
+    assert (await call(server, "GET", "/admin/api/kinds"))[0] == 200
+    guesses = [f"{token[:-1]}x", "a wrong root token"] * (FAILURES.count // 2)
+    for guess in guesses:
+        assert await refusal(server, "GET", "/admin/api/kinds", token=guess) == (401, REFUSED)
+
+    limited = (429, "api_rate_limit: too many failed calls from this address")
+    assert await refusal(server, "GET", "/admin/api/kinds", token="one more") == limited
+    assert await refusal(server, "GET", "/admin/api/kinds") == limited
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
+    assert (await call(server, "GET", "/admin/api/kinds", address="192.0.2.2"))[0] == 200
+
+
+async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and error of `python -m app operators …`. There is no Valkey at its address."""
+    env = {
+        "DATABASE_URL": server.services.settings.database_url,
+        "REDIS_URL": "redis://127.0.0.1:1",
+        "PARLEY_MASTER_KEY": MASTER_KEY,
+        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "operators", *arguments, env=env, stdout=-1, stderr=-1
+    )
+    out, complaints = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), complaints.decode()
+
+
+async def test_commands_manage_operators(server: Server) -> None:
+    code, out, _ = await operators(server, "add", "ada", "--role", "admin", "--days", "1", "--reason", "the first")
+    token = out.strip()
+    assert (code, out) == (0, f"{token}\n")
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 200
+
+    taken = await operators(server, "add", "ada", "--role", "admin")
+    assert taken == (1, "", "parley: invalid_operation: operator ada exists already\n")
+    _, out, _ = await operators(server, "change", "ada", "--role", "viewer")
+    assert re.fullmatch(r"ada  viewer  expires 20\S+Z  used 20\S+Z\n", out)
+    _, out, _ = await operators(server, "change", "ada", "--no-expiry")
+    assert re.fullmatch(r"ada  viewer  expires never  used 20\S+Z\n", out)
+    assert (await operators(server, "list"))[1] == out
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 403
+
+    _, out, _ = await operators(server, "rotate", "ada")
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 401
+    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 200
+    assert await operators(server, "remove", "ada") == (0, "", "")
+    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 401
+    absent = await operators(server, "rotate", "ada")
+    assert absent == (1, "", "parley: item_not_found: operator ada does not exist\n")
+
+    _, answer = await call(server, "GET", "/admin/api/audit?kind=operator")
+    changes = [(row["action"].removeprefix("operator."), row["actor"], row["reason"]) for row in answer["changes"]]
+    assert changes[::-1] == [
+        ("add", "command", "the first"),
+        ("change", "command", ""),
+        ("change", "command", ""),
+        ("rotate", "command", ""),
+        ("remove", "command", ""),
+    ]
