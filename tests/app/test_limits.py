@@ -59,6 +59,21 @@ async def test_callers_apps_and_rates_are_counted_apart(services):
     assert await allowed(services.limiter, rate, calls=1) == 1
 
 
+async def test_a_call_that_is_not_counted_is_told_whether_it_would_be_allowed(services):
+    rate, local = Rate(count=2, per_s=3600), LocalLimiter()
+    asked = {"app_id": "default", "name": "n", "who": "u"}
+    for counted in range(2):
+        for _ in range(3):
+            found = await services.limiter.count(rate, **asked, calls=0)
+            assert (found.wait_s, found.used) == (0, pytest.approx(counted, abs=0.1))
+        await check(services.limiter, rate)
+    assert (await services.limiter.count(rate, **asked, calls=0)).wait_s > 0
+
+    assert [local.wait_s(rate, "k", calls=0) for _ in range(3)] == [0, 0, 0]
+    assert local.wait_s(rate, "k") == 0
+    assert local.wait_s(rate, "k", calls=0) > 0
+
+
 async def test_a_counter_is_forgotten_once_it_is_empty(services):
     await check(services.limiter, Rate(count=10, per_s=100), app_id="a", name="n", who="u")
     key = services.valkey.key("a:u", "rate", "n")
