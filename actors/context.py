@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from actors.receipt import Receipt
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
+from storage.clock import AppClock
 from storage.heartbeats import Heartbeat
 from storage.objects import ObjectStore
 from storage.postgres import Database
@@ -41,6 +42,7 @@ class Resources:
     flights: Flights
     heartbeat: Heartbeat
     turns: TurnWriter
+    clock: AppClock
 
 
 class Stop(Enum):

@@ -13,9 +13,10 @@ from actors.listener import PCM_RATE, HeardInput, hear, read_text
 from actors.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.speaker import Speaker
 from actors.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
-from storage import conversations
-from storage.conversations import Answered, Record, RecordStatus
+from storage import conversations, turn_rows
+from storage.conversations import Record, RecordStatus
 from storage.objects import extension_of
+from storage.turn_rows import Answered
 from streams.audio import wav_header
 from streams.events import UserInput
 from streams.tasks import background, unless_failed
@@ -147,7 +148,8 @@ class Turn:
         answer, record_id = self._answer, self._record_id
         if answer.speaker is None or not answer.speaker.playback.began or record_id is None:
             return
-        database, owner, stream_id = self._ctx.resources.database, self._ctx.owner, self._ctx.stream_id
+        database, clock = self._ctx.resources.database, self._ctx.resources.clock
+        owner, stream_id = self._ctx.owner, self._ctx.stream_id
         conversation_id = self._plan.conversation_id
 
         async def revise(heard_ms: int) -> None:
@@ -155,8 +157,14 @@ class Turn:
                 return
             message = answer.message(heard)
             async with database.connection() as conn:
-                await conversations.interrupt(
-                    conn, owner.app_id, conversation_id, record_id, stream_id=stream_id, message=message
+                await turn_rows.interrupt(
+                    conn,
+                    owner.app_id,
+                    conversation_id,
+                    record_id,
+                    stream_id=stream_id,
+                    message=message,
+                    clock_offset_s=clock.offset_s(owner.app_id),
                 )
 
         self._ctx.revise = revise

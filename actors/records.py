@@ -10,9 +10,10 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from actors.context import StreamContext
 from storage import attempts
 from storage.attempts import AttemptRow
-from storage.conversations import Answered, ClosedTurn, NewTurn, RecordStatus
+from storage.conversations import RecordStatus
 from storage.kinds.strategies import Price
 from storage.retry_queue import enqueue
+from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import TurnWriter
 from streams.wire.codec import dumps
 from streams.wire.errors import Conflict, DatabaseAway, ItemNotFound, ServiceError, StoreAway, StoreError
@@ -64,6 +65,7 @@ def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any])
             stream_id=ctx.stream_id,
             longest_s=ctx.longest_s,
             process=resources.heartbeat.process,
+            clock_offset_s=resources.clock.offset_s(owner.app_id),
         )
     )
 
@@ -74,7 +76,13 @@ async def store_attempts(ctx: StreamContext) -> None:
         return
     try:
         async with ctx.resources.database.connection() as conn:
-            await attempts.add(conn, ctx.owner.app_id, ctx.owner.user_id, ctx.stream_id, _rows(ctx.attempts))
+            await attempts.add(
+                conn,
+                *ctx.owner,
+                stream_id=ctx.stream_id,
+                rows=_rows(ctx.attempts),
+                clock_offset_s=ctx.resources.clock.offset_s(ctx.owner.app_id),
+            )
     except StoreError as error:
         log.error("attempts.lost", stream_id=ctx.stream_id, count=len(ctx.attempts), error=str(error))
 
@@ -113,6 +121,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         ctx.stream_id,
         answered,
         _rows(ctx.attempts),
+        ctx.resources.clock.offset_s(ctx.owner.app_id),
     )
     try:
         status = await _close(ctx.resources.turns, turn)

@@ -79,9 +79,10 @@ class _SpeechOutput:
         await self._send_audio(self._file.end(self._text))
         if self._voice.need_viseme and (shapes := self._file.estimate()):
             await self._ctx.emit(VisemeEvent(shapes, estimated=True))
+        owner, clock = self._ctx.owner, self._ctx.resources.clock
         stored = await self._utterance.store(
             self._file,
-            speech_name(self._ctx.owner.app_id, self._ctx.owner.user_id, self._ctx.stream_id),
+            speech_name(*owner, stream_id=self._ctx.stream_id, now=clock.now(owner.app_id)),
             need_viseme=self._voice.need_viseme,
         )
         price = unit_price(self._voice.config.price, Usage(len(self._text), 0))

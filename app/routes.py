@@ -8,6 +8,7 @@ from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.ai.routes import AI_ROUTES
+from app.dev.clock import CLOCK_ROUTES
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
@@ -46,6 +47,7 @@ INTERFACE: list[Endpoint] = [
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,
+    *CLOCK_ROUTES,
 ]
 
 DOCS_ROUTES = docs_routes(INTERFACE)
@@ -56,7 +58,7 @@ METRICS_PORT_ROUTES = [*OPERATIONS_ROUTES, *DOCS_ROUTES]
 
 def public_routes(settings: Settings) -> list[Endpoint]:
     """Return the rows for the public port. `/metrics` and the reference are included if the settings say so."""
-    hidden: list[Endpoint] = []
+    hidden: list[Endpoint] = [] if settings.development else list(CLOCK_ROUTES)
     if not settings.shows_metrics:
         hidden += METRICS_ROUTES
     if not settings.shows_docs:

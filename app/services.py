@@ -72,7 +72,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open all services for the duration of the block."""
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_stores(settings))
-        database, valkey, configs = stores.database, stores.valkey, stores.configs
+        database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
         objects = await stack.enter_async_context(
             open_objects(
                 folder=settings.data_dir / "objects",
@@ -107,7 +107,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             health=database.health,
         )
         turns = await stack.enter_async_context(
-            open_turn_writer(await stack.enter_async_context(turn_database), heartbeat)
+            open_turn_writer(await stack.enter_async_context(turn_database), heartbeat, clock)
         )
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
@@ -122,6 +122,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             valkey=valkey,
             keyring=stores.keyring,
             configs=configs,
+            clock=clock,
             objects=objects,
             limiter=RateLimiter(valkey),
             vendors=vendors,
@@ -135,5 +136,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             speech_cache=speech_cache,
             flights=flights,
             traces=traces,
-            resources=Resources(database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns),
+            resources=Resources(
+                database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock
+            ),
         )

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from app.settings import Settings
+from storage.clock import AppClock, open_clock
 from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore, open_configs
 from storage.postgres import Database, open_database
@@ -20,6 +21,7 @@ class Stores:
     valkey: Valkey
     keyring: Keyring
     configs: ConfigStore
+    clock: AppClock
 
 
 @asynccontextmanager
@@ -29,7 +31,8 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
         database = await stack.enter_async_context(open_database(settings.database_url))
         valkey = await stack.enter_async_context(open_valkey(settings.redis_url, prefix=settings.redis_prefix))
         configs = await stack.enter_async_context(open_configs(database, valkey, keyring, check=_check_config))
-        yield Stores(settings, database, valkey, keyring, configs)
+        clock = await stack.enter_async_context(open_clock(database, valkey, movable=settings.development))
+        yield Stores(settings, database, valkey, keyring, configs, clock)
 
 
 def _check_config(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:

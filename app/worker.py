@@ -29,6 +29,7 @@ from app.http.server import runner_of
 from app.main import application
 from app.process.sockets import listening_sockets
 from app.routes import OPERATIONS_ROUTES
+from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
 from storage.jobs import (
@@ -73,25 +74,11 @@ class JobRow(Generic[J]):
     handler: Callable[[Services, J], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """A job that is enqueued at the times of `cron`, in UTC: once per time, however many workers run."""
-
-    cron: str
-    message: Job
-
-
 JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredSpeech, remove_expired_speech),
     JobRow(RemoveExpiredConversations, remove_expired_conversations),
     JobRow(RemoveObjects, remove_objects),
     JobRow(RemoveExpiredAudit, remove_expired_audit),
-)
-
-SCHEDULES: Sequence[Schedule] = (
-    Schedule("17 * * * *", RemoveExpiredSpeech()),
-    Schedule("47 * * * *", RemoveExpiredConversations()),
-    Schedule("7 3 * * *", RemoveExpiredAudit()),
 )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+from storage.clock import app_now
 from storage.postgres import Connection
 from streams.wire.codec import dumps
 
@@ -37,19 +38,30 @@ _RECORD = (
 )
 
 
-def insert_statement(app_id: str, stream_id: str, uid: str, rows: str) -> str:
-    """Return the statement that inserts rows. The arguments are the placeholders of its four values."""
+def insert_statement(app_id: str, stream_id: str, uid: str, rows: str, *, offset_s: str) -> str:
+    """Return the statement that inserts rows. The arguments are the placeholders of its values.
+
+    `offset_s` is the offset of the app's clock.
+    """
     return (
-        f"insert into attempts (app_id, stream_id, uid, {_COLUMNS})"  # noqa: S608 - the inserted text is constant
-        f" select {app_id}, {stream_id}, {uid}, {_COLUMNS}"
+        f"insert into attempts (app_id, stream_id, uid, created_at, {_COLUMNS})"  # noqa: S608 - the inserted text is constant
+        f" select {app_id}, {stream_id}, {uid}, {app_now(offset_s)}, {_COLUMNS}"
         f" from jsonb_to_recordset({rows}::jsonb) as attempt ({_RECORD})"
         " on conflict do nothing"
     )
 
 
-_INSERT = insert_statement("$1", "$2", "$3", "$4")
+_INSERT = insert_statement("$1", "$2", "$3", "$4", offset_s="$5")
 
 
-async def add(conn: Connection, app_id: str, uid: str, stream_id: str, rows: Sequence[AttemptRow]) -> None:
+async def add(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    stream_id: str,
+    rows: Sequence[AttemptRow],
+    clock_offset_s: float,
+) -> None:
     """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
-    await conn.execute(_INSERT, app_id, stream_id, uid, dumps(rows).decode())
+    await conn.execute(_INSERT, app_id, stream_id, uid, dumps(rows).decode(), clock_offset_s)

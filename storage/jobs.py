@@ -24,6 +24,7 @@ class Job(Model):
     """A message. Its class says how the job is run.
 
     A handler may run more than once for the same message, because a worker can die after the handler has finished.
+    The message of a job that concerns one app has a field `app_id`, by which the job follows the app's clock.
     """
 
     task: ClassVar[str]
@@ -87,7 +88,7 @@ async def enqueue(
     """Store `job` and return its id. It runs once the transaction of `conn` has committed.
 
     `key`: at most one job with this key waits at a time. Returns None if one already waits.
-    `run_at`: the job does not run before this time.
+    `run_at`: the job does not run before this time. It is real time, not that of an app.
     """
     arguments = (QUEUE, job.task, key, dumps(job.model_dump(mode="json")).decode(), run_at)
     if key is None:
@@ -101,6 +102,17 @@ async def enqueue(
             raise
         return None
     return job_id
+
+
+_ADVANCE = """
+update procrastinate_jobs set scheduled_at = scheduled_at - make_interval(secs => $2)
+where status = 'todo' and scheduled_at is not null and args ->> 'app_id' = $1
+"""
+
+
+async def advance(conn: Connection, app_id: str, *, by_s: float) -> None:
+    """Make the waiting jobs of an app due earlier, or later if `by_s` is negative, because its clock was moved."""
+    await conn.execute(_ADVANCE, app_id, by_s)
 
 
 _HELD = """

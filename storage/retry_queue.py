@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import structlog
 
-from storage.conversations import ClosedTurn, close_queued
 from storage.postgres import Database
 from storage.redis import Valkey, map_errors
+from storage.turn_rows import ClosedTurn, close_queued
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError

@@ -7,11 +7,13 @@ from typing import Any, Generic, TypeVar
 
 import asyncpg
 
-from storage import conversations
-from storage.conversations import ClosedTurn, NewTurn, RecordStatus
+from storage import turn_rows
+from storage.clock import AppClock
+from storage.conversations import RecordStatus
 from storage.errors import ConversationNotFound, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import Database, Locked, map_errors
+from storage.turn_rows import ClosedTurn, NewTurn
 from streams.tasks import background, stopping
 from streams.wire.errors import DatabaseAway, StoreAway, StoreError
 
@@ -38,9 +40,10 @@ class TurnWriter:
     `Locked` is retried behind all others.
     """
 
-    def __init__(self, database: Database, heartbeat: Heartbeat, *, within_s: float) -> None:
+    def __init__(self, database: Database, heartbeat: Heartbeat, clock: AppClock, *, within_s: float) -> None:
         self._database = database
         self._heartbeat = heartbeat
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
         """By stream id: turns that may have been opened although the caller has received an error."""
@@ -76,24 +79,32 @@ class TurnWriter:
     async def status_of(self, turn: ClosedTurn) -> RecordStatus | None:
         """Return the status of the turn's record, or `None` if it was deleted."""
         async with self._database.connection() as conn:
-            return await conversations.status_of(conn, turn)
+            return await turn_rows.status_of(conn, turn)
 
     async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
         """Raise `TurnRunning` if a turn of the conversation is running. A turn of a dead process is ended."""
         async with self._database.connection() as conn:
-            runs = await conversations.turn_runs(conn, app_id, conversation_id, longest_s=longest_s)
+            runs = await turn_rows.turn_runs(
+                conn,
+                app_id,
+                conversation_id,
+                longest_s=longest_s,
+                clock_offset_s=self._clock.offset_s(app_id),
+            )
         if runs and not await self._end_dead(app_id, conversation_id):
             raise TurnRunning
 
     async def _end_dead(self, app_id: str, conversation_id: str) -> bool:
-        return await conversations.end_dead_turn(self._database, self._heartbeat, app_id, conversation_id)
+        return await turn_rows.end_dead_turn(
+            self._database, self._heartbeat, self._clock, app_id=app_id, conversation_id=conversation_id
+        )
 
     async def _open(self, batch: "Batch[NewTurn]") -> None:
         if not (requests := batch.pending()):
             return
         try:
             async with self._database.connection() as conn:
-                record_ids = await conversations.open_turns(conn, [turn for turn, _ in requests])
+                record_ids = await turn_rows.open_turns(conn, [turn for turn, _ in requests])
         except (StoreAway, asyncio.CancelledError):
             self._add_unconfirmed(requests)
             raise
@@ -131,7 +142,7 @@ class TurnWriter:
 
     async def _open_one(self, turn: NewTurn) -> int:
         async with self._database.connection() as conn:
-            return await conversations.open_turn(conn, turn)
+            return await turn_rows.open_turn(conn, turn)
 
     def _add_unconfirmed(self, requests: "_Requests[NewTurn]") -> None:
         self._unconfirmed.update((turn.stream_id, turn) for turn, _ in requests)
@@ -143,7 +154,7 @@ class TurnWriter:
         unconfirmed, self._unconfirmed = self._unconfirmed, {}
         try:
             async with self._database.connection() as conn:
-                await conversations.end_turns(conn, list(unconfirmed.values()))
+                await turn_rows.end_turns(conn, list(unconfirmed.values()))
         except (StoreError, asyncio.CancelledError) as error:
             self._unconfirmed = unconfirmed | self._unconfirmed
             if not isinstance(error, StoreError):
@@ -153,7 +164,7 @@ class TurnWriter:
         requests = list(batch.turns.values())
         try:
             async with self._database.connection() as conn:
-                statuses = await conversations.close_turns(conn, [turn for turn, _ in requests])
+                statuses = await turn_rows.close_turns(conn, [turn for turn, _ in requests])
         except StoreAway:
             raise
         except StoreError:
@@ -167,20 +178,20 @@ class TurnWriter:
     async def _close_singly(self, batch: "Batch[ClosedTurn]") -> None:
         for turn, closed in batch.turns.values():
             async with self._database.connection() as conn:
-                status = await conversations.close_turn(conn, turn)
+                status = await turn_rows.close_turn(conn, turn)
             if not closed.done():
                 closed.set_result(status)
 
 
 @asynccontextmanager
 async def open_turn_writer(
-    database: Database, heartbeat: Heartbeat, *, within_s: float = 15, leave_s: float = 5
+    database: Database, heartbeat: Heartbeat, clock: AppClock, *, within_s: float = 15, leave_s: float = 5
 ) -> AsyncIterator[TurnWriter]:
     """Write turns during the block. At its end, wait up to `leave_s` until all queued turns are written.
 
     A batch fails if it is not written within `within_s` after its first turn was queued.
     """
-    turns = TurnWriter(database, heartbeat, within_s=within_s)
+    turns = TurnWriter(database, heartbeat, clock, within_s=within_s)
     async with AsyncExitStack() as stack:
         for queue in turns.queues:
             stack.callback(queue.shut)

@@ -1,6 +1,7 @@
 """Rules of the house that a linter does not know: lengths, and who makes tasks, JSON, error types and responses."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -21,6 +22,41 @@ TASK_MAKERS = {
 JSON_MAKERS = {"streams/wire/codec.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
 """Processes of their own, that answer in the words of vendors."""
+
+REAL_TIME = {
+    "actors/actor.py": "events carry the real time at which they were sent",
+    "actors/context.py": "events carry the real time at which they were sent",
+    "actors/remote_log.py": "events carry the real time at which they were sent",
+    "app/accounts/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
+    "app/dev/clock.py": "an app's clock is set relative to real time",
+    "app/http/auth.py": "signatures carry the time of the machine that makes them",
+    "app/http/server_tokens.py": "server tokens carry the time of the machine that makes them",
+    "app/logs.py": "log lines are about the process",
+    "app/spans.py": "traces are about the process",
+    "app/worker.py": "the wait before a retry is a fact about the job",
+    "storage/clock.py": "it makes an app's time from real time",
+    "storage/jobs.py": "procrastinate runs jobs by real time",
+    "storage/migrate.py": "migrations belong to no app",
+    "storage/objects/folder.py": "the times of files are those of the file system",
+    "storage/objects/links.py": "links belong to no app",
+    "storage/processes.py": "heartbeats are about processes",
+    "storage/migrations/0001_configs.sql": "an operator's changes are dated by real time",
+    "storage/migrations/0003_conversations.sql": "the defaults are not used",
+    "storage/migrations/0004_attempts.sql": "the default is not used",
+    "storage/migrations/0008_processes.sql": "heartbeats are about processes",
+    "streams/sse.py": "events carry the real time at which they were sent",
+    "streams/wire/codec.py": "it defines the time of events",
+    "streams/wire/ids.py": "ids sort by the real time of their creation",
+}
+"""Files that read real time instead of an app's clock (`storage/clock.py`), and why."""
+TIMELESS = "vendors/"
+"""Vendors do not know apps."""
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.time_ns", "now_ms"}
+SQL_CLOCK = re.compile(
+    r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\(|"
+    r"\bcurrent_(timestamp|date|time)\b|\blocaltime(stamp)?\b",
+    re.IGNORECASE,
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -128,3 +164,29 @@ def test_only_the_http_layer_makes_error_responses():
     used = {name(path) for path in FILES if "error_response" in names_used(path)}
 
     assert {path.rpartition("/")[0] for path in used} == {"app/http"}
+
+
+def reads_real_time(path: Path) -> bool:
+    if path.suffix == ".sql":
+        return SQL_CLOCK.search(path.read_text()) is not None
+    documented = (ast.Module, ast.ClassDef, *Function.__args__)
+    docstrings = {
+        ast.get_docstring(node, clean=False) for node in ast.walk(tree(path)) if isinstance(node, documented)
+    }
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=attribute) if f"{module}.{attribute}" in CLOCKS:
+                return True
+            case ast.Name(id=name) if name in CLOCKS:
+                return True
+            case ast.Constant(value=str(text)) if text not in docstrings and SQL_CLOCK.search(text):
+                return True
+    return False
+
+
+def test_only_listed_files_read_another_time_than_that_of_the_app():
+    migrations = (ROOT / "storage" / "migrations").glob("*.sql")
+
+    found = {name(path) for path in (*FILES, *migrations) if reads_real_time(path)}
+
+    assert {file for file in found if not file.startswith(TIMELESS)} == REAL_TIME.keys()

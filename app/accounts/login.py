@@ -1,6 +1,6 @@
 """The login endpoint: creates a session for the user of a platform identity (§4.1)."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from app.accounts.platforms import Identifiers, Platforms, platform_of
 from app.accounts.views import UserReply, user_view
@@ -44,7 +44,7 @@ async def login(call: Call, body: Body[LoginBody]) -> UserReply:
         known = await identities.user_of(conn, identity) is not None
     if not known:
         await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
-    token, now = new_token(), datetime.now(UTC)
+    token, now = new_token(), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
         user, is_new = await _find_or_create_user(conn, identity, now=now, cuid=body.cuid)
         revoked = await _begin_session(conn, identity, user, token=token, now=now, config=config)

@@ -1,7 +1,5 @@
 """The logout endpoint: revokes the session on every server (§4.2)."""
 
-from datetime import UTC, datetime
-
 from app.http.endpoint import Call
 from storage import sessions
 
@@ -14,5 +12,7 @@ async def logout(call: Call) -> None:
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"
     async with call.services.database.transaction() as conn:
-        revoked = await sessions.revoke(conn, session_id, app_id=call.app_id, now=datetime.now(UTC))
+        revoked = await sessions.revoke(
+            conn, session_id, app_id=call.app_id, now=call.services.clock.now(call.app_id)
+        )
         await call.services.sessions.tombstone(call.app_id, revoked)

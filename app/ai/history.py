@@ -12,7 +12,7 @@ from app.http.endpoint import Call
 from app.http.inputs import Query
 from app.http.large_responses import reserve
 from app.http.replies import Json
-from storage import conversations
+from storage import conversations, turn_rows
 from storage.conversations import CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
 from streams.wire.errors import InvalidParameter, ItemNotFound
@@ -117,8 +117,12 @@ async def _conversation(call: Call, conversation_id: str) -> Conversation:
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, known_id)
     conversation = CONVERSATION.found(conversation_id, found)
-    if conversation.running and await conversations.end_dead_turn(
-        services.database, services.heartbeat, call.app_id, conversation_id
+    if conversation.running and await turn_rows.end_dead_turn(
+        services.database,
+        services.heartbeat,
+        services.clock,
+        app_id=call.app_id,
+        conversation_id=conversation_id,
     ):
         return replace(conversation, running=False)
     return conversation

@@ -1,6 +1,6 @@
 """Jobs that delete what an app no longer keeps: audio of text-to-speech streams, and conversations."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import structlog
 
@@ -19,7 +19,7 @@ async def remove_expired_speech(services: Services, _: RemoveExpiredSpeech) -> N
     """Delete whole days of each app's audio after its `speech_days`, when all links of the day have expired."""
     for app_id in services.configs.apps():
         keep = timedelta(days=services.configs.singleton(LIMITS, app_id).speech_days)
-        before = (datetime.now(UTC) - keep).date()
+        before = (services.clock.now(app_id) - keep).date()
         for folder in await services.objects.folders(days_folder(app_id)):
             if (day := day_of(folder)) is not None and day < before:
                 await _remove_folder(services, app_id, folder, day)
@@ -46,7 +46,9 @@ async def _remove_conversations(services: Services, app_id: str, *, days: int) -
     removed = 0
     while True:
         async with services.database.transaction() as conn:
-            count, keys = await delete_expired(conn, app_id, days=days, limit=_BATCH_SIZE)
+            count, keys = await delete_expired(
+                conn, app_id, days=days, limit=_BATCH_SIZE, clock_offset_s=services.clock.offset_s(app_id)
+            )
             if keys:
                 await enqueue(conn, RemoveObjects(keys=keys))
         removed += count

@@ -5,7 +5,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str,
     users = [(new_id(), new_token()) for _ in range(count)]
     absolute_s = stores.configs.singleton(AUTH, app_id).session_absolute_s
     for batch in _batches(users):
-        now = datetime.now(UTC)
+        now = stores.clock.now(app_id)
         async with stores.database.transaction() as conn:
             for uid, token in batch:
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")

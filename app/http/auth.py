@@ -1,7 +1,6 @@
 """Authentication of requests: session tokens, signatures and server tokens (§5)."""
 
 import time
-from datetime import UTC, datetime
 
 from aiohttp import web
 from prometheus_client import Counter
@@ -95,7 +94,7 @@ async def check_user(services: Services, caller: Caller, area: Area) -> User | N
     if user is None:
         raise missing(f"user_id names no user: {listed([caller.user_id])}")
     if user.status == "frozen" and not area.frozen_allowed:
-        raise DeactivationPending(user, now=datetime.now(UTC))
+        raise DeactivationPending(user, now=services.clock.now(caller.app_id))
     return user
 
 
@@ -158,7 +157,7 @@ async def _session(request: web.Request, services: Services, config: Auth, *, ap
         services.sessions,
         app_id=app_id,
         digest=digest(token),
-        now=datetime.now(UTC),
+        now=services.clock.now(app_id),
         sliding_s=config.session_sliding_s,
     )
     if session is None:
@@ -172,7 +171,7 @@ async def _refuse_frozen(services: Services, *, app_id: str, uid: str) -> None:
     if user is None:
         raise InvalidSession
     if user.status == "frozen":
-        raise DeactivationPending(user, now=datetime.now(UTC))
+        raise DeactivationPending(user, now=services.clock.now(app_id))
 
 
 async def find_user(services: Services, *, app_id: str, uid: str) -> User | None:

@@ -1,5 +1,6 @@
 """JSON and timestamps in the format of the interface. All JSON is encoded and decoded here."""
 
+import re
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from streams.wire.errors import InvalidParameter
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 MAX_DEPTH = 32
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 dumps = orjson.dumps
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
@@ -77,6 +79,13 @@ def rfc3339(moment: datetime | None) -> str:
     if moment is None:
         return ZERO_TIME
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def from_rfc3339(text: str) -> datetime:
+    """Return the time that `text` names. Raises `ValueError` if it is not a date, a time and an offset from UTC."""
+    if _RFC3339.fullmatch(text.upper()) is None:
+        raise ValueError("not a time in RFC 3339")
+    return datetime.fromisoformat(text.upper())
 
 
 def now_ms() -> int:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from app.schedules import Schedule
 from app.services import Services
-from app.worker import JobRow, Schedule, run_jobs
+from app.worker import JobRow, run_jobs
 from storage.jobs import Job, enqueue
 from streams.tasks import background
 from tests.servers import ADMIN_TOKEN, Server

@@ -11,10 +11,11 @@ import pytest
 
 from app.services import Services
 from storage.attempts import AttemptRow
-from storage.conversations import Answered, ClosedTurn, NewTurn, find
+from storage.conversations import find
 from storage.errors import TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
+from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
 from streams.wire.codec import dumps
 from streams.wire.errors import DatabaseAway, ItemNotFound, StoreAway, StoreError
@@ -253,7 +254,7 @@ async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_othe
 
 async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> None:
     first = new_turn()
-    async with open_turn_writer(services.database, services.heartbeat, within_s=0.3) as turns:
+    async with open_turn_writer(services.database, services.heartbeat, services.clock, within_s=0.3) as turns:
         assert await turns.open(first) == 1
         async with held(services, first), asyncio.timeout(10):
             closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
@@ -285,7 +286,7 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
     await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     async with (
         open_database(f"{database_url}&application_name={name}", acquire_timeout_s=0.5) as database,
-        open_turn_writer(database, services.heartbeat, within_s=0.3) as turns,
+        open_turn_writer(database, services.heartbeat, services.clock, within_s=0.3) as turns,
     ):
         first = new_turn()
         await turns.open(first)
@@ -311,7 +312,7 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
 
 async def test_what_was_asked_for_when_the_block_ends_is_written(services: Services) -> None:
     asked = [new_turn() for _ in range(MANY)]
-    async with open_turn_writer(services.database, services.heartbeat) as turns:
+    async with open_turn_writer(services.database, services.heartbeat, services.clock) as turns:
         await opened(turns, asked)
         closing = [turns.close(end_of(turn)) for turn in asked]
     assert [future.result() for future in closing] == ["complete"] * MANY
@@ -323,7 +324,7 @@ async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) ->
     first = new_turn()
     await services.turns.open(first)
     async with held(services, first):
-        async with open_turn_writer(services.database, services.heartbeat, leave_s=0.2) as turns:
+        async with open_turn_writer(services.database, services.heartbeat, services.clock, leave_s=0.2) as turns:
             closing = [turns.close(end_of(first)) for _ in range(4)]
             await until_waiting(services)
         assert {type(future.exception()) for future in closing} == {DatabaseAway}

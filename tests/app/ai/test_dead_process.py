@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from storage import conversations
+from storage import turn_rows
 from storage.admission import Admissions, Slot
-from storage.conversations import NewTurn
 from storage.heartbeats import Heartbeat
+from storage.turn_rows import NewTurn
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
@@ -29,7 +29,7 @@ async def left_running(talk: Talk, server: Server) -> str:
             longest_s=600,
             process="gone",
         )
-        await conversations.open_turn(conn, turn)
+        await turn_rows.open_turn(conn, turn)
     return conversation_id
 
 

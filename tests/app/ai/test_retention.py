@@ -1,6 +1,7 @@
 """Jobs delete audio and conversations that an app no longer keeps."""
 
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,41 @@ async def test_conversations_without_a_recent_turn_are_deleted_with_their_audio(
         assert response.status == 404
     assert await status_of(talk, url) == 404
     assert (await recent.history())["conversation_records"]
+
+
+async def test_conversations_expire_by_the_clock_of_their_app(
+    talk: Talk, server: Server, services: Services, strategy: Callable[..., Any], run: Callable[[Job], Any]
+) -> None:
+    await strategy("one", "say:Hi")
+    await limits(services, conversation_days=30)
+    await talk.turn("Hello", "one")
+    at = datetime.now(UTC) + timedelta(days=29)
+    await move_clock(server, at)
+    await run(RemoveExpiredConversations())
+    before = await talk.history()
+
+    await talk.turn("Hello again", "one")
+    after = (await talk.history())["conversation"]
+    assert before["conversation_records"]
+    assert (
+        datetime.fromisoformat(after["sys_updated_time"]) > at > datetime.fromisoformat(after["sys_created_time"])
+    )
+
+    await move_clock(server, at + timedelta(days=29))
+    await run(RemoveExpiredConversations())
+    assert await talk.history()
+
+    await move_clock(server, at + timedelta(days=31))  # This runs the jobs of fixed times too.
+    await until(lambda: is_gone(talk))
+
+
+async def move_clock(server: Server, to: datetime) -> None:
+    body = {"app": "default", "at": to.isoformat()}
+    async with server.http.post(f"{server.url}/dev/clock", json=body) as response:
+        assert response.status == 200
+
+
+async def is_gone(talk: Talk) -> bool:
+    params = {"conversation_id": talk.conversation_id}
+    async with talk.get("/bp/ai/conversation/query", params=params) as response:
+        return response.status == 404

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 import asyncpg
 
 from app.settings import Settings
-from storage.conversations import Answered, ClosedTurn
 from storage.retry_queue import enqueue, write_queued
+from storage.turn_rows import Answered, ClosedTurn
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_door import Door, door, settings

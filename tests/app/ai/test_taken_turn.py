@@ -6,10 +6,11 @@ from typing import Any, get_args
 import pytest
 
 from app.services import Services
-from storage import conversations
-from storage.conversations import Answered, ClosedTurn, NewTurn, RecordStatus
+from storage import conversations, turn_rows
+from storage.conversations import RecordStatus
 from storage.heartbeats import Heartbeat
 from storage.retry_queue import enqueue, write_queued
+from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
@@ -24,7 +25,9 @@ ENDS = [status for status in get_args(RecordStatus) if status != "running"]
 async def take_over(services: Services, conversation_id: str) -> None:
     """End the running turn as a process does that has not heard of this one."""
     observer = Heartbeat(services.valkey, services.database, "observer", dict, void_after_s=0)
-    assert await conversations.end_dead_turn(services.database, observer, "default", conversation_id)
+    assert await turn_rows.end_dead_turn(
+        services.database, observer, services.clock, app_id="default", conversation_id=conversation_id
+    )
 
 
 async def until_story(talk: Talk, response: Any) -> None:

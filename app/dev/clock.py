@@ -1,0 +1,100 @@
+"""The clock of an app, which development servers read and move."""
+
+from datetime import UTC, datetime, timedelta
+
+from app.http.area import Area
+from app.http.caller import Access
+from app.http.docs import Docs
+from app.http.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.inputs import Body, Query
+from app.schedules import SCHEDULES
+from storage.jobs import enqueue
+from storage.kinds.apps import APPS
+from streams.wire.codec import from_rfc3339, rfc3339
+from streams.wire.errors import AppNotFound, DatabaseAway, DatabaseError, InvalidParameter, listed
+from streams.wire.model import Model
+
+_FARTHEST = timedelta(days=36_600)
+
+
+class ClockQuery(Model):
+    app: str = DEFAULT_APP
+
+
+class ClockBody(Model):
+    app: str
+    at: str | None
+    """The app's new time, as in RFC 3339. From then on it advances with real time. `null`: real time."""
+
+
+class ClockReply(Model):
+    app: str
+    now: str
+    offset_s: float
+    """How far the app's time is ahead of real time."""
+
+
+async def read_clock(call: Call, query: Query[ClockQuery]) -> ClockReply:
+    """Read an app's clock.
+
+    Only development servers have this endpoint.
+    """
+    return _reply(call, _existing(call, query.app))
+
+
+async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
+    """Move an app's clock.
+
+    Sessions, retention and jobs follow it in all processes within a second. Jobs that run at fixed times run once.
+    Signatures, server tokens, signed links and rate limits do not follow it. Only development servers have this
+    endpoint.
+    """
+    services, app_id = call.services, _existing(call, body.app)
+    await services.clock.move(app_id, offset_s=0 if body.at is None else _offset_s(body.at))
+    async with services.database.transaction() as conn:
+        for schedule in SCHEDULES:
+            await enqueue(conn, schedule.message, key=schedule.message.task)
+    return _reply(call, app_id)
+
+
+def _existing(call: Call, app_id: str) -> str:
+    if not call.services.configs.exists(APPS, app_id):
+        raise AppNotFound(f"app names no app: {listed([app_id])}")
+    return app_id
+
+
+def _offset_s(at: str) -> float:
+    try:
+        offset = from_rfc3339(at) - datetime.now(UTC)
+    except ValueError:
+        raise InvalidParameter("at must be a time such as 2026-01-31T08:00:00Z") from None
+    if abs(offset) > _FARTHEST:
+        raise InvalidParameter("at must be within 100 years of the real time")
+    return offset.total_seconds()
+
+
+def _reply(call: Call, app_id: str) -> ClockReply:
+    clock = call.services.clock
+    return ClockReply(app=app_id, now=rfc3339(clock.now(app_id)), offset_s=clock.offset_s(app_id))
+
+
+DEVELOPMENT = Area(
+    "development",
+    "Development",
+    "Endpoints that only development servers have (`PARLEY_ENV=development`).",
+    access=Access.PUBLIC,
+)
+
+_MOVE = Docs(
+    bodies={
+        "A month later": {"app": "default", "at": "2027-01-31T08:00:00Z"},
+        "Real time": {"app": "default", "at": None},
+    },
+)
+
+CLOCK_ROUTES = [
+    Endpoint("GET", "/dev/clock", read_clock, DEVELOPMENT, errors=(AppNotFound,)),
+    Endpoint(
+        "POST", "/dev/clock", move_clock, DEVELOPMENT, errors=(AppNotFound, DatabaseError, DatabaseAway), docs=_MOVE
+    ),
+]

@@ -1,0 +1,21 @@
+"""The jobs that run at fixed times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.jobs import Job, RemoveExpiredAudit, RemoveExpiredConversations, RemoveExpiredSpeech
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A job that is enqueued at the times of `cron`, in UTC: once per time, however many workers run."""
+
+    cron: str
+    message: Job
+
+
+SCHEDULES: Sequence[Schedule] = (
+    Schedule("17 * * * *", RemoveExpiredSpeech()),
+    Schedule("47 * * * *", RemoveExpiredConversations()),
+    Schedule("7 3 * * *", RemoveExpiredAudit()),
+)

@@ -1,0 +1,134 @@
+"""The clock of an app can be moved on a development server, and what depends on time follows it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+import pytest
+
+from app.accounts.tokens import make_server_token
+from app.services import Services
+from app.settings import Settings
+from app.worker import JobRow, run_jobs
+from storage.clock import open_clock
+from storage.jobs import Job, enqueue
+from streams.tasks import background
+from tests.servers import SERVER_KEY, Server
+from tests.waiting import until
+
+DAY = timedelta(days=1)
+NO_SESSION = "account.invalid_session"
+
+
+class Reminder(Job):
+    task: ClassVar[str] = "reminder"
+    app_id: str
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def move(server: Server, to: datetime | None, app: str = "default") -> dict[str, Any]:
+    body = {"app": app, "at": None if to is None else to.isoformat()}
+    async with server.http.post(f"{server.url}/dev/clock", json=body) as response:
+        assert response.status == 200, await response.text()
+        return await response.json()
+
+
+async def read(server: Server, app: str = "default") -> dict[str, Any]:
+    async with server.http.get(f"{server.url}/dev/clock", params={"app": app}) as response:
+        assert response.status == 200
+        return await response.json()
+
+
+async def error_of(server: Server, path: str, headers: dict[str, str]) -> str | None:
+    async with server.http.get(server.url + path, headers=headers) as response:
+        return None if response.status == 200 else (await response.json())["error"]["error_type"]
+
+
+async def test_moved_clock_advances_and_is_that_of_one_app(server: Server) -> None:
+    await server.services.configs.put("other", "apps", "default", {}, author="test")
+    future = now() + 400 * DAY
+
+    moved = await move(server, future)
+    seen = await read(server)
+
+    assert future <= datetime.fromisoformat(moved["now"]) < datetime.fromisoformat(seen["now"]) < future + DAY
+    assert timedelta(seconds=seen["offset_s"]) > 399 * DAY
+    assert (await read(server, "other"))["offset_s"] == 0
+    assert (await move(server, None))["offset_s"] == 0
+
+
+async def test_session_expires_by_the_clock_of_its_app_and_server_tokens_do_not(server: Server) -> None:
+    uid, token = await server.login()
+    session = {"X-Service-Session-Token": token}
+    assert await error_of(server, "/bp/user/me", session) is None
+
+    await move(server, now() + 31 * DAY)
+    assert await error_of(server, "/bp/user/me", session) == NO_SESSION
+    server_token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    assert await error_of(server, f"/bp/server/user/{uid}", {"X-Service-Auth-Token": server_token}) is None
+    _, later = await server.login()
+    assert await error_of(server, "/bp/user/me", {"X-Service-Session-Token": later}) is None
+
+    await move(server, None)
+    assert await error_of(server, "/bp/user/me", session) is None
+
+
+async def test_other_processes_follow(server: Server, services: Services) -> None:
+    async with open_clock(services.database, services.valkey, movable=True) as other:
+        await move(server, now() + DAY)
+        await until(lambda: other.offset_s("default") > 80_000, within_s=2)
+    async with open_clock(services.database, services.valkey, movable=True) as started_later:
+        assert started_later.offset_s("default") > 80_000
+
+
+async def test_job_of_an_app_runs_when_the_clock_reaches_its_time(server: Server, services: Services) -> None:
+    ran: list[str] = []
+
+    async def remind(_: Services, job: Reminder) -> None:
+        ran.append(job.app_id)
+
+    async with services.database.transaction() as conn:
+        for app_id, days in (("default", 3), ("default", 1), ("other", 1)):
+            await enqueue(conn, Reminder(app_id=app_id), run_at=now() + days * DAY)
+    async with background(run_jobs(services, jobs=[JobRow(Reminder, remind)], schedules=(), poll_s=0.05)):
+        await move(server, now() + 2 * DAY)
+        await until(lambda: ran == ["default"])
+        await move(server, now() + 4 * DAY)
+        await until(lambda: ran == ["default", "default"])
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"app": "default"}, "invalid_parameter: at is required"),
+        ({"app": "default", "at": "tomorrow"}, "invalid_parameter: at must be a time such as 2026-01-31T08:00:00Z"),
+        (
+            {"app": "default", "at": "2026-01-31"},
+            "invalid_parameter: at must be a time such as 2026-01-31T08:00:00Z",
+        ),
+        ({"app": "default", "at": "0001-01-01T00:00:00Z"}, "invalid_parameter: at must be within 100 years of"),
+        ({"app": "nobody", "at": None}, "app_not_found: app names no app"),
+    ],
+)
+async def test_times_and_apps_that_do_not_exist_are_refused(server: Server, body: Any, message: str) -> None:
+    async with server.http.post(f"{server.url}/dev/clock", json=body) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["message"].startswith(message)
+
+
+class TestInProduction:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return replace(settings, env="production")
+
+    async def test_clock_is_real_time_whatever_is_stored(self, server: Server, services: Services) -> None:
+        async with services.database.connection() as conn:
+            await conn.execute("insert into app_clocks values ('default', 86400)")
+        async with open_clock(services.database, services.valkey, movable=services.settings.development) as clock:
+            assert abs(clock.now("default") - now()) < timedelta(minutes=1)
+        for method in ("GET", "POST"):
+            async with server.http.request(method, f"{server.url}/dev/clock") as response:
+                assert response.status == 404
