@@ -15,7 +15,7 @@ from storage.kinds.strategies import Price
 from storage.retry_queue import enqueue
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import TurnWriter
-from streams.wire.codec import dumps
+from streams.wire.codec import decimal_number, dumps
 from streams.wire.errors import Conflict, DatabaseAway, ItemNotFound, ServiceError, StoreAway, StoreError
 from vendors.fallback import AttemptRecord
 from vendors.protocols import Usage
@@ -191,8 +191,8 @@ async def _close_once(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | Non
 def unit_price(price: Price, usage: Usage) -> dict[str, Any]:
     """Return the `unit_price` object (§2.13): the usage and the price of one unit."""
     return {
-        "input_per_price": price.input,
-        "output_per_price": price.output,
+        "input_per_price": decimal_number(price.input),
+        "output_per_price": decimal_number(price.output),
         "input_token": usage.input_token,
         "output_token": usage.output_token,
     }

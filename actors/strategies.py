@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TypeVar
 
 from actors.vendor_clients import VendorAccess, VendorClients
@@ -285,8 +284,8 @@ def _check_language(languages: Sequence[str] | None, field: str, language_code: 
 
 
 def price_of(call: VendorCall) -> UnitPrice:
-    """Return the prices of a strategy as exact decimals."""
-    return UnitPrice(Decimal(str(call.price.input)), Decimal(str(call.price.output)))
+    """Return the prices of a strategy."""
+    return UnitPrice(call.price.input, call.price.output)
 
 
 def hedge_of(call: VendorCall) -> Hedge | None:

@@ -8,10 +8,12 @@ from app.settings import Settings
 from storage.clock import AppClock, open_clock
 from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore, open_configs
+from storage.kinds.apps import App
 from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
 from storage.secrets import Keyring
 from streams.wire.model import Model
+from streams.wire.money import exponent_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,17 @@ async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
 
 
 def _check_config(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
-    """Check vendor accounts and strategies against the vendor catalog."""
+    """Check the currency of an app, and vendor accounts and strategies against the vendor catalog."""
+    if isinstance(value, App):
+        return value, _currency_faults(value)
     from app.vendor_checks import check  # noqa: PLC0415 - slow to import, and few commands write configs
 
     return check(value, named, unknown)
+
+
+def _currency_faults(app: App) -> list[Fault]:
+    try:
+        exponent_of(app.currency)
+    except ValueError as error:
+        return [Fault("currency", str(error))]
+    return []

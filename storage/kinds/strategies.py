@@ -1,8 +1,9 @@
 """Settings common to all kinds of strategies: the account to call, timeouts and prices."""
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from storage.kinds.base import HOUR_S, Ref
 from streams.wire.model import Model
@@ -19,12 +20,33 @@ class Waits(Model):
     """Maximum pause between two outputs."""
 
 
+def _exact(value: Any) -> Any:
+    """Return the decimal that a JSON number stands for: 0.1 is a tenth, not the binary number closest to it."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Decimal(repr(value))
+    if not isinstance(value, Decimal):
+        raise ValueError("must be a number")  # noqa: TRY004 - pydantic reports it as an error of the field
+    return value
+
+
+_MOST = 1_000_000
+
+PriceOfUnit = Annotated[
+    Decimal,
+    Field(ge=0, le=_MOST, json_schema_extra={"default": 0}),
+    BeforeValidator(_exact),
+    PlainSerializer(float),  # The shortest form of the result has the same digits.
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": _MOST}),
+]
+"""A price of one unit. It is much smaller than a minor unit of its currency, so it is a decimal and not `Money`."""
+
+
 class Price(Model):
     """Prices per unit in the app's currency. A unit is a token, a character spoken, or a second of audio input."""
 
-    input: float = Field(default=0, ge=0, le=1_000_000)
+    input: PriceOfUnit = Decimal(0)
     """Price of a unit that is sent to the vendor."""
-    output: float = Field(default=0, ge=0, le=1_000_000)
+    output: PriceOfUnit = Decimal(0)
     """Price of a unit that the vendor produces."""
 
 

@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -19,6 +20,12 @@ LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 
 encoded = orjson.Fragment
 """JSON that `dumps` copies into its output as it stands."""
+
+
+def decimal_number(value: Decimal) -> orjson.Fragment:
+    """Return `value` for `dumps`, which writes it as a JSON number with all its digits."""
+    return orjson.Fragment(f"{value:f}")
+
 
 loads = orjson.loads
 """Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
