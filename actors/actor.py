@@ -7,13 +7,13 @@ from typing import Any, Literal
 import structlog
 
 from actors.context import Stop, StreamContext, StreamStopped
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Spill
+from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, SessionEnded, Spill
 from actors.report import report_crash, report_end
 from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
 from streams.tasks import background
 from streams.wire.codec import now_ms
-from streams.wire.errors import BackendUnavailable, InternalError, ServiceError, Unavailable
+from streams.wire.errors import BackendUnavailable, InternalError, InvalidSession, ServiceError, Unavailable
 
 log = structlog.get_logger()
 
@@ -191,6 +191,8 @@ class Actor:
             case Drain():
                 self._start_spilling()
                 self._stop(Stop.DRAINED)
+            case SessionEnded():
+                self._stop(Stop.SESSION_ENDED)
             case Cancel():
                 if self._stop(Stop.ABORTED if message.aborted else Stop.CANCELED):
                     self.ctx.heard_ms = message.heard_ms
@@ -250,6 +252,8 @@ def _stopped(reason: Stop | None) -> ServiceError:
             return BackendUnavailable("the stream lasted too long")
         case Stop.CANCELED | Stop.ABORTED:
             return StreamStopped("the stream was canceled")
+        case Stop.SESSION_ENDED:
+            return InvalidSession("the session has ended")
         case Stop.ABANDONED:
             return BackendUnavailable("the stream had no readers for too long")
         case _:

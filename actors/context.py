@@ -9,6 +9,7 @@ from actors.receipt import Receipt
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from storage.clock import AppClock
+from storage.ended_sessions import SessionKey
 from storage.heartbeats import Heartbeat
 from storage.objects import ObjectStore
 from storage.postgres import Database
@@ -56,6 +57,8 @@ class Stop(Enum):
     """The stream had no reader for the grace time."""
     DEADLINE = "deadline"
     """The stream reached its maximum duration."""
+    SESSION_ENDED = "session_ended"
+    """The session that started the stream has ended."""
     DRAINED = "drained"
     """The process is shutting down."""
 
@@ -82,6 +85,7 @@ class StreamContext:
         "request_id",
         "resources",
         "revise",
+        "session",
         "settled",
         "stop",
         "stream_id",
@@ -98,10 +102,13 @@ class StreamContext:
         log: EventLog,
         longest_s: float,
         answer_bytes: int,
+        session: SessionKey | None = None,
         on_end: "OnEnd | None" = None,
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
+        self.session = session
+        """The session that started the stream; `None` if an app server did."""
         self.request_id = request_id
         self.resources = resources
         self.receipt = receipt

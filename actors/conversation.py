@@ -85,7 +85,7 @@ async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
         return await conversations.page(
             conn,
             ctx.owner.app_id,
-            plan.conversation_id,
+            conversation_id=plan.conversation_id,
             newest=2**31 - 1,
             size=_HISTORY_RECORDS,
             most_bytes=max(_HISTORY_BYTES, _HISTORY_BYTES_PER_TOKEN * context_tokens),
@@ -160,8 +160,8 @@ class Turn:
                 await turn_rows.interrupt(
                     conn,
                     owner.app_id,
-                    conversation_id,
-                    record_id,
+                    conversation_id=conversation_id,
+                    record_id=record_id,
                     stream_id=stream_id,
                     message=message,
                     clock_offset_s=clock.offset_s(owner.app_id),

@@ -38,13 +38,18 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """End the stream with an error, because the session that started it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """A timer has expired: the maximum duration of the stream (`deadline`), or the grace time without readers."""
 
     deadline: bool
 
 
-Message = Attach | Detach | Cancel | Spill | Drain | Expire
+Message = Attach | Detach | Cancel | Spill | Drain | SessionEnded | Expire
 
 
 class Mailbox:

@@ -15,7 +15,7 @@ from storage.kinds.strategies import Price
 from storage.retry_queue import enqueue
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import TurnWriter
-from streams.wire.codec import decimal_number, dumps
+from streams.wire.codec import decimal_number
 from streams.wire.errors import Conflict, DatabaseAway, ItemNotFound, ServiceError, StoreAway, StoreError
 from vendors.fallback import AttemptRecord
 from vendors.protocols import Usage
@@ -61,7 +61,7 @@ def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any])
             app_id=owner.app_id,
             conversation_id=conversation_id,
             uid=owner.user_id,
-            content=dumps([message]).decode(),
+            content=[message],
             stream_id=ctx.stream_id,
             longest_s=ctx.longest_s,
             process=resources.heartbeat.process,

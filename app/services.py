@@ -9,6 +9,7 @@ from aiohttp import web
 
 from actors.context import Resources
 from actors.relay import Relay, open_relay
+from actors.session_watch import open_session_watch
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
@@ -111,6 +112,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
+        await stack.enter_async_context(open_session_watch(database, valkey, supervisor))
         await stack.enter_async_context(ending(supervisor))
         vendors = VendorClients(configs, http, engines, local_url=settings.local_url)
         strategies = Strategies(configs, vendors)

@@ -5,11 +5,10 @@ from typing import TypedDict
 
 from storage.clock import app_now
 from storage.postgres import Connection
-from streams.wire.codec import dumps
 
 
 class AttemptRow(TypedDict):
-    """A row as it is encoded in JSON.
+    """A row as JSON has it.
 
     The units depend on the stage: tokens, code points or seconds. `price` is in the app's currency.
     """
@@ -64,4 +63,4 @@ async def add(
     clock_offset_s: float,
 ) -> None:
     """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
-    await conn.execute(_INSERT, app_id, stream_id, uid, dumps(rows).decode(), clock_offset_s)
+    await conn.execute(_INSERT, app_id, stream_id, uid, rows, clock_offset_s)

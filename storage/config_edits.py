@@ -83,7 +83,7 @@ class Edit:
     ) -> int:
         """Make the value of an old revision active again, as a new revision, and return its number."""
         newest = await self._newest(key, if_match)
-        old = await rows.revision_at(self._conn, key, revision)
+        old = await rows.revision_at(self._conn, key, revision=revision)
         if old is None:
             raise RevisionNotFound(key.kind, key.name, revision=revision)
         if old.deleted:

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from storage.postgres import Connection
-from streams.wire.codec import dumps, loads
 
 
 class ConfigKey(NamedTuple):
@@ -71,7 +70,7 @@ async def newest(conn: Connection, key: ConfigKey) -> Revision | None:
     return None if row is None else _revision(row)
 
 
-async def revision_at(conn: Connection, key: ConfigKey, revision: int) -> Revision | None:
+async def revision_at(conn: Connection, key: ConfigKey, *, revision: int) -> Revision | None:
     row = await conn.fetchrow(_AT, *key, revision)
     return None if row is None else _revision(row)
 
@@ -81,7 +80,7 @@ async def history(conn: Connection, key: ConfigKey, *, before: int | None, limit
     return [_revision(row) for row in await conn.fetch(_HISTORY, *key, before, limit)]
 
 
-async def active(conn: Connection, *, app_id: str | None, kind: str | None) -> list[Revision]:
+async def active(conn: Connection, app_id: str | None, *, kind: str | None) -> list[Revision]:
     return [_revision(row) for row in await conn.fetch(_ACTIVE, app_id, kind)]
 
 
@@ -96,8 +95,7 @@ async def append(
     comment: str,
 ) -> None:
     """Insert a revision and make it the newest. A `value` of `None` deletes the config."""
-    stored = None if value is None else dumps(value).decode()
-    await conn.execute(_INSERT, *key, revision, stored, dumps(secrets).decode(), author, comment)
+    await conn.execute(_INSERT, *key, revision, value, secrets, author, comment)
     await conn.execute(_POINT, *key, revision)
 
 
@@ -105,8 +103,8 @@ def _revision(row: Any) -> Revision:
     return Revision(
         key=ConfigKey(row["app_id"], row["kind"], row["name"]),
         revision=row["revision"],
-        value=None if row["value"] is None else loads(row["value"]),
-        secrets=loads(row["secrets"]),
+        value=row["value"],
+        secrets=row["secrets"],
         author=row["author"],
         comment=row["comment"],
         created_at=row["created_at"],

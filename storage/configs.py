@@ -182,7 +182,7 @@ class ConfigStore:
             if revision is None:
                 row = await rows.newest(conn, key)
             else:
-                row = await rows.revision_at(conn, key, revision)
+                row = await rows.revision_at(conn, key, revision=revision)
         if row is None or row.deleted:
             if revision is None:
                 raise ConfigNotFound(key.kind, key.name)
@@ -192,7 +192,7 @@ class ConfigStore:
     async def overview(self, *, app_id: str | None = None, kind: str | None = None) -> list[Revision]:
         """Return the active revisions, optionally of one app or one kind only."""
         async with self._database.connection() as conn:
-            return await rows.active(conn, app_id=app_id, kind=kind)
+            return await rows.active(conn, app_id, kind=kind)
 
     async def history(self, key: ConfigKey, *, before: int | None = None, limit: int = 100) -> list[Revision]:
         """Return revisions, newest first, including deletions."""
@@ -208,7 +208,7 @@ class ConfigStore:
         sides = []
         async with self._database.connection() as conn:
             for revision in (before, after):
-                row = await rows.revision_at(conn, key, revision)
+                row = await rows.revision_at(conn, key, revision=revision)
                 if row is None:
                     raise RevisionNotFound(key.kind, key.name, revision=revision)
                 sides.append({} if row.deleted else decrypt_secrets(self._rules.keyring, row)[0])

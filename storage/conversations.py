@@ -44,7 +44,7 @@ from conversations where app_id = $1 and conversation_id = $2 and uid = $3
 """
 
 
-async def is_running(conn: Connection, app_id: str, uid: str, conversation_id: str) -> bool | None:
+async def is_running(conn: Connection, app_id: str, uid: str, *, conversation_id: str) -> bool | None:
     """Return whether a turn of the conversation is running; `None` if the user has no such conversation."""
     running: bool | None = await conn.fetchval(_STATE, app_id, conversation_id, uid)
     return running
@@ -58,7 +58,7 @@ from conversations c where app_id = $1 and conversation_id = $2 and uid = $3
 """
 
 
-async def find(conn: Connection, app_id: str, uid: str, conversation_id: str) -> Conversation | None:
+async def find(conn: Connection, app_id: str, uid: str, *, conversation_id: str) -> Conversation | None:
     row = await conn.fetchrow(_FIND, app_id, conversation_id, uid)
     return Conversation(**row) if row else None
 
@@ -103,7 +103,7 @@ select array(
 """
 
 
-async def delete(conn: Connection, app_id: str, uid: str, conversation_id: str) -> list[str] | None:
+async def delete(conn: Connection, app_id: str, uid: str, *, conversation_id: str) -> list[str] | None:
     """Delete a conversation with its records. Return the keys of its objects, or `None` if it does not exist."""
     keys: list[str] | None = await conn.fetchval(_DELETE, app_id, conversation_id, uid)
     return keys
@@ -133,7 +133,7 @@ where size_bytes <= $5 or number = 1 order by number
 
 
 async def page(
-    conn: Connection, app_id: str, conversation_id: str, *, newest: int, size: int, most_bytes: int
+    conn: Connection, app_id: str, *, conversation_id: str, newest: int, size: int, most_bytes: int
 ) -> list[Record]:
     """Return at most `size` records, newest first, starting at record id `newest`.
 

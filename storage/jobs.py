@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-import asyncpg
-
 from storage.audit import Origin, Subject, record
-from storage.postgres import Connection
-from streams.wire.codec import dumps, loads
+from storage.postgres import Connection, on_conflict
 from streams.wire.model import Model
 
 QUEUE = "parley"
@@ -57,6 +54,23 @@ class RemoveExpiredAudit(Job):
     task: ClassVar[str] = "remove_expired_audit"
 
 
+class RemoveExpiredExports(Job):
+    """Delete the exports of users' data that are older than `limits.export_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_exports"
+    timeout_s: ClassVar[float] = 3000
+
+
+class ExportUser(Job):
+    """Write the file of an export of a user's data."""
+
+    task: ClassVar[str] = "export_user"
+    timeout_s: ClassVar[float] = 3000
+    app_id: str
+    uid: str
+    export_id: str
+
+
 class RemoveObjects(Job):
     """Delete objects that no row refers to any more."""
 
@@ -90,18 +104,21 @@ async def enqueue(
     `key`: at most one job with this key waits at a time. Returns None if one already waits.
     `run_at`: the job does not run before this time. It is real time, not that of an app.
     """
-    arguments = (QUEUE, job.task, key, dumps(job.model_dump(mode="json")).decode(), run_at)
+    arguments = (QUEUE, job.task, key, job.model_dump(mode="json"), run_at)
     if key is None:
         job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
         return job_id
     try:
-        async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
-            job_id = await conn.fetchval(_ENQUEUE, *arguments)
-    except asyncpg.UniqueViolationError as error:
-        if error.constraint_name != _UNIQUE_WHILE_WAITING:
-            raise
+        with on_conflict(_UNIQUE_WHILE_WAITING, _AlreadyWaits):
+            async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
+                job_id = await conn.fetchval(_ENQUEUE, *arguments)
+    except _AlreadyWaits:
         return None
     return job_id
+
+
+class _AlreadyWaits(Exception):
+    """A job with the same key waits already."""
 
 
 _ADVANCE = """
@@ -128,9 +145,7 @@ limit $3
 async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
     """Return the held jobs, the newest first; with `before_id`, those with a smaller id."""
     rows = await conn.fetch(_HELD, task, before_id, size)
-    return [
-        HeldJob(row["id"], row["task_name"], loads(row["args"]), row["attempts"], row["held_at"]) for row in rows
-    ]
+    return [HeldJob(row["id"], row["task_name"], row["args"], row["attempts"], row["held_at"]) for row in rows]
 
 
 _LOCK_HELD = "select task_name, attempts from procrastinate_jobs where id = $1 and status = 'failed' for update"

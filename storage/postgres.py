@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -11,14 +11,17 @@ import asyncpg
 
 from storage.availability import Availability
 from storage.pool import ConnectionPool
-from storage.postgres_causes import AWAY, Locked, forbids_writing, is_outage, store_error
+from storage.postgres_causes import AWAY, DuplicateRow, Locked, forbids_writing, is_outage, store_error
+from streams.wire.codec import dumps, loads
 from streams.wire.errors import DatabaseAway
 
-__all__ = ["Connection", "Database", "Locked", "map_errors", "open_database"]
+__all__ = ["Connection", "Database", "DuplicateRow", "Locked", "map_errors", "on_conflict", "open_database"]
 
 Connection = Any  # asyncpg's pool returns a proxy of its Connection.
 
 _CLOSE_S = 5
+_JSONB_VERSION = b"\x01"
+"""The first byte of a `jsonb` in the binary format. The JSON text follows it."""
 _PROBE_S = 10.0
 _HOLD_S = 5.0
 """How long the database counts as not writable after a failed write, even if a probe succeeds."""
@@ -48,6 +51,20 @@ class map_errors:  # noqa: N801 - used like a function
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, Exception):
             _raise_converted(error)
+
+
+class on_conflict:  # noqa: N801 - used like a function
+    """Raise `error()` if the block violates the unique constraint or index `constraint`."""
+
+    def __init__(self, constraint: str, error: Callable[[], Exception]) -> None:
+        self._constraint = constraint
+        self._error = error
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, asyncpg.UniqueViolationError) and error.constraint_name == self._constraint:
+            raise self._error() from None
 
 
 def _raise_converted(error: Exception) -> None:
@@ -151,8 +168,23 @@ def location(dsn: str) -> str:
     return f"{host}:{port}" + (f", database {name}" if name else "") + (f", user {user}" if user else "")
 
 
+async def _set_codecs(conn: Connection) -> None:
+    """Let statements take and return values of the type `jsonb` as the Python objects that they encode."""
+    await conn.set_type_codec(
+        "jsonb", schema="pg_catalog", encoder=_encoded_jsonb, decoder=_decoded_jsonb, format="binary"
+    )
+
+
+def _encoded_jsonb(value: Any) -> bytes:
+    return _JSONB_VERSION + dumps(value)
+
+
+def _decoded_jsonb(raw: bytes) -> Any:
+    return loads(raw[len(_JSONB_VERSION) :])
+
+
 async def _no_reset(_conn: Connection) -> None:
-    """Reset nothing when a connection goes back to the pool: no code changes session state or listens."""
+    """Reset nothing when a connection goes back to the pool: tests check that no code leaves anything on it."""
 
 
 @asynccontextmanager
@@ -178,6 +210,7 @@ async def open_database(
             max_size=max_size,
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,
+            init=_set_codecs,
             reset=_no_reset,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )

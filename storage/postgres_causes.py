@@ -50,13 +50,18 @@ class Locked(DatabaseError):
     """Another transaction holds the lock of a row for longer than the `lock_timeout` of the connection."""
 
 
-def store_error(error: Exception) -> StoreError | None:
-    """Convert an error of PostgreSQL to `DatabaseAway` or `DatabaseError`; return `None` for all other errors.
+class DuplicateRow(DatabaseError):
+    """A row with the same values exists. `constraint` is the name of the unique constraint or index."""
 
-    `UniqueViolationError` is not converted either, because callers handle it.
-    """
+    def __init__(self, constraint: str) -> None:
+        super().__init__("the database refused a duplicate row")
+        self.constraint = constraint
+
+
+def store_error(error: Exception) -> StoreError | None:
+    """Convert an error of PostgreSQL to `DatabaseAway` or `DatabaseError`; return `None` for all other errors."""
     if isinstance(error, asyncpg.UniqueViolationError):
-        return None
+        return DuplicateRow(error.constraint_name or "")
     if isinstance(error, AWAY):
         return DatabaseAway(_cause(error))
     if isinstance(error, asyncpg.LockNotAvailableError):

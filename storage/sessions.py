@@ -4,10 +4,11 @@ Sessions are not cached in the processes. An entry in Valkey costs one round tri
 invalidates it for all nodes, whereas caches in the processes would have to be invalidated one by one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from storage.ended_sessions import SessionKey, announce
 from storage.identities import Identity
 from storage.postgres import Connection, Database
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
@@ -46,46 +47,55 @@ values ($1, $2, $3, $4, $5, $6, $6, $7)
 
 
 async def add(
-    conn: Connection, digest: str, *, identity: Identity, uid: str, now: datetime, absolute_s: float
+    conn: Connection, identity: Identity, *, uid: str, digest: str, now: datetime, absolute_s: float
 ) -> None:
     """Insert a session of user `uid`, who has signed in with `identity`."""
     expire_time = now + timedelta(seconds=absolute_s)
     await conn.execute(_OPEN, identity.app_id, digest, uid, identity.platform, identity.social_id, now, expire_time)
 
 
-_REVOKE_SURPLUS = """
+_END = """
 update sessions set revoke_time = $3
-where app_id = $1 and digest in (
+where app_id = $1 and uid = $2 and revoke_time is null and ($4::text is null or digest = $4)
+and digest not in (
     select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
-    order by create_time desc, digest offset $4
+    order by create_time desc, digest limit $5
 )
 returning digest
 """
 
 
-async def revoke_surplus(conn: Connection, uid: str, *, app_id: str, now: datetime, keep: int) -> list[str]:
-    """Revoke all but the `keep` newest sessions of a user.
+async def end(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    cache: "SessionCache",
+    now: datetime,
+    digest: str | None = None,
+    keep_newest: int = 0,
+) -> int:
+    """End the sessions of a user: all of them, only `digest`, or all but the `keep_newest`. Return their number.
 
-    Returns the digests of the revoked sessions, which must get tombstones before the transaction commits.
+    They are no longer accepted once the transaction of `conn` has committed, and their running streams end in all
+    processes.
     """
-    rows = await conn.fetch(_REVOKE_SURPLUS, app_id, uid, now, keep)
-    return [row["digest"] for row in rows]
+    digests = [row["digest"] for row in await conn.fetch(_END, app_id, uid, now, digest, keep_newest)]
+    await cache.forget(app_id, digests)
+    return len(digests)
 
 
-_REVOKE = """
-update sessions set revoke_time = $3 where app_id = $1 and digest = $2 and revoke_time is null
-returning digest
+_ALIVE = """
+select app_id, digest from sessions join unnest($1::text[], $2::text[]) as asked (app_id, digest)
+    using (app_id, digest)
+where revoke_time is null
 """
 
 
-async def revoke(conn: Connection, digest: str, *, app_id: str, now: datetime) -> list[str]:
-    """Revoke one session.
-
-    Returns its digest, which must get a tombstone before the transaction commits, or an empty list if it was
-    already revoked.
-    """
-    rows = await conn.fetch(_REVOKE, app_id, digest, now)
-    return [row["digest"] for row in rows]
+async def not_ended(conn: Connection, keys: Collection[SessionKey]) -> set[SessionKey]:
+    """Return those of `keys` whose sessions were not ended. Sessions that have expired count as not ended."""
+    rows = await conn.fetch(_ALIVE, [key.app_id for key in keys], [key.digest for key in keys])
+    return {SessionKey(*row) for row in rows}
 
 
 _DELETE_DEAD = """
@@ -93,7 +103,7 @@ delete from sessions where app_id = $1 and uid = $2 and (expire_time < $3 or rev
 """
 
 
-async def delete_dead(conn: Connection, uid: str, *, app_id: str, before: datetime) -> None:
+async def delete_dead(conn: Connection, app_id: str, uid: str, *, before: datetime) -> None:
     """Delete the sessions of a user that expired or were revoked before the given time."""
     await conn.execute(_DELETE_DEAD, app_id, uid, before)
 
@@ -106,7 +116,7 @@ where s.app_id = $1 and s.digest = $2 and s.revoke_time is null and u.status <> 
 """
 
 
-async def find(conn: Connection, digest: str, *, app_id: str) -> Session | None:
+async def find(conn: Connection, app_id: str, *, digest: str) -> Session | None:
     """Return the session, or `None` if it is revoked. The caller checks whether it has expired."""
     row = await conn.fetchrow(_FIND, app_id, digest)
     return None if row is None else Session(*row)
@@ -115,7 +125,7 @@ async def find(conn: Connection, digest: str, *, app_id: str) -> Session | None:
 _TOUCH = "update sessions set last_seen = greatest(last_seen, $3) where app_id = $1 and digest = $2"
 
 
-async def touch(conn: Connection, digest: str, *, app_id: str, now: datetime) -> None:
+async def touch(conn: Connection, app_id: str, *, digest: str, now: datetime) -> None:
     await conn.execute(_TOUCH, app_id, digest, now)
 
 
@@ -155,15 +165,16 @@ class SessionCache:
                 max(1, int(for_s * 1000)),
             )
 
-    async def tombstone(self, app_id: str, digests: Iterable[str]) -> None:
-        """Replace cached sessions by tombstones. Must be called before the change is committed."""
-        keys = [self._key(app_id, digest) for digest in digests]
-        if not keys:
+    async def forget(self, app_id: str, digests: Collection[str]) -> None:
+        """Replace cached sessions by tombstones, and tell all processes. Called before the change is committed."""
+        if not digests:
             return
+        keys = [self._key(app_id, digest) for digest in digests]
         self._unsent.update(dict.fromkeys(keys))
         try:
             await self._send(keys)
-        except StoreError:
+            await announce(self._valkey, app_id, digests)
+        except StoreError:  # Processes look at the rows of their sessions when Valkey is available again.
             while len(self._unsent) > _MAX_UNSENT:
                 del self._unsent[next(iter(self._unsent))]
 
@@ -197,12 +208,12 @@ async def current(
         return session if session.alive(now_s, sliding_s=sliding_s) else None
     touch_s = min(_TOUCH_S, sliding_s / 4)
     async with database.connection() as conn:
-        session = await find(conn, digest, app_id=app_id)
+        session = await find(conn, app_id, digest=digest)
         if session is None or not session.alive(now_s, sliding_s=sliding_s):
             return None
         until_touch_s = touch_s - (now_s - session.last_seen_s)
         if until_touch_s <= 0:
-            await touch(conn, digest, app_id=app_id, now=now)
+            await touch(conn, app_id, digest=digest, now=now)
             return session
     if valkey_is_available:
         await _copy(cache, session, for_s=min(COPY_S, until_touch_s))

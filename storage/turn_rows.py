@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
-import asyncpg
-
 from storage.attempts import AttemptRow, insert_statement
 from storage.clock import AppClock, app_now
 from storage.conversations import RecordStatus
 from storage.errors import ConversationNotFound, TurnRunning
 from storage.heartbeats import Heartbeat
-from storage.postgres import Connection, Database
-from streams.wire.codec import dumps
+from storage.postgres import Connection, Database, on_conflict
 from streams.wire.errors import StoreError
 
 
@@ -35,8 +32,8 @@ class NewTurn(NamedTuple):
     app_id: str
     conversation_id: str
     uid: str
-    content: str
-    """The messages, as JSON text."""
+    content: list[dict[str, Any]]
+    """The messages."""
     stream_id: str
     longest_s: float
     """Maximum duration of a stream. A record that has been `running` for longer is taken over."""
@@ -65,6 +62,7 @@ class ClosedTurn:
         return cls(**{**value, "answered": Answered(**value["answered"])})
 
 
+_ONE_RUNNING = "conversation_records_running"
 _OPEN = f"""
 with turn as (
     insert into conversations (app_id, conversation_id, uid, last_record_id, record_count, created_at, updated_at)
@@ -92,10 +90,10 @@ async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, in
 
     Creates conversations that do not exist. Returns the record ids by stream id, without those turns whose
     conversation belongs to another user. A record that has been `running` for longer than a stream can last
-    becomes `incomplete`; a younger one raises `UniqueViolationError`. Rows are locked in the order of
-    conversations, so that concurrent calls cannot deadlock.
+    becomes `incomplete`; a younger one raises `UniqueViolationError`, which outside of the connection is a
+    `DuplicateRow`. Rows are locked in the order of conversations, so that concurrent calls cannot deadlock.
     """
-    return dict(await conn.fetchmany(_OPEN, sorted(turns)))
+    return dict(await conn.fetchmany(_OPEN, sorted(turns, key=itemgetter(0, 1))))
 
 
 async def open_turn(conn: Connection, turn: NewTurn) -> int:
@@ -103,10 +101,8 @@ async def open_turn(conn: Connection, turn: NewTurn) -> int:
 
     Raises `TurnRunning` and, if the conversation belongs to another user, `ConversationNotFound`.
     """
-    try:
+    with on_conflict(_ONE_RUNNING, TurnRunning):
         opened = await open_turns(conn, [turn])
-    except asyncpg.UniqueViolationError:
-        raise TurnRunning from None
     if not opened:
         raise ConversationNotFound(turn.conversation_id)
     return opened[turn.stream_id]
@@ -159,7 +155,7 @@ select exists (select from conversation_records where app_id = $1 and conversati
 
 
 async def turn_runs(
-    conn: Connection, app_id: str, conversation_id: str, *, longest_s: float, clock_offset_s: float
+    conn: Connection, app_id: str, *, conversation_id: str, longest_s: float, clock_offset_s: float
 ) -> bool:
     """Return whether the conversation has a `running` record that is younger than `longest_s`."""
     runs: bool = await conn.fetchval(_RUNS, app_id, conversation_id, longest_s, clock_offset_s)
@@ -196,12 +192,12 @@ async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str
             turn.stream_id,
             turn.answered.status,
             turn.answered.strategy,
-            dumps([turn.answered.message] if turn.answered.message else []).decode(),
+            [turn.answered.message] if turn.answered.message else [],
             turn.answered.input_token,
             turn.answered.output_token,
             turn.answered.tokens_estimated,
             turn.uid,
-            dumps(turn.attempts).decode(),
+            turn.attempts,
             turn.clock_offset_s,
         )
         for turn in turns
@@ -259,13 +255,13 @@ where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 async def interrupt(
     conn: Connection,
     app_id: str,
+    *,
     conversation_id: str,
     record_id: int,
-    *,
     stream_id: str,
     message: dict[str, Any] | None,
     clock_offset_s: float,
 ) -> None:
     """Replace the answer of a complete record by `message`, the part that was played, and mark it `interrupted`."""
-    messages = dumps([message] if message else []).decode()
+    messages = [message] if message else []
     await conn.execute(_INTERRUPT, app_id, conversation_id, record_id, stream_id, messages, clock_offset_s)

@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
-import asyncpg
-
 from storage import turn_rows
 from storage.clock import AppClock
 from storage.conversations import RecordStatus
@@ -87,7 +85,7 @@ class TurnWriter:
             runs = await turn_rows.turn_runs(
                 conn,
                 app_id,
-                conversation_id,
+                conversation_id=conversation_id,
                 longest_s=longest_s,
                 clock_offset_s=self._clock.offset_s(app_id),
             )
@@ -108,7 +106,7 @@ class TurnWriter:
         except (StoreAway, asyncio.CancelledError):
             self._add_unconfirmed(requests)
             raise
-        except (StoreError, asyncpg.UniqueViolationError):
+        except StoreError:
             for turn, opened in requests:
                 self._opened_singly.put(turn, opened)
             return

@@ -27,7 +27,7 @@ _COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time"
 _FIND = f"select {_COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"  # noqa: S608 - constants
 
 
-async def find(conn: Connection, uid: str, *, app_id: str) -> User | None:
+async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     """Return the user, or `None` if there is none or it is deactivated."""
     row = await conn.fetchrow(_FIND, app_id, uid)
     return None if row is None else User(**row)
@@ -40,7 +40,7 @@ returning {_COLUMNS}
 """  # noqa: S608 - constants
 
 
-async def enter(conn: Connection, uid: str, *, app_id: str, now: datetime, cuid: str | None) -> User | None:
+async def enter(conn: Connection, app_id: str, uid: str, *, now: datetime, cuid: str | None) -> User | None:
     """Record a login and return the user, or `None` as `find` does. Locks the row until the transaction ends."""
     row = await conn.fetchrow(_ENTER, app_id, uid, now, cuid)
     return None if row is None else User(**row)

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
+from tests.connections import check_connections
 from tests.environment import forget_settings
 from tests.servers import (
     ADMIN_TOKEN,
@@ -154,6 +155,7 @@ async def services(settings: Settings) -> AsyncIterator[Services]:
     """Everything long-lived, with the development app `default`."""
     async with open_services(settings) as opened:
         yield opened
+        await check_connections(opened)
 
 
 @pytest.fixture

@@ -58,6 +58,14 @@ SQL_CLOCK = re.compile(
     re.IGNORECASE,
 )
 
+SESSION_STATE = re.compile(
+    r"\bpg_(try_)?advisory_lock|\bset_config\s*\(|"
+    r"(\A|;)\s*(set\s+(?!local\b)|(un)?listen\b|prepare\b|create\s+temp|discard\b|reset\b)",
+    re.IGNORECASE,
+)
+"""SQL whose effect outlasts its transaction on a connection that the next caller gets as it is."""
+OWN_CONNECTION = {"storage/migrate.py"}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -166,22 +174,24 @@ def test_only_the_http_layer_makes_error_responses():
     assert {path.rpartition("/")[0] for path in used} == {"app/http"}
 
 
+def texts(path: Path) -> Iterator[str]:
+    """The strings of a file, SQL among them, but no docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
 def reads_real_time(path: Path) -> bool:
     if path.suffix == ".sql":
         return SQL_CLOCK.search(path.read_text()) is not None
-    documented = (ast.Module, ast.ClassDef, *Function.__args__)
-    docstrings = {
-        ast.get_docstring(node, clean=False) for node in ast.walk(tree(path)) if isinstance(node, documented)
-    }
     for node in ast.walk(tree(path)):
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=attribute) if f"{module}.{attribute}" in CLOCKS:
                 return True
             case ast.Name(id=name) if name in CLOCKS:
                 return True
-            case ast.Constant(value=str(text)) if text not in docstrings and SQL_CLOCK.search(text):
-                return True
-    return False
+    return any(map(SQL_CLOCK.search, texts(path)))
 
 
 def test_only_listed_files_read_another_time_than_that_of_the_app():
@@ -190,3 +200,39 @@ def test_only_listed_files_read_another_time_than_that_of_the_app():
     found = {name(path) for path in (*FILES, *migrations) if reads_real_time(path)}
 
     assert {file for file in found if not file.startswith(TIMELESS)} == REAL_TIME.keys()
+
+
+def test_no_statement_changes_the_state_of_a_connection_that_is_passed_on():
+    storage = [path for path in FILES if name(path).startswith("storage/")]
+
+    found = {name(path) for path in storage if any(map(SESSION_STATE.search, texts(path)))}
+
+    assert found == OWN_CONNECTION
+
+
+def test_storage_functions_take_the_connection_then_the_app_then_the_user():
+    odd = []
+    for path in FILES:
+        for node in ast.walk(tree(path)):
+            if not isinstance(node, ast.AsyncFunctionDef) or not name(path).startswith("storage/"):
+                continue
+            names = [argument.arg for argument in node.args.args]
+            if "conn" not in names or "self" in names:
+                continue
+            allowed = ["conn", "app_id", "uid"] if "app_id" in names else ["conn", *names[1:2]]
+            hidden = {"conn", "app_id"} & {argument.arg for argument in node.args.kwonlyargs}
+            if hidden or names not in (allowed[:2], allowed[:3], allowed[:1]):
+                odd.append(f"{name(path)}:{node.lineno} {node.name}({', '.join(names)})")
+
+    assert odd == []
+
+
+def test_new_tables_name_users_and_times_alike():
+    odd = []
+    for path in sorted((ROOT / "storage" / "migrations").glob("*.sql")):
+        if path.name < "0011":  # The tables of accounts name times `…_time`; a rename would break older processes.
+            continue
+        names = re.findall(r"\b\w+(?= timestamptz\b)|\buser_id\b", path.read_text())
+        odd += [(path.name, column) for column in names if not column.endswith("_at")]
+
+    assert odd == []

@@ -13,6 +13,7 @@ from storage.identities import Identity
 from storage.kinds.auth import AUTH, Auth
 from storage.postgres import Connection
 from storage.session_tokens import digest, new_token
+from storage.sessions import SessionCache
 from storage.users import User
 from streams.wire.errors import InvalidParameter, ServiceError, Unavailable
 from streams.wire.ids import new_id
@@ -47,8 +48,9 @@ async def login(call: Call, body: Body[LoginBody]) -> UserReply:
     token, now = new_token(), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
         user, is_new = await _find_or_create_user(conn, identity, now=now, cuid=body.cuid)
-        revoked = await _begin_session(conn, identity, user, token=token, now=now, config=config)
-        await call.services.sessions.tombstone(call.app_id, revoked)
+        await _begin_session(
+            conn, identity, user, cache=call.services.sessions, token=token, now=now, config=config
+        )
     call.logged_in(user.uid)
     return UserReply(user=user_view(user, is_new_user=is_new, session_token=token))
 
@@ -69,7 +71,7 @@ async def _find_or_create_user(
     """
     is_new = await identities.add_user(conn, identity, uid=new_id(), now=now)
     uid = await identities.user_of(conn, identity)
-    user = uid and await users.enter(conn, uid, app_id=identity.app_id, now=now, cuid=cuid)
+    user = uid and await users.enter(conn, identity.app_id, uid, now=now, cuid=cuid)
     if not user:
         raise Unavailable("the account changed during the login")
     if user.status == "frozen":
@@ -78,17 +80,24 @@ async def _find_or_create_user(
 
 
 async def _begin_session(
-    conn: Connection, identity: Identity, user: User, *, token: str, now: datetime, config: Auth
-) -> list[str]:
-    """Create a session and revoke the oldest ones over the limit. Return the digests of those revoked."""
+    conn: Connection,
+    identity: Identity,
+    user: User,
+    *,
+    cache: SessionCache,
+    token: str,
+    now: datetime,
+    config: Auth,
+) -> None:
+    """Create a session, and end the oldest ones over the limit."""
     app_id = identity.app_id
     await sessions.add(
         conn,
-        digest(token),
-        identity=identity,
+        identity,
         uid=user.uid,
+        digest=digest(token),
         now=now,
         absolute_s=config.session_absolute_s,
     )
-    await sessions.delete_dead(conn, user.uid, app_id=app_id, before=now - _KEEP_EXPIRED)
-    return await sessions.revoke_surplus(conn, user.uid, app_id=app_id, now=now, keep=config.sessions_per_user)
+    await sessions.delete_dead(conn, app_id, user.uid, before=now - _KEEP_EXPIRED)
+    await sessions.end(conn, app_id, user.uid, cache=cache, now=now, keep_newest=config.sessions_per_user)

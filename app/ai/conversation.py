@@ -75,7 +75,7 @@ async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
         return False
     known_id = CONVERSATION.checked(conversation_id)
     async with call.services.database.connection() as conn:
-        running = await conversations.is_running(conn, call.app_id, call.caller.user, known_id)
+        running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id=known_id)
     return CONVERSATION.found(conversation_id, running)
 
 

@@ -91,12 +91,14 @@ async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty
     if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
         raise TurnRunning("a turn of this conversation is running")
     async with call.services.database.connection() as conn:
-        running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id)
+        running = await conversations.is_running(
+            conn, call.app_id, call.caller.user, conversation_id=conversation_id
+        )
     if running:  # Valkey may have lost the key of the turn.
         longest_s = longest_stream_s(call.app_limits)
         await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
     async with call.services.database.transaction() as conn:
-        deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id)
+        deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)
         keys = CONVERSATION.found(conversation_id, deleted)
         if keys:
             await enqueue(conn, RemoveObjects(keys=keys))

@@ -99,7 +99,12 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
     last = conversation.last_record_id if newest == -1 else min(newest, _LAST_ID)
     async with call.services.database.connection() as conn:
         records = await conversations.page(
-            conn, call.app_id, query.conversation_id, newest=last, size=size, most_bytes=_RECORDS_BYTES
+            conn,
+            call.app_id,
+            conversation_id=query.conversation_id,
+            newest=last,
+            size=size,
+            most_bytes=_RECORDS_BYTES,
         )
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
         raise RecordNotFound(query.record_id)
@@ -115,7 +120,7 @@ async def _conversation(call: Call, conversation_id: str) -> Conversation:
     """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
     services, known_id = call.services, CONVERSATION.checked(conversation_id)
     async with services.database.connection() as conn:
-        found = await conversations.find(conn, call.app_id, call.caller.user, known_id)
+        found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
     conversation = CONVERSATION.found(conversation_id, found)
     if conversation.running and await turn_rows.end_dead_turn(
         services.database,

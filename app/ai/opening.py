@@ -18,6 +18,7 @@ from app.http.row_errors import check_event
 from app.services import Services
 from storage.admission import IdempotencyKey, Slot, StreamLocation
 from storage.detached_logs import DetachedLog
+from storage.ended_sessions import SessionKey
 from storage.kinds.limits import Limits
 from streams.log import EventLog
 from streams.wire.codec import dumps
@@ -102,6 +103,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
             log=log,
             longest_s=longest_s,
             answer_bytes=limits.answer_bytes,
+            session=SessionKey(call.app_id, session_id) if (session_id := call.caller.session_id) else None,
             on_end=services.traces.of_request(call.request.headers) if services.traces else None,
         )
         held = _HeldSlot(services, slot, ctx, keep_bytes=limits.log_bytes, readable_s=readable_s)

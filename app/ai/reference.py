@@ -30,7 +30,14 @@ from streams.events import (
     encode,
 )
 from streams.wire.codec import dumps
-from streams.wire.errors import BackendUnavailable, DatabaseAway, DatabaseError, InternalError, InvalidParameter
+from streams.wire.errors import (
+    BackendUnavailable,
+    DatabaseAway,
+    DatabaseError,
+    InternalError,
+    InvalidParameter,
+    InvalidSession,
+)
 from streams.wire.model import Model
 from vendors.fallback import AllStrategiesFailed
 
@@ -175,7 +182,7 @@ _TURN_EVENTS = (
     Failed,
 )
 
-_STREAM_ERRORS = (AllStrategiesFailed, BackendUnavailable, StreamStopped, InternalError)
+_STREAM_ERRORS = (AllStrategiesFailed, BackendUnavailable, StreamStopped, InvalidSession, InternalError)
 _SPEECH_ERRORS = (*_STREAM_ERRORS, ObjectsError)
 _TURN_ERRORS = (
     InvalidParameter,

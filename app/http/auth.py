@@ -8,7 +8,7 @@ from prometheus_client import Counter
 from app.http import server_tokens, signatures
 from app.http.area import Area
 from app.http.caller import Access, Caller
-from app.http.errors import DeactivationPending, InvalidSession
+from app.http.errors import DeactivationPending
 from app.http.paths import USER_ID
 from app.services import Services
 from storage import users
@@ -20,6 +20,7 @@ from storage.users import User
 from streams.wire.errors import (
     AuthFailed,
     ConfigInvalid,
+    InvalidSession,
     PermissionDenied,
     StoreError,
     Unavailable,
@@ -179,7 +180,7 @@ async def find_user(services: Services, *, app_id: str, uid: str) -> User | None
     if not is_id(uid):
         return None
     async with services.database.connection() as conn:
-        return await users.find(conn, uid, app_id=app_id)
+        return await users.find(conn, app_id, uid)
 
 
 def _has_session_alone(request: web.Request) -> bool:

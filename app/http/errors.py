@@ -65,16 +65,6 @@ class UserNotFound(ItemNotFound):
     """`user_id` names no user."""
 
 
-class InvalidSession(ServiceError):
-    """`X-Service-Session-Token` is missing, or its session has ended."""
-
-    error_type = "account.invalid_session"
-    status = 400
-
-    def __init__(self) -> None:
-        super().__init__("X-Service-Session-Token is missing or invalid")
-
-
 class DeactivationPending(ServiceError):
     """The account is frozen until its deactivation. `extra` states when that is.
 

@@ -11,7 +11,6 @@ from app.http.endpoint import REQUEST_CONTEXT, Endpoint
 from app.http.errors import (
     DeactivationPending,
     InvalidApiVersion,
-    InvalidSession,
     Statuses,
     error_response,
     status_of,
@@ -28,6 +27,7 @@ from streams.wire.errors import (
     DatabaseError,
     InternalError,
     InvalidParameter,
+    InvalidSession,
     PermissionDenied,
     RateLimited,
     ServiceError,

@@ -151,6 +151,16 @@ class AuthFailed(ServiceError):
     status = 401
 
 
+class InvalidSession(ServiceError):
+    """`X-Service-Session-Token` is missing, or its session has ended."""
+
+    error_type = "account.invalid_session"
+    status = 400
+
+    def __init__(self, what: str = "X-Service-Session-Token is missing or invalid") -> None:
+        super().__init__(what)
+
+
 class PermissionDenied(ServiceError):
     """The caller is authenticated, but may not make this call, or not for this user."""
 

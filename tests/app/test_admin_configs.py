@@ -189,6 +189,12 @@ async def test_validation_tells_every_fault_and_writes_nothing(operator):
     [
         (VOICE, {}, 400, "invalid_parameter: account is required"),
         (VOICE, {"account": "a", "price": {"input": "1"}}, 400, "invalid_parameter: price.input must be a number"),
+        (
+            "configs/default/apps/default",
+            {"currency": "DEM"},
+            400,
+            "invalid_parameter: currency must be the ISO 4217 code of a current currency, such as EUR",
+        ),
         (VOICE, {"account": "a", "acount": "a"}, 400, "invalid_parameter: acount is unknown"),
         (VOICE, [], 400, "invalid_parameter: value must be an object"),
         ("configs/default/poetry/x", {}, 404, "item_not_found: kind poetry does not exist"),

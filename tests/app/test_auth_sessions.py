@@ -24,7 +24,7 @@ async def digest(services: Services) -> str:
     async with services.database.transaction() as conn:
         uid = new_id()
         await identities.add_user(conn, identity, uid=uid, now=START)
-        await sessions.add(conn, "d1", identity=identity, uid=uid, now=START, absolute_s=ABSOLUTE_S)
+        await sessions.add(conn, identity, uid=uid, digest="d1", now=START, absolute_s=ABSOLUTE_S)
     return "d1"
 
 
@@ -41,7 +41,7 @@ async def seen(services: Services, digest: str, now: datetime) -> Session | None
 
 async def row(services: Services, digest: str) -> Session:
     async with services.database.connection() as conn:
-        session = await sessions.find(conn, digest, app_id="default")
+        session = await sessions.find(conn, "default", digest=digest)
     assert session is not None
     return session
 
@@ -92,28 +92,28 @@ async def test_a_copy_goes_before_its_row_has_to_be_touched(services, digest):
 async def test_a_reader_that_began_before_the_revocation_copies_nothing(services, digest):
     slow = await row(services, digest)
     async with services.database.transaction() as conn:
-        ended = await sessions.revoke(conn, digest, app_id="default", now=START)
-        await services.sessions.tombstone("default", ended)
+        await sessions.end(conn, "default", slow.uid, cache=services.sessions, now=START, digest=digest)
     await services.sessions.put(slow, for_s=30)
     assert await services.sessions.get("default", digest) is None
     assert await seen(services, digest, START) is None
 
 
-async def test_the_newest_sessions_are_kept_and_the_rest_are_named(services, digest):
+async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):
     owner = await row(services, digest)
     identity = Identity("default", "device", "another")
     async with services.database.transaction() as conn:
         for minute in range(1, 6):
             await sessions.add(
                 conn,
-                f"n{minute}",
-                identity=identity,
+                identity,
                 uid=owner.uid,
+                digest=f"n{minute}",
                 now=START + timedelta(minutes=minute),
                 absolute_s=ABSOLUTE_S,
             )
-        ended = await sessions.revoke_surplus(conn, owner.uid, app_id="default", now=START, keep=4)
-    assert sorted(ended) == ["d1", "n1"]
+        ended = await sessions.end(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
+    assert ended == 2
+    assert await seen(services, "d1", START) is None
     assert await seen(services, "n1", START) is None
     assert await seen(services, "n2", START) is not None
 
@@ -121,10 +121,10 @@ async def test_the_newest_sessions_are_kept_and_the_rest_are_named(services, dig
 async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
     owner = await row(services, digest)
     async with services.database.transaction() as conn:
-        await sessions.revoke(conn, digest, app_id="default", now=START)
-        await sessions.delete_dead(conn, owner.uid, app_id="default", before=START)
+        await sessions.end(conn, "default", owner.uid, cache=services.sessions, now=START)
+        await sessions.delete_dead(conn, "default", owner.uid, before=START)
         assert await conn.fetchval("select count(*) from sessions") == 1
-        await sessions.delete_dead(conn, owner.uid, app_id="default", before=START + DAY)
+        await sessions.delete_dead(conn, "default", owner.uid, before=START + DAY)
         assert await conn.fetchval("select count(*) from sessions") == 0
 
 
@@ -147,8 +147,8 @@ order by create_time desc, digest offset 10
 
 
 async def test_hot_queries_use_their_indexes(services):
-    async with services.database.connection() as conn:
-        await conn.execute("set enable_seqscan = off")
+    async with services.database.transaction() as conn:
+        await conn.execute("set local enable_seqscan = off")
         for query, index in (
             ("select 1 from sessions where app_id = 'a' and digest = 'b'", "sessions_pkey"),
             (NEWEST, "sessions_of_user"),

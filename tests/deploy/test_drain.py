@@ -155,7 +155,7 @@ async def check(ended: Ended, services: Services, *, streams: int, drain_s: int,
         assert ids == list(range(1, len(ids) + 1))
         row = kept[caller.stream_id]
         assert row["status"] == KEPT_AS[caller.seen[-1].name]
-        user, *answers = loads(row["content"])
+        user, *answers = row["content"]
         assert user["role"] == "user"
         assert "".join(item["text"] for answer in answers for item in answer["content"]) == caller.text
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from decimal import Decimal
 
 import asyncpg
 import pytest
@@ -205,6 +206,32 @@ async def test_a_stored_value_that_fits_no_longer_breaks_its_config_and_no_other
         assert store.get(SPEECH, "default", "good").value.account == "a"
         await store.put("default", "speech", "old", {"account": "b"}, author="ada")
         assert store.get(SPEECH, "default", "old").value.account == "b"
+
+
+async def test_prices_are_the_decimals_that_were_written_also_those_of_older_code(settings, configs):
+    class FloatPrice(Model):
+        input: float
+
+    class FloatSpeech(Model):
+        account: str
+        price: FloatPrice
+
+    def price(store, name):
+        return store.get(SPEECH, "default", name).value.price.input
+
+    floats = {**KINDS, "speech": ConfigKind("speech", "Speech as it was", FloatSpeech)}
+    async with store_of(settings, kinds=floats) as old:
+        for name, stored in (("whole", 2), ("small", 2e-06), ("sum", 0.1 + 0.2)):
+            await old.put("default", "speech", name, {"account": "a", "price": {"input": stored}}, author="ada")
+    await configs.put("default", "speech", "new", {"account": "a", "price": {"input": 0.0000015}}, author="ada")
+    async with store_of(settings) as store:
+        assert price(store, "whole") == 2
+        assert price(store, "small") == Decimal("0.000002")
+        assert price(store, "sum") == Decimal("0.30000000000000004")
+        assert price(store, "new") * 3_000_001 == Decimal("4.5000015")
+        revision = await store.read(ConfigKey("default", "speech", "new"))
+        async with store.editing(author="ada") as edit:
+            assert (await edit.converge(revision.key, revision.value)).outcome == "unchanged"
 
 
 async def test_a_broken_singleton_is_told_and_not_replaced_by_defaults(settings, configs):

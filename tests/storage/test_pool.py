@@ -9,6 +9,7 @@ import pytest
 
 from storage.postgres import Database, open_database
 from streams.wire.errors import StoreAway, StoreError
+from tests.connections import left_on
 from tests.servers import Stores
 
 MOST = 3
@@ -130,3 +131,24 @@ async def test_what_fails_in_a_transaction_leaves_nothing_behind(database: Datab
     async with database.connection() as conn:
         assert not conn.is_in_transaction()
         assert await conn.fetchval("select to_regclass('lent')") is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select pg_advisory_lock(7)",
+        "set statement_timeout = 1000",
+        "listen something",
+        "prepare it as select 1",
+    ],
+)
+async def test_what_is_left_on_a_connection_is_seen_by_the_check_of_all_tests(
+    database: Database, statement: str
+) -> None:
+    async with database.transaction() as conn:
+        await conn.execute("set local lock_timeout = 1000; select pg_advisory_xact_lock(7)")
+    async with database.connection() as conn:
+        assert await left_on(conn) == []
+        await conn.execute(statement)
+    async with database.connection() as conn:
+        assert len(await left_on(conn)) == 1

@@ -17,7 +17,6 @@ from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
-from streams.wire.codec import dumps
 from streams.wire.errors import DatabaseAway, ItemNotFound, StoreAway, StoreError
 from streams.wire.ids import new_id
 from tests.waiting import until
@@ -51,7 +50,7 @@ def new_turn(
         app_id="default",
         conversation_id=conversation_id or new_id(),
         uid=uid,
-        content=dumps([{"role": "user", "content": [{"type": "text", "text": words}]}]).decode(),
+        content=[{"role": "user", "content": [{"type": "text", "text": words}]}],
         stream_id=new_id(),
         longest_s=longest_s,
         process=process,
@@ -86,7 +85,7 @@ async def transactions(services: Services) -> int:
 async def told(services: Services, turn: NewTurn) -> tuple[int, int, int, list[str]]:
     """The counters of a conversation, and how its records stand."""
     async with services.database.connection() as conn:
-        found = await find(conn, turn.app_id, turn.uid, turn.conversation_id)
+        found = await find(conn, turn.app_id, turn.uid, conversation_id=turn.conversation_id)
         assert found is not None
         rows = await conn.fetch(
             "select status from conversation_records where conversation_id = $1 order by record_id",

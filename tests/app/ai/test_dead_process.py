@@ -6,7 +6,6 @@ from storage import turn_rows
 from storage.admission import Admissions, Slot
 from storage.heartbeats import Heartbeat
 from storage.turn_rows import NewTurn
-from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -24,7 +23,7 @@ async def left_running(talk: Talk, server: Server) -> str:
             app_id="default",
             conversation_id=conversation_id,
             uid=talk.uid,
-            content=dumps([message]).decode(),
+            content=[message],
             stream_id=slot.stream_id,
             longest_s=600,
             process="gone",

@@ -112,9 +112,9 @@ async def test_conversations_expire_by_the_clock_of_their_app(
     talk: Talk, server: Server, services: Services, strategy: Callable[..., Any], run: Callable[[Job], Any]
 ) -> None:
     await strategy("one", "say:Hi")
-    await limits(services, conversation_days=30)
+    await limits(services, conversation_days=10)
     await talk.turn("Hello", "one")
-    at = datetime.now(UTC) + timedelta(days=29)
+    at = datetime.now(UTC) + timedelta(days=9)
     await move_clock(server, at)
     await run(RemoveExpiredConversations())
     before = await talk.history()
@@ -126,11 +126,11 @@ async def test_conversations_expire_by_the_clock_of_their_app(
         datetime.fromisoformat(after["sys_updated_time"]) > at > datetime.fromisoformat(after["sys_created_time"])
     )
 
-    await move_clock(server, at + timedelta(days=29))
+    await move_clock(server, at + timedelta(days=9))
     await run(RemoveExpiredConversations())
     assert await talk.history()
 
-    await move_clock(server, at + timedelta(days=31))  # This runs the jobs of fixed times too.
+    await move_clock(server, at + timedelta(days=11))  # This runs the jobs of fixed times too.
     await until(lambda: is_gone(talk))
 
 

@@ -11,7 +11,6 @@ from storage.conversations import RecordStatus
 from storage.heartbeats import Heartbeat
 from storage.retry_queue import enqueue, write_queued
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
-from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -47,7 +46,7 @@ async def records(services: Services, conversation_id: str) -> list[tuple[str, l
             " where conversation_id = $1 order by record_id",
             conversation_id,
         )
-    return [(status, [m["content"][0]["text"] for m in loads(content)], tokens) for status, content, tokens in rows]
+    return [(status, [m["content"][0]["text"] for m in content], tokens) for status, content, tokens in rows]
 
 
 @pytest.mark.parametrize("canceled", [False, True])
@@ -97,7 +96,10 @@ async def test_stream_whose_conversation_is_gone_says_that_nothing_is_kept(
     async with talk.say("story", "slow") as response:
         await until_story(talk, response)
         async with server.services.database.connection() as conn:
-            assert await conversations.delete(conn, "default", talk.uid, talk.conversation_id) is not None
+            assert (
+                await conversations.delete(conn, "default", talk.uid, conversation_id=talk.conversation_id)
+                is not None
+            )
         vendor.release.set()
         last = (await all_events(response))[-1]
     assert last.name == "error"
@@ -128,7 +130,7 @@ async def opened(services: Services, uid: str) -> NewTurn:
         app_id="default",
         conversation_id=new_id(),
         uid=uid,
-        content=dumps([{"role": "user", "content": [{"type": "text", "text": "story", "source": {}}]}]).decode(),
+        content=[{"role": "user", "content": [{"type": "text", "text": "story", "source": {}}]}],
         stream_id=new_id(),
         longest_s=600,
         process=new_id(),

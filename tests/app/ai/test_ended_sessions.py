@@ -1,0 +1,112 @@
+"""A session that ends takes its running streams with it, on every server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+from aiohttp import ClientResponse
+
+from app.accounts.tokens import make_server_token
+from app.settings import Settings
+from tests.app.ai.conftest import Talk
+from tests.app.ai.two_servers import another_server, at, knows
+from tests.app.valkey_door import Door, door, settings
+from tests.servers import SERVER_KEY, Server
+from tests.sse_client import SeenEvent, events, named
+from tests.vendor import Vendor
+
+__all__ = ["door", "settings"]
+
+STORY = "Once upon a time"
+WITHIN_S = 5
+
+
+@pytest.fixture
+async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
+    async with another_server(settings) as running:
+        yield running
+
+
+async def told(response: ClientResponse) -> AsyncIterator[SeenEvent]:
+    """Return the events of a stream whose story has been told and which now waits for its vendor."""
+    reading, text = events(response), ""
+    while text != STORY:
+        text += "".join(chunk["text"] for chunk in named([await anext(reading)], "assistant_output_chunk"))
+    return reading
+
+
+async def rest(reading: AsyncIterator[SeenEvent]) -> list[SeenEvent]:
+    async with asyncio.timeout(WITHIN_S):
+        return [event async for event in reading]
+
+
+async def log_out(talk: Talk) -> None:
+    async with talk.post("/bp/user/logout") as response:
+        assert response.status == 200
+
+
+def check_ended(last: SeenEvent) -> None:
+    assert last.name == "error"
+    error = last.content["error"]
+    assert (error["error_type"], error["extra"]["retryable"]) == ("account.invalid_session", False)
+
+
+async def test_logout_ends_the_streams_of_its_session_alone(
+    server: Server, other: Server, strategy, vendor: Vendor
+) -> None:
+    await strategy("slow", f"slow:{STORY}")
+    await knows(other, "slow")
+    device = "5b0c1d6e"
+    talk, same_user = Talk(server, *await server.login(device)), Talk(server, *await server.login(device))
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(talk.say("one", "slow"))
+        far = await stack.enter_async_context(at(other, talk).say("two", "slow"))
+        kept = await stack.enter_async_context(same_user.say("three", "slow"))
+        by_server = await stack.enter_async_context(say_as_server(server, talk))
+        readings = [await told(response) for response in (first, far, kept, by_server)]
+
+        await log_out(talk)
+
+        for reading in readings[:2]:
+            check_ended((await rest(reading))[-1])
+        vendor.release.set()
+        for reading in readings[2:]:
+            assert (await rest(reading))[-1].name == "end"
+        same_user.remember(first)
+        (record,) = (await same_user.history())["conversation_records"]
+    assert record["status"] == "incomplete"
+    assert record["content"][1]["content"][0]["text"] == STORY
+
+
+def say_as_server(server: Server, talk: Talk):
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    path = f"{server.url}/bp/server/user/{talk.uid}/ai/conversation"
+    return server.http.post(path, data=talk.params("slow") + b"four", headers={"X-Service-Auth-Token": token})
+
+
+async def test_stream_ends_later_if_valkey_was_unavailable_at_the_logout(
+    talk: Talk, other: Server, strategy, door: Door
+) -> None:
+    await strategy("slow", f"slow:{STORY}")
+    await knows(other, "slow")
+    async with at(other, talk).say("one", "slow") as response:
+        reading = await told(response)
+        await door.shut()
+        await log_out(talk)
+        await door.open()
+        check_ended((await rest(reading))[-1])
+
+
+async def test_oldest_session_over_the_limit_takes_its_streams_with_it(server: Server, strategy) -> None:
+    auth = {"require_sign": False, "sessions_per_user": 1}
+    await server.services.configs.put("default", "auth", "default", auth, author="test")
+    await strategy("slow", f"slow:{STORY}")
+    device = "5b0c1d6e"
+    talk = Talk(server, *await server.login(device))
+    async with talk.say("one", "slow") as response:
+        reading = await told(response)
+        await server.login(device)
+        check_ended((await rest(reading))[-1])
+    async with talk.get("/bp/user/me") as response:
+        assert response.status == 400

@@ -1,0 +1,35 @@
+"""Connections to PostgreSQL go from one caller to the next as they are, so callers must leave nothing behind."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+
+from app.services import Services
+
+_WITHIN_S = 2
+_LEFT = """
+select array(select 'setting ' || name from pg_settings where source = 'session' and name <> 'jit')
+    || array(select 'advisory lock' from pg_locks where locktype = 'advisory' and pid = pg_backend_pid())
+    || array(select 'channel ' || pg_listening_channels())
+    || array(select 'prepared statement ' || name from pg_prepared_statements where from_sql)
+    || array(select 'cursor ' || name from pg_cursors where is_holdable)
+"""
+"""asyncpg itself switches `jit` off and on again."""
+
+
+async def check_connections(services: Services) -> None:
+    """Fail if an idle connection of a pool has settings, locks or other state that its next user would get."""
+    for database in (services.database, services.turns._database):
+        for conn in database._pool._idle:
+            assert await left_on(conn) == []
+
+
+async def left_on(conn: Any) -> list[str]:
+    """Return what earlier users have left on a connection; nothing if the database is unavailable."""
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            left: list[str] = await conn.fetchval(_LEFT)
+            return left
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return []
