@@ -3,6 +3,7 @@
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
+from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
@@ -44,6 +45,7 @@ INTERFACE: list[Endpoint] = [
     *JOB_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
+    *EXPORT_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,

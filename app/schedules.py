@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.jobs import Job, RemoveExpiredAudit, RemoveExpiredConversations, RemoveExpiredSpeech
+from storage.jobs import (
+    Job,
+    RemoveExpiredAudit,
+    RemoveExpiredConversations,
+    RemoveExpiredExports,
+    RemoveExpiredSpeech,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,7 @@ class Schedule:
 
 SCHEDULES: Sequence[Schedule] = (
     Schedule("17 * * * *", RemoveExpiredSpeech()),
+    Schedule("37 * * * *", RemoveExpiredExports()),
     Schedule("47 * * * *", RemoveExpiredConversations()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
 )

@@ -23,6 +23,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
+from app.accounts.export import export_user, remove_expired_exports
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
@@ -34,9 +35,11 @@ from app.services import Services, open_services
 from app.settings import Settings
 from storage.jobs import (
     QUEUE,
+    ExportUser,
     Job,
     RemoveExpiredAudit,
     RemoveExpiredConversations,
+    RemoveExpiredExports,
     RemoveExpiredSpeech,
     RemoveObjects,
     job_counts,
@@ -79,6 +82,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredConversations, remove_expired_conversations),
     JobRow(RemoveObjects, remove_objects),
     JobRow(RemoveExpiredAudit, remove_expired_audit),
+    JobRow(ExportUser, export_user),
+    JobRow(RemoveExpiredExports, remove_expired_exports),
 )
 
 

@@ -72,6 +72,8 @@ class Limits(Model):
     """Days after which the audio of text-to-speech streams is deleted. Links to it expire after one day."""
     conversation_days: int | None = Field(default=None, ge=1, le=3660)
     """Days after its last turn at which a conversation is deleted. None: conversations are kept."""
+    export_days: int = Field(default=7, ge=1, le=365)
+    """Days after which the file of an export of a user's data is deleted."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)

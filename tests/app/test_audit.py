@@ -93,6 +93,7 @@ def held(job: str = "note") -> Any:
 async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_secret(server: Server) -> None:
     _, added = await call(server, "POST", OPERATORS, {"name": "ada", "role": "admin"})
     first, second = await held_job(server), await held_job(server)
+    uid, _ = await server.login()
     bob = f"{OPERATORS}/bob"
     future = "2090-01-01T00:00:00Z"
     viewer, editor = {"role": "viewer", "expires_at": None}, {"role": "editor", "expires_at": future}
@@ -106,6 +107,15 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         (
             *("POST", f"/admin/api/jobs/held/{first}/retry", None, "job.retry", (None, "job", first)),
             *(held(), {"job": "note", "status": "todo", "attempts": 0}),
+        ),
+        (
+            "POST",
+            f"/admin/api/users/default/{uid}/export",
+            None,
+            "user.export",
+            ("default", "user", uid),
+            None,
+            None,
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         (

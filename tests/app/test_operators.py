@@ -56,11 +56,13 @@ async def sql(server: Server, statement: str) -> Any:
         return await conn.fetchval(statement)
 
 
-def test_reading_needs_the_role_viewer_changes_need_editor_and_operators_need_admin() -> None:
+def test_reading_needs_the_role_viewer_changes_and_data_of_users_need_editor_and_operators_need_admin() -> None:
     assert ROWS
     for row in ROWS:
         if row.path.startswith(OPERATORS):
             assert row.area.role is Role.ADMIN, row.path
+        elif row.path.startswith("/admin/api/users/"):
+            assert row.area.role is Role.EDITOR, row.path
         else:
             assert row.area.role is (Role.VIEWER if row.method == "GET" else Role.EDITOR), row.path
 

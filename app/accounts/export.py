@@ -1,0 +1,114 @@
+"""Jobs that write the export of a user's data to a file, and delete files that are no longer kept."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from app.services import Services
+from storage import exports
+from storage.conversations import Record, page
+from storage.exports import Export
+from storage.jobs import ExportUser, RemoveExpiredExports
+from storage.kinds.limits import LIMITS
+from storage.speech_files import days_folder
+from streams.wire.codec import dumps, encoded
+
+log = structlog.get_logger()
+
+_CONVERSATIONS_AT_ONCE = 100
+_RECORDS_AT_ONCE = 100
+_RECORDS_BYTES = 1024 * 1024
+_SPEECH_PER_DAY = 10_000
+_BATCH_SIZE = 100
+_LAST_RECORD = 2**31 - 1
+
+
+async def export_user(services: Services, job: ExportUser) -> None:
+    """Write the file of an export that was requested, unless it is complete or was replaced."""
+    async with services.database.connection() as conn:
+        export = await exports.find(conn, job.app_id, job.uid)
+    if export is None or export.export_id != job.export_id or export.finished_at is not None:
+        return
+    async with aclosing(_document(services, export)) as document:
+        await services.objects.put(export.object_key, document, content_type="application/json")
+    async with services.database.connection() as conn:
+        await exports.finish(conn, export, now=services.clock.now(export.app_id))
+
+
+async def remove_expired_exports(services: Services, _: RemoveExpiredExports) -> None:
+    """Delete the exports of each app that were finished more than `export_days` ago."""
+    for app_id in services.configs.apps():
+        days = services.configs.singleton(LIMITS, app_id).export_days
+        before = services.clock.now(app_id) - timedelta(days=days)
+        count = _BATCH_SIZE
+        while count == _BATCH_SIZE:
+            async with services.database.transaction() as conn:
+                count = await exports.delete_expired(conn, app_id, before=before, limit=_BATCH_SIZE)
+            if count:
+                log.info("exports.expired", app_id=app_id, removed=count)
+
+
+async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]:
+    """Yield the JSON of an export in pieces, because it may be large. No connection is held between them."""
+    async with services.database.connection() as conn:
+        account = await exports.account(conn, export.app_id, export.uid)
+        identities = await exports.identities(conn, export.app_id, export.uid)
+    yield b'{"account":%b,"identities":%b,"conversations":[' % (dumps(account), dumps(identities))
+    after, separator = "", b""
+    while found := await _conversations(services, export, after):
+        for conversation in found:
+            yield separator + dumps(conversation)[:-1] + b',"records":['
+            async with aclosing(_records(services, export.app_id, conversation["conversation_id"])) as records:
+                async for piece in records:
+                    yield piece
+            separator, after = b"]},", conversation["conversation_id"]
+    yield b'%b],"speech":%b}' % (b"]}" if after else b"", dumps(await _speech(services, export)))
+
+
+async def _conversations(services: Services, export: Export, after: str) -> list[dict[str, Any]]:
+    async with services.database.connection() as conn:
+        return await exports.conversations(
+            conn, export.app_id, export.uid, after=after, limit=_CONVERSATIONS_AT_ONCE
+        )
+
+
+async def _records(services: Services, app_id: str, conversation_id: str) -> AsyncGenerator[bytes]:
+    newest, separator = _LAST_RECORD, b""
+    while newest > 0:
+        async with services.database.connection() as conn:
+            records = await page(
+                conn,
+                app_id,
+                conversation_id=conversation_id,
+                newest=newest,
+                size=_RECORDS_AT_ONCE,
+                most_bytes=_RECORDS_BYTES,
+            )
+        if not records:
+            return
+        yield separator + b",".join(map(_record, records))
+        separator, newest = b",", records[-1].record_id - 1
+
+
+def _record(record: Record) -> bytes:
+    return dumps(
+        {
+            "record_id": record.record_id,
+            "status": record.status,
+            "strategy": record.strategy,
+            "created_at": record.created_at,
+            "updated_at": record.updated_at,
+            "content": encoded(record.content),
+        }
+    )
+
+
+async def _speech(services: Services, export: Export) -> list[str]:
+    """Return the keys of the user's stored audio of text-to-speech streams."""
+    names: list[str] = []
+    for folder in await services.objects.folders(days_folder(export.app_id)):
+        names += await services.objects.keys(f"{folder}{export.uid}/", limit=_SPEECH_PER_DAY)
+    return sorted(names)

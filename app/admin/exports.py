@@ -1,0 +1,82 @@
+"""Admin API of exports: requests the export of a user's data, and links to its file."""
+
+from datetime import timedelta
+from typing import Literal
+
+from app.admin.area import FOR_EDITORS
+from app.http.endpoint import Call, Endpoint
+from app.http.errors import UserNotFound
+from app.http.inputs import Path
+from storage import exports, users
+from storage.exports import Export
+from storage.kinds.limits import LIMITS
+from streams.wire.codec import rfc3339
+from streams.wire.errors import ItemNotFound, listed
+from streams.wire.model import Model
+
+
+class ExportNotFound(ItemNotFound):
+    """The user has no export, or it has expired."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(f"user {listed([user_id])} has no export")
+
+
+class ExportPath(Model):
+    app: str
+    """An app of this server."""
+    user_id: str
+    """A user of the app."""
+
+
+class ExportReply(Model):
+    status: Literal["running", "finished"]
+    requested_at: str
+    url: str | None = None
+    """A link to the file, valid for 24 hours. Each call returns a new one."""
+    expires_at: str | None = None
+    """When the file is deleted: `export_days` of the app's limits after it was finished."""
+
+
+async def request_export(call: Call, path: Path[ExportPath]) -> ExportReply:
+    """Export a user's data.
+
+    A worker writes a JSON file with the account, its identities, its conversations with all records, and the names
+    of stored audio. While it does, further calls return the same export. A new export replaces a finished one.
+    """
+    now = call.services.clock.now(path.app)
+    async with call.services.database.transaction() as conn:
+        if await users.find(conn, path.app, path.user_id) is None:
+            raise UserNotFound(f"user_id names no user: {listed([path.user_id])}")
+        export = await exports.request(conn, path.app, path.user_id, now=now, origin=call.origin)
+    return _reply(call, export)
+
+
+async def read_export(call: Call, path: Path[ExportPath]) -> ExportReply:
+    """Read the state of a user's export, and the link to its file."""
+    async with call.services.database.connection() as conn:
+        export = await exports.find(conn, path.app, path.user_id)
+    if export is None:
+        raise ExportNotFound(path.user_id)
+    return _reply(call, export)
+
+
+def _reply(call: Call, export: Export) -> ExportReply:
+    requested_at = rfc3339(export.requested_at)
+    if export.finished_at is None:
+        return ExportReply(status="running", requested_at=requested_at)
+    days = call.services.configs.singleton(LIMITS, export.app_id).export_days
+    return ExportReply(
+        status="finished",
+        requested_at=requested_at,
+        url=call.services.objects.url(export.object_key),
+        expires_at=rfc3339(export.finished_at + timedelta(days=days)),
+    )
+
+
+_PATH = "/admin/api/users/{app}/{user_id}/export"
+
+EXPORT_ROUTES = [
+    Endpoint("POST", _PATH, request_export, FOR_EDITORS, errors=(UserNotFound,)),
+    Endpoint("GET", _PATH, read_export, FOR_EDITORS, errors=(ExportNotFound,)),
+]

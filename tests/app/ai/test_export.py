@@ -1,0 +1,132 @@
+"""An operator exports all data of a user to a file, which is deleted after some time."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.accounts.export import export_user
+from app.services import Services
+from app.settings import Settings
+from app.worker import run_jobs
+from storage.jobs import ExportUser
+from streams.tasks import background
+from tests.app.ai.conftest import Talk
+from tests.servers import ADMIN_TOKEN, Server
+from tests.waiting import until
+
+MANY = 130
+"""More records than one page, and more conversations than one page."""
+
+
+@pytest.fixture
+async def worker(services: Services) -> AsyncIterator[None]:
+    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+        yield
+
+
+async def call(server: Server, method: str, uid: str) -> tuple[int, Any]:
+    url = f"{server.url}/admin/api/users/default/{uid}/export"
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with server.http.request(method, url, headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def finished(server: Server, uid: str) -> dict[str, Any]:
+    async def is_finished() -> Any:
+        _, export = await call(server, "GET", uid)
+        return export if export.get("status") == "finished" else None
+
+    await until(is_finished)
+    return (await call(server, "GET", uid))[1]
+
+
+async def status_of(server: Server, url: str) -> int:
+    async with server.http.get(url) as response:
+        return response.status
+
+
+async def add_conversations(services: Services, talk: Talk) -> None:
+    """Copy the conversation of the user, and its only record, many times."""
+    async with services.database.connection() as conn:
+        await conn.execute(
+            "insert into conversations (app_id, conversation_id, uid)"
+            " select 'default', md5(n::text), $1 from generate_series(1, $2) n",
+            talk.uid,
+            MANY,
+        )
+        await conn.execute(
+            "insert into conversation_records (app_id, conversation_id, record_id, status, content, stream_id)"
+            " select app_id, conversation_id, n, status, content, stream_id"
+            " from conversation_records, generate_series(2, $2) n where conversation_id = $1",
+            talk.conversation_id,
+            MANY,
+        )
+
+
+@pytest.mark.usefixtures("worker")
+async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
+    talk: Talk, server: Server, services: Services, settings: Settings, strategy: Callable[..., Any]
+) -> None:
+    await strategy("one", "say:Fine")
+    await talk.turn("How are you?", "one")
+    await add_conversations(services, talk)
+    speech = f"speech/default/20261122/{talk.uid}/one.mp3"
+    await services.objects.put(speech, b"audio", content_type="audio/mpeg")
+
+    status, begun = await call(server, "POST", talk.uid)
+    assert (status, begun["status"], "url" in begun) == (200, "running", False)
+    export = await finished(server, talk.uid)
+    async with server.http.get(export["url"]) as response:
+        assert response.status == 200
+        data = await response.json()
+
+    assert data["account"]["uid"] == talk.uid
+    assert [identity["platform"] for identity in data["identities"]] == ["device"]
+    assert data["speech"] == [speech]
+    assert len({one["conversation_id"] for one in data["conversations"]}) == len(data["conversations"]) == MANY + 1
+    (own,) = (one for one in data["conversations"] if one["conversation_id"] == talk.conversation_id)
+    assert [record["record_id"] for record in own["records"]] == list(range(MANY, 0, -1))
+    texts = [message["content"][0]["text"] for message in own["records"][-1]["content"]]
+    assert texts == ["How are you?", "Fine"]
+
+    later = datetime.now(UTC) + timedelta(days=8)
+    async with server.http.post(f"{server.url}/dev/clock", json={"app": "default", "at": later.isoformat()}):
+        pass
+    await until(lambda: is_gone(server, talk.uid))
+    await until(lambda: not list(settings.data_dir.glob("objects/exports/**/*.json")))
+
+
+async def is_gone(server: Server, uid: str) -> bool:
+    return (await call(server, "GET", uid))[0] == 404
+
+
+async def test_user_has_one_export_at_a_time_and_a_new_one_replaces_it(
+    talk: Talk, server: Server, services: Services
+) -> None:
+    _, first = await call(server, "POST", talk.uid)
+    assert (await call(server, "POST", talk.uid))[1] == first
+    async with services.database.connection() as conn:
+        (row,) = await conn.fetch("select args from procrastinate_jobs")
+    job = ExportUser.of(row["args"])
+    await export_user(services, job)
+    await export_user(services, job)
+    done = (await call(server, "GET", talk.uid))[1]
+
+    _, second = await call(server, "POST", talk.uid)
+    assert second["status"] == "running"
+    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+        again = await finished(server, talk.uid)
+        await until(lambda: is_removed(server, done["url"]))
+    assert await status_of(server, again["url"]) == 200
+
+
+async def is_removed(server: Server, url: str) -> bool:
+    return await status_of(server, url) == 404
+
+
+async def test_unknown_user_has_no_export(server: Server) -> None:
+    for method in ("POST", "GET"):
+        status, answer = await call(server, method, "nobody")
+        assert (status, answer["error"]["error_type"]) == (404, "item_not_found")
