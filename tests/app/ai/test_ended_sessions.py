@@ -9,6 +9,8 @@ from aiohttp import ClientResponse
 
 from app.accounts.tokens import make_server_token
 from app.settings import Settings
+from storage import sessions
+from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at, knows
 from tests.app.valkey_door import Door, door, settings
@@ -96,6 +98,37 @@ async def test_stream_ends_later_if_valkey_was_unavailable_at_the_logout(
         await log_out(talk)
         await door.open()
         check_ended((await rest(reading))[-1])
+
+
+async def test_streams_continue_if_the_end_of_their_session_was_rolled_back(
+    server: Server, strategy, vendor: Vendor
+) -> None:
+    await strategy("slow", f"slow:{STORY}")
+    device = "5b0c1d6e"
+    talk, leaving = Talk(server, *await server.login(device)), Talk(server, *await server.login(device))
+    async with talk.say("one", "slow") as kept, leaving.say("two", "slow") as ended:
+        readings = [await told(response) for response in (kept, ended)]
+        with pytest.raises(RuntimeError):
+            await end_and_roll_back(server, talk)
+        await log_out(leaving)  # The announcement of this comes after the other.
+        check_ended((await rest(readings[1]))[-1])
+        vendor.release.set()
+        assert (await rest(readings[0]))[-1].name == "end"
+
+
+async def end_and_roll_back(server: Server, talk: Talk) -> None:
+    services = server.services
+    async with services.database.transaction() as conn:
+        ended = await sessions.end(
+            conn,
+            "default",
+            talk.uid,
+            cache=services.sessions,
+            now=services.clock.now("default"),
+            digest=digest(talk.token),
+        )
+        assert ended == 1
+        raise RuntimeError
 
 
 async def test_oldest_session_over_the_limit_takes_its_streams_with_it(server: Server, strategy) -> None:
