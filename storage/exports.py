@@ -85,9 +85,15 @@ async def delete_expired(conn: Connection, app_id: str, *, before: datetime, lim
     return len(expired)
 
 
+_ACCOUNT = """
+select uid, status, create_time, last_login, name, cuid, freeze_time, close_time
+from users where app_id = $1 and uid = $2
+"""
+
+
 async def account(conn: Connection, app_id: str, uid: str) -> dict[str, Any] | None:
-    """Return the columns of the user's row; `None` if there is no such user."""
-    row = await conn.fetchrow("select * from users where app_id = $1 and uid = $2", app_id, uid)
+    """Return what the user's row says about the user; `None` if there is no such user."""
+    row = await conn.fetchrow(_ACCOUNT, app_id, uid)
     return None if row is None else dict(row)
 
 
