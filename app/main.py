@@ -116,6 +116,7 @@ def _settle_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()
 
 
 def _raise_descriptor_limit() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import sys
 from typing import Any
 
@@ -44,6 +45,8 @@ def run_migrate(args: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
+    # Nearly all objects created at the start stay, so collections until `serve` settles the collector are in vain.
+    gc.disable()
     from app.main import serve  # noqa: PLC0415 - slow to import, and the parent of several processes does not need it
 
     try:
