@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from app.settings import Settings
 from streams.wire.codec import loads
 from tests.servers import Server
+from tests.waiting import until
 
 ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 HEAD_S = 10
@@ -203,9 +204,7 @@ async def test_connections_beyond_those_of_the_process_are_told_so(server: Serve
 
 
 async def open_are(count: int) -> None:
-    async with asyncio.timeout(10):
-        while (REGISTRY.get_sample_value("parley_connections") or 0) != count:  # noqa: ASYNC110 - a gauge has no event
-            await asyncio.sleep(0.02)
+    await until(lambda: (REGISTRY.get_sample_value("parley_connections") or 0) == count)
 
 
 @changed(connections=1)
@@ -227,9 +226,7 @@ async def test_refusals_leave_one_log_line_a_second_with_their_count(server: Ser
             for _ in range(count):
                 async with client(server) as refused:
                     assert await refused.asks() == 503
-            async with asyncio.timeout(10):
-                while sum(line["count"] for line in of_refusals(lines)) < count:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+            await until(lambda: sum(line["count"] for line in of_refusals(lines)) >= count)
             seconds = clock() - began
     told = of_refusals(lines)
     assert len(told) <= seconds + 1
@@ -278,6 +275,4 @@ async def test_a_client_that_takes_nothing_of_a_large_answer_loses_its_connectio
         ask = b"GET /docs/scalar.js HTTP/1.1\r\nHost: a\r\n\r\n"
         await loop.sock_sendall(small, ask * 20)  # the kernel takes some megabytes by itself
         await open_are(1)
-        async with asyncio.timeout(90):
-            while REGISTRY.get_sample_value("parley_connections") != 0:  # noqa: ASYNC110
-                await asyncio.sleep(0.2)
+        await until(lambda: REGISTRY.get_sample_value("parley_connections") == 0, within_s=90, every_s=0.2)

@@ -20,6 +20,7 @@ from app.http.server import runner_of
 from streams.tasks import background
 from tests.servers import Server
 from tests.streams.pieces import split
+from tests.waiting import until
 
 Request = tuple[str, bytes]
 """Path and body."""
@@ -279,8 +280,7 @@ async def test_the_end_of_a_connection_is_noticed_after_the_held_bytes(server: S
         writer.write_eof()
         async with asyncio.timeout(20):
             await reader.read()
-            while not lines:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: lines)
         writer.close()
     assert [(line["event"], line["status"]) for line in lines] == [("request", 200)]
 

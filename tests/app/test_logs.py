@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from streams.wire.codec import loads
 from tests.servers import ADMIN_TOKEN, Server
+from tests.waiting import until
 
 SAID = """
 import asyncio
@@ -123,6 +124,10 @@ async def test_a_line_is_bounded_whatever_length_its_fields_have() -> None:
     assert short["text"] == "t" * 1000, "a line of usual length is whole"
 
 
+def dropped(lines: list) -> list:
+    return [line for line in lines if line["event"] == "request.lines_dropped"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/" + "x" * 8000, 404), ("OPTIONS", "/" + "x" * 3000, 204)],
@@ -139,17 +144,12 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
         seconds = asyncio.get_running_loop().time() - began
         if seconds > requests / 150:
             pytest.skip("the machine is too busy to make more requests than lines are admitted")
-        async with asyncio.timeout(5):
-            while not (told := [line for line in said if line["event"] == "request.lines_dropped"]):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: dropped(said))
     seen = [line for line in said if line["event"] == "request"]
     assert {len(line["path"]) for line in seen} == {longest}
     if seconds < 2:
         assert len(seen) <= 100 * (seconds + 1)
-    async with asyncio.timeout(5):
-        while len(seen) + sum(line["count"] for line in told) < requests:
-            await asyncio.sleep(0.02)
-            told = [line for line in said if line["event"] == "request.lines_dropped"]
+    await until(lambda: len(seen) + sum(line["count"] for line in dropped(said)) >= requests)
 
 
 async def test_requests_of_known_callers_have_lines_while_anonymous_ones_are_left_out(server: Server) -> None:

@@ -20,6 +20,7 @@ from tests.app.valkey_door import Door, door_to
 from tests.object_stores import open_store
 from tests.servers import Server
 from tests.small_disk import small_disk
+from tests.waiting import until
 
 KEY = "conversation/0198c0de/1/0.mp3"
 FULL = """
@@ -36,9 +37,10 @@ async def ready(server: Server) -> tuple[int, dict[str, Any]]:
 
 
 async def until_ready(server: Server) -> None:
-    async with asyncio.timeout(20):
-        while (await ready(server))[0] != 200:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.1)
+    async def is_ready() -> bool:
+        return (await ready(server))[0] == 200
+
+    await until(is_ready)
 
 
 def told(lines: list[Any], event: str, store: str) -> list[Any]:
@@ -121,10 +123,11 @@ async def test_database_that_takes_no_writes_is_not_ready_before_anybody_writes(
             name,
         )
         if setting == "on":
-            read_only = {"postgres": "the database is read-only"}
-            async with asyncio.timeout(10):
-                while (await ready(server))[1]["causes"] != read_only:  # noqa: ASYNC110 - nothing tells
-                    await asyncio.sleep(0.1)
+
+            async def is_read_only() -> bool:
+                return (await ready(server))[1]["causes"] == {"postgres": "the database is read-only"}
+
+            await until(is_read_only)
     await conn.close()
     await until_ready(server)
 
@@ -152,10 +155,12 @@ class TestPausedValkey:
             (line,) = told(lines, "store.unavailable", "valkey")
             assert line["cause"] == "Valkey did not answer in time"
             door.flowing.set()
-            async with asyncio.timeout(20):
-                while not told(lines, "store.available", "valkey"):
-                    await server.login()
-                    await asyncio.sleep(0.1)
+
+            async def is_back() -> bool:
+                await server.login()
+                return bool(told(lines, "store.available", "valkey"))
+
+            await until(is_back)
         assert len(told(lines, "store.unavailable", "valkey")) == 1
         assert len(told(lines, "store.available", "valkey")) == 1
 

@@ -16,7 +16,8 @@ from app.settings import Settings
 from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers
 from tests.deploy.commands import Command
-from tests.deploy.test_processes import serving, settings
+from tests.deploy.serving import serving, settings
+from tests.waiting import until
 
 __all__ = ["settings", "strategy", "vendor"]
 
@@ -128,11 +129,10 @@ async def until_admitted(http: ClientSession, settings: Settings, count: int) ->
         async with http.get(f"{settings.public_url}/healthz") as response:
             return response.status
 
-    async with asyncio.timeout(40):
-        while True:
-            if set(await asyncio.gather(*(status() for _ in range(count)))) == {200}:
-                return
-            await asyncio.sleep(0.2)
+    async def all_admitted() -> bool:
+        return set(await asyncio.gather(*(status() for _ in range(count)))) == {200}
+
+    await until(all_admitted, within_s=40, every_s=0.2)
 
 
 @pytest.mark.timeout(120)

@@ -1,4 +1,3 @@
-import asyncio
 import os
 from pathlib import Path
 
@@ -6,6 +5,7 @@ import psutil
 from aiohttp import ClientError, ClientSession
 
 from deploy.engines import local_engines
+from tests.waiting import until
 
 
 def _engines() -> list[psutil.Process]:
@@ -13,14 +13,15 @@ def _engines() -> list[psutil.Process]:
 
 
 async def _healthy(http: ClientSession, url: str) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                async with http.get(url.replace("/v1", "/health")) as answer:
-                    assert answer.status == 200
-                    return
-            except ClientError:
-                await asyncio.sleep(0.05)
+    async def answers() -> bool:
+        try:
+            async with http.get(url.replace("/v1", "/health")) as answer:
+                assert answer.status == 200
+                return True
+        except ClientError:
+            return False
+
+    await until(answers, every_s=0.05)
 
 
 async def test_engines_that_die_start_again_where_they_were_and_end_with_us(tmp_path: Path):

@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
-from tests.deploy.test_processes import serving
+from tests.deploy.serving import serving
 from tests.servers import Server, listening_socket
 from tests.sse_client import SeenEvent, events, named
 from tests.vendor import Vendor
@@ -215,9 +215,11 @@ async def test_stream_of_a_process_that_was_paused_says_what_its_record_holds(
 
 async def until_void_counts(services: Services) -> None:
     """Wait until Valkey has run for long enough to call anybody dead."""
-    async with asyncio.timeout(60):
-        while (await services.valkey.client.info("server"))["uptime_in_seconds"] < 31:  # noqa: ASYNC110
-            await asyncio.sleep(0.5)
+
+    async def has() -> bool:
+        return (await services.valkey.client.info("server"))["uptime_in_seconds"] >= 31
+
+    await until(has, within_s=60, every_s=0.5)
 
 
 async def test_reader_of_a_paused_process_waits_for_it_and_gets_the_whole_stream(

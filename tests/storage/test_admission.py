@@ -1,6 +1,5 @@
 """What a dead process holds is void; nobody is called dead too early."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from storage.redis import Valkey, open_valkey
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 from streams.wire.ids import new_id
 from tests.servers import Stores
+from tests.waiting import until
 
 VOID_AFTER_S = 2.0
 """Less than in service, as the Valkey of a test has not run for long."""
@@ -21,8 +21,11 @@ AGED = "update processes set seen_at = now() - make_interval(secs => $2) where p
 @pytest.fixture
 async def valkey(stores: Stores):
     async with open_valkey(stores.redis_url, prefix=f"test-{new_id()}:") as opened:
-        while (await opened.client.info("server"))["uptime_in_seconds"] < VOID_AFTER_S:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+
+        async def has_run_long_enough() -> bool:
+            return (await opened.client.info("server"))["uptime_in_seconds"] >= VOID_AFTER_S
+
+        await until(has_run_long_enough, every_s=0.1)
         yield opened
 
 
@@ -163,11 +166,8 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
         assert len(before) == 4
         await valkey.client.delete(*names)
         await heartbeat.beat()
-        async with asyncio.timeout(5):
-            while not await admissions.turn_is_taken("app", "user", kept.conversation_id or ""):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            while not await valkey.client.exists(*[name for name in before if b"asked" in name]):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: admissions.turn_is_taken("app", "user", kept.conversation_id or ""))
+        await until(lambda: valkey.client.exists(*[name for name in before if b"asked" in name]))
         for name, ttl_ms in before.items():
             assert ttl_ms - 5_000 < await valkey.client.pttl(name) <= ttl_ms + 100, name
         assert await admissions.find("app", "user", kept.stream_id) == StreamLocation(

@@ -16,9 +16,7 @@ from streams.wire.ids import new_id
 from tests.app.valkey_door import door_to
 from tests.object_stores import open_store
 from tests.servers import Stores
-
-DAY_S = 24 * 60 * 60
-HOUR_S = 60 * 60
+from tests.storage.speech_sweeps import DAY_S, HOUR_S, pass_s
 
 
 @pytest.fixture
@@ -54,14 +52,6 @@ async def cached(valkey: Valkey, objects: ObjectStore, text: str, *, days: float
 def names(folder: Path) -> set[str]:
     """Of the syntheses that still have an object."""
     return {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("speech-cache/app/*.*")}
-
-
-async def pass_s(valkey: Valkey, seconds: float) -> None:
-    """Let so much time pass for what is to be removed, and for the last sweep."""
-    index = valkey.key("speech-sweep", "objects")
-    for key, _ in await valkey.client.zrange(index, 0, -1, withscores=True):
-        await valkey.client.zincrby(index, -seconds * 1000, key)
-    await valkey.client.delete(valkey.key("speech-sweep", "lease"))
 
 
 async def test_speech_is_removed_with_its_mouth_shapes_once_no_link_to_it_opens(

@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 
 from streams.audio import SNIFF_BYTES, WavFormat, parse_wav, pcm_seconds, sniff, wav_header
 from tests.streams.mp3_files import dressed_mp3, plain_mp3, tone
-
-
-def wav(*chunks: tuple[bytes, bytes], data: bytes = b"\1\0" * 8) -> bytes:
-    body = b"".join(
-        name + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2)
-        for name, content in (*chunks, (b"data", data))
-    )
-    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WAVE" + body
-
-
-def fmt(tag: int, channels: int, rate: int, bits: int, *, more: bytes = b"") -> tuple[bytes, bytes]:
-    size = channels * bits // 8
-    return b"fmt ", struct.pack("<HHIIHH", tag, channels, rate, rate * size, size, bits) + more
+from tests.streams.wav_files import fmt, wav
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """PCM is told from what it is not by its first bytes, and from silence and clipping at its end."""
 
-import math
 import struct
 from collections.abc import Sequence
 
@@ -12,23 +11,11 @@ from streams.audio import WAV_HEAD_BYTES, wav_header
 from streams.pcm import PcmDecoder
 from streams.wire.errors import InvalidParameter
 from tests.streams.mp3_files import dressed_mp3, plain_mp3
+from tests.streams.pcm_samples import RATE, samples, silence, tone
 from tests.streams.pieces import by_byte, split
-from tests.streams.test_audio import fmt, wav
+from tests.streams.wav_files import fmt, wav
 
-RATE = 16_000
 WANTED = "send PCM, 16000 Hz, mono, 16 bits"
-
-
-def samples(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}h", *values)
-
-
-def tone(seconds: float, loudness: int = 8000) -> bytes:
-    return samples(*(round(loudness * math.sin(at / 10)) for at in range(round(seconds * RATE))))
-
-
-def silence(seconds: float) -> bytes:
-    return bytes(2 * round(seconds * RATE))
 
 
 def decoded(pieces: Sequence[bytes]) -> bytes | str:

@@ -12,6 +12,7 @@ from aiohttp import ClientSession, web
 from streams.events import UserInput, encode
 from streams.log import PIECE_BYTES, EventLog, Followable, Following, Push, Ready
 from streams.sse import EventStream, ReaderGone
+from tests.waiting import until
 
 MANY = 1 << 30
 
@@ -238,9 +239,7 @@ async def test_reader_that_stops_reading_leaves_one_piece_in_the_transport_and_i
         await source.say("x" * size)
     source.end()
     async with running(source), connected(source):
-        async with asyncio.timeout(5):
-            while not (source.transports and source.transports[0].get_write_buffer_size()):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: source.transports and source.transports[0].get_write_buffer_size())
         begun = asyncio.get_running_loop().time()
         assert source.transports[0].get_write_buffer_size() <= PIECE_BYTES + 1024
 

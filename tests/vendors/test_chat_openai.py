@@ -6,41 +6,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
 from tests.streams.pieces import split
+from tests.vendors.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, running_upstream, streaming
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
+from vendors.protocols import ChatItem, Finish, TextDelta, Usage
 from vendors.transport import VendorHttp, open_vendor_http
 
-MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Grüße")]
-DONE = b"data: [DONE]\n\n"
-
-
-def event(**chunk: Any) -> bytes:
-    return b"data: %b\n\n" % dumps(chunk)
-
-
-def text(content: Any, **more: Any) -> bytes:
-    return event(choices=[{"index": 0, "delta": {"content": content}, "finish_reason": None}], usage=None, **more)
-
-
-def finish(reason: Any = "stop") -> bytes:
-    return event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
-
-
-USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11})
 ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": "", "refusal": None}}])
-
-
-def model(http: VendorHttp, upstream: Upstream, *, key: str | None = "k1", **spec: Any) -> OpenAIChat:
-    account = Account("main", "vendor_b_llm", upstream.url, SecretStr(key) if key is not None else None)
-    return OpenAIChat(http, account, ChatSpec(**{"model": "m1", **spec}))
 
 
 async def collect(chat: OpenAIChat, into: list[ChatItem]) -> None:

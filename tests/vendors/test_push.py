@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from streams.push import drain_into
-from tests.vendors.test_chat_openai import DONE, MESSAGES, USAGE, event, finish, model, text
+from tests.vendors.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
 from tests.vendors.upstream import Upstream, cut, hold, streaming
 from vendors.errors import Garbled, TimedOut, VendorError
 from vendors.fallback import Attempt, AttemptRecord, first_success

@@ -6,7 +6,7 @@ import json  # noqa: TID251 - a client of its own
 from typing import Any
 
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import account
+from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.server import Running

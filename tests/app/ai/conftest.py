@@ -10,11 +10,18 @@ from aiohttp import ClientResponse
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events
 from tests.vendor import Vendor, running_vendor
+from vendors.sandbox.server import Running, listening
 
 
 @pytest.fixture
 async def vendor() -> AsyncIterator[Vendor]:
     async with running_vendor() as running:
+        yield running
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
         yield running
 
 

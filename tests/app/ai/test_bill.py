@@ -3,17 +3,17 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 
 import pytest
 from aiohttp import ClientResponse
 
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import ROOTS
+from tests.app.ai.sandbox_accounts import ROOTS
 from tests.servers import Server
 from tests.sse_client import events
 from vendors.sandbox.faults import key_of
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 
 SAID = " ".join(["one two six ten"] * 12)
 ASKED = "Who are you now"
@@ -55,12 +55,6 @@ CALLS = {
 CHATS = ("vendor_b_llm", "anthropic", "gemini")
 VOICES = ("vendor_b_audio", "vendor_a_audio", "vendor_c")
 LIMITS = {"resume_grace_s": 0.02, "rates": {"signup": {"count": 10**6, "per_s": 1}}}
-
-
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
 
 
 async def make_all(server: Server, sandbox: Running, *, on_abandon: str) -> None:

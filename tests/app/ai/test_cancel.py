@@ -10,15 +10,13 @@ import pytest
 
 from app.settings import Settings
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import account, sandbox
+from tests.app.ai.sandbox_accounts import account
 from tests.app.ai.two_servers import another_server, at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 @pytest.fixture

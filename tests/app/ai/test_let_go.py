@@ -4,19 +4,17 @@ import asyncio
 import random
 import time
 
+import psutil
 import pytest
 
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_many_streams import descriptors
-from tests.app.ai.test_vendors import account, sandbox
+from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
 from tests.sse_client import events
 from tests.vendor import Vendor
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 SAID = " ".join(["one two six ten"] * 200)
 
@@ -81,10 +79,10 @@ async def test_vendors_are_let_go_within_a_tenth_of_a_second(server: Server, san
 
 async def test_nothing_of_a_cancelled_stream_remains(server: Server, sandbox: Running) -> None:
     await _let_go(server, sandbox, streams=4)
-    tasks, before = len(asyncio.all_tasks()), descriptors()
+    tasks, before = len(asyncio.all_tasks()), psutil.Process().num_fds()
     await _let_go(server, sandbox, streams=20)
     assert len(asyncio.all_tasks()) <= tasks + 2
-    assert descriptors() <= before + 4
+    assert psutil.Process().num_fds() <= before + 4
 
 
 async def test_stream_that_played_on_is_let_go_once_its_strategy_does_not_want_that(

@@ -6,13 +6,12 @@ import pytest
 
 from storage.postgres import Database
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import account, sandbox
+from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
 from tests.sse_client import SeenEvent, events
+from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 FREE_WITHIN_S = 2
 RETRIED_S = 0.6
@@ -24,9 +23,8 @@ WAITS = """
 
 
 async def until_somebody_waits(database: Database) -> None:
-    async with asyncio.timeout(5), database.connection() as conn:
-        while not await conn.fetchval(WAITS):  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.01)
+    async with database.connection() as conn:
+        await until(lambda: conn.fetchval(WAITS))
 
 
 async def test_two_conversations_that_somebody_holds_keep_nobody_else_waiting(

@@ -48,10 +48,6 @@ def settings(settings: Settings, keep_alive_s: float) -> Settings:
     return replace(settings, vendor_idle_s=keep_alive_s)
 
 
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 async def converse_many(server: Server, users: list[str], streams: int, strategies: list[str]) -> Counter[str]:
     """So many streams, as many at once as there are users; how they ended."""
     ended: Counter[str] = Counter()
@@ -86,12 +82,14 @@ async def _run(server: Server, *, at_once: int, streams: int) -> None:
             await configs.put("default", "conversation", name, {"chat": chat}, author="t")
         users = [(await server.login())[1] for _ in range(at_once)]
         await converse_many(server, users, at_once, ["first", "second"])  # so that connections are open
-        before = descriptors()
+        before = psutil.Process().num_fds()
         ended = await converse_many(server, users, streams, ["first", "second"])
         assert ended.total() == streams
         assert set(ended) <= {"end", "error"}
         await server.services.supervisor.idle()
-        assert descriptors() <= before + 2 * at_once  # idle connections, fewer than one for each stream
+        assert (
+            psutil.Process().num_fds() <= before + 2 * at_once
+        )  # idle connections, fewer than one for each stream
         assert all(entry.ended is not None for entry in sandbox.bill.since(0))
     async with server.services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from conversation_records where status = 'running'") == 0
@@ -122,7 +120,7 @@ class Held:
         sockets = psutil.Process().net_connections(kind="tcp")
         vendor_connections = sum(bool(found.raddr) and found.raddr.port == vendor_port for found in sockets)
         actors = len(server.services.supervisor)
-        return cls(actors, len(asyncio.all_tasks()), vendor_connections, descriptors())
+        return cls(actors, len(asyncio.all_tasks()), vendor_connections, psutil.Process().num_fds())
 
 
 @dataclass

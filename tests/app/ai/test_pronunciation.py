@@ -23,14 +23,11 @@ from tests.app.ai.assessing import (
     refused,
 )
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_server_calls import token
-from tests.app.ai.test_vendors import sandbox
+from tests.app.ai.server_calls import token
 from tests.servers import Server
-from tests.streams.test_pcm import silence, tone
+from tests.streams.pcm_samples import silence, tone
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 async def test_answer_holds_text_raw_result_price_and_strategy(

@@ -20,13 +20,11 @@ from tests.app.ai.assessing import (
     refused,
 )
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import account, sandbox
+from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
-from tests.streams.test_pcm import silence, tone
+from tests.streams.pcm_samples import silence, tone
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 async def test_strategy_that_nobody_made_is_not_found(talk: Talk) -> None:

@@ -24,14 +24,11 @@ from tests.app.ai.assessing import (
     refused,
 )
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import sandbox
 from tests.servers import Server
+from tests.streams.pcm_samples import silence, tone
 from tests.streams.pieces import split
-from tests.streams.test_pcm import silence, tone
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 4_000])

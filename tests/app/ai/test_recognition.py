@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import account, chat, sandbox
+from tests.app.ai.sandbox_accounts import account, chat
 from tests.servers import Server
 from tests.sse_client import all_events, named
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in range(16_000))
 """A second of a tone: 32,000 bytes."""

@@ -19,6 +19,7 @@ from tests.app.ai.two_servers import another_server, at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -174,12 +175,13 @@ async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, ser
     async with talk.say("hi", "one") as response:
         stream_id = response.headers["X-Service-Stream-Id"]
         await all_events(response)
-    async with asyncio.timeout(5):
-        for reader in (talk, at(other, talk)):
-            while True:
-                async with resume(reader, stream_id) as again:
-                    if again.status == 404:
-                        break
+    for reader in (talk, at(other, talk)):
+
+        async def is_forgotten(reader: Talk = reader) -> bool:
+            async with resume(reader, stream_id) as again:
+                return again.status == 404
+
+        await until(is_forgotten)
 
 
 async def test_spilled_log_expires_when_its_stream_can_no_longer_be_read(
@@ -198,9 +200,11 @@ async def test_spilled_log_expires_when_its_stream_can_no_longer_be_read(
         assert await valkey.client.pttl(key) > 300_000
         vendor.release.set()
         await all_events(again)
-    async with asyncio.timeout(5):
-        while not 0 < await valkey.client.pttl(key) <= 50_000:  # noqa: ASYNC110 - set behind the last event
-            await asyncio.sleep(0.01)
+
+    async def expires() -> bool:
+        return 0 < await valkey.client.pttl(key) <= 50_000
+
+    await until(expires)  # it is set behind the last event
 
 
 async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(

@@ -1,15 +1,13 @@
 """A sentence of an answer that was spoken once is not synthesised again."""
 
 from app.settings import Settings
+from tests.app.ai.cached_speech import cached_files, calls, spoken, voice
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_speech import audio_of, fetch
-from tests.app.ai.test_speech_cache import cached_files, calls, sandbox, spoken, voice
+from tests.app.ai.speech import audio_of, fetch
 from tests.servers import Server
 from tests.sse_client import named
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 async def answers(server: Server, strategy, text: str) -> None:

@@ -2,16 +2,11 @@
 
 import pytest
 
-from app.accounts.tokens import make_server_token
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.servers import SERVER_KEY, Server
+from tests.app.ai.server_calls import token
+from tests.servers import Server
 from tests.sse_client import all_events
-
-
-def token(**claims: str) -> dict[str, str]:
-    made = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **claims)
-    return {"X-Service-Auth-Token": made}
 
 
 async def test_a_server_converses_for_a_user_who_finds_it_in_their_history(talk: Talk, strategy) -> None:

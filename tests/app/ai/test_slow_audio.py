@@ -10,24 +10,18 @@ from prometheus_client import REGISTRY
 
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_speech import audio_of
-from tests.app.ai.test_vendors import VOICES, account
+from tests.app.ai.sandbox_accounts import VOICES, account
+from tests.app.ai.speech import audio_of
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendors.upstream import Upstream, plain, running_upstream
 from vendors.sandbox.content import mp3
 from vendors.sandbox.faults import key_of
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 
 TEXT = "Good morning to you all, and welcome."
 HALF_PACE = key_of(pace_ms=200)
 """A piece of 100 ms each 200 ms."""
-
-
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
+from tests.app.ai.speech import audio_of, fetch
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, named
 
@@ -26,17 +27,6 @@ async def speak(talk: Talk, text: str = TEXT, strategy: str = "local", **params:
     async with talk.post("/bp/ai/audio/tts", json=body) as response:
         assert response.headers["X-Service-Stream-Id"]
         return await all_events(response)
-
-
-async def fetch(talk: Talk, url: str) -> bytes:
-    async with talk.server.http.get(url) as response:
-        assert response.status == 200
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
-        return await response.read()
-
-
-def audio_of(contents: list[dict[str, Any]]) -> bytes:
-    return b"".join(base64.b64decode(content["audio"]) for content in contents)
 
 
 async def test_a_text_is_spoken_and_the_kept_file_is_what_was_sent(talk: Talk) -> None:

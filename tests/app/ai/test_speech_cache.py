@@ -14,60 +14,24 @@ from prometheus_client import REGISTRY
 from app.services import open_services
 from app.settings import Settings
 from streams.wire.ids import new_id
+from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, speak, spoken, tts, voice
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_speech import audio_of, fetch
-from tests.app.ai.test_vendors import VOICES, account
+from tests.app.ai.sandbox_accounts import VOICES, account
+from tests.app.ai.speech import audio_of, fetch
 from tests.app.valkey_door import Door, door_to
 from tests.servers import Server, listening_socket, running_server
 from tests.sse_client import SeenEvent, all_events, events, named
 from vendors.sandbox.faults import key_of
-from vendors.sandbox.server import Running, listening
-
-TEXT = "Good morning to you all. How may I help you today?"
-
-
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-async def voice(
-    server: Server, sandbox: Running, name: str = "one", *, key: str = "sandbox", cache: bool = True, **fields: Any
-) -> None:
-    """A strategy of a vendor that tells the times of mouth shapes, with an account of its own."""
-    await account(server, sandbox, name, "vendor_c", key)
-    value = {"account": name, "need_viseme": True, "cache": cache, **VOICES["vendor_c"], **fields}
-    await server.services.configs.put("default", "speech", name, value, author="test")
+from vendors.sandbox.server import Running
 
 
 async def limit(server: Server, **fields: Any) -> None:
     await server.services.configs.put("default", "limits", "default", fields, author="test")
 
 
-def tts(talk: Talk, *strategies: str, text: str = TEXT, **params: Any):
-    wishes = {"platform_params": [{"platform": "vendor_c", **params}]} if params else {}
-    return talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": strategies or ("one",), **wishes})
-
-
-async def speak(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
-    async with tts(talk, *strategies, **wishes) as response:
-        return await all_events(response)
-
-
-async def spoken(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
-    seen = await speak(talk, *strategies, **wishes)
-    assert seen[-1].name == "end", seen[-1]
-    return seen
-
-
 def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
     """All of a stream that does not tell of its own times and links."""
     return [(event.name, event.content) for event in seen if event.name in {"start", "viseme", "audio_chunk"}]
-
-
-def calls(sandbox: Running) -> int:
-    return len(list(sandbox.bill.since()))
 
 
 def counted(result: str) -> float:
@@ -77,17 +41,6 @@ def counted(result: str) -> float:
 async def rows(talk: Talk) -> list[dict[str, Any]]:
     async with talk.server.services.database.connection() as conn:
         return [dict(row) for row in await conn.fetch("select * from attempts order by created_at, number")]
-
-
-async def only_key(server: Server, what: str) -> bytes:
-    """The one key of that sort in Valkey."""
-    match = f"{server.services.settings.redis_prefix}*:{what}:*"
-    (key,) = [key async for key in server.services.valkey.client.scan_iter(match=match)]
-    return key
-
-
-def cached_files(settings: Settings) -> list[Path]:
-    return sorted((settings.data_dir / "objects" / "speech-cache").rglob("*.*"))
 
 
 @asynccontextmanager

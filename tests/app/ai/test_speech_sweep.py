@@ -2,15 +2,13 @@
 
 from app.settings import Settings
 from storage.speech_sweep import sweep
+from tests.app.ai.cached_speech import cached_files, calls, only_key, spoken, voice
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_speech import fetch
-from tests.app.ai.test_speech_cache import cached_files, calls, only_key, sandbox, spoken, voice
+from tests.app.ai.speech import fetch
 from tests.servers import Server
 from tests.sse_client import named
-from tests.storage.test_speech_sweep import DAY_S, HOUR_S, pass_s
+from tests.storage.speech_sweeps import DAY_S, HOUR_S, pass_s
 from vendors.sandbox.server import Running
-
-__all__ = ["sandbox"]
 
 
 async def test_the_files_of_speech_that_nobody_asked_for_again_are_removed(

@@ -15,6 +15,7 @@ from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
+from tests.waiting import until
 
 __all__ = ["door", "settings"]
 
@@ -72,14 +73,16 @@ async def test_a_place_is_given_back_when_valkey_comes_again(
         vendor.release.set()
         assert (await all_events(response))[-1].name == "end"
     await door.open()
-    async with asyncio.timeout(5):
-        while True:
-            async with talk.say("again", "one") as second:
-                if second.status == 200:
-                    assert (await all_events(second))[-1].content["record_id"] == 2
-                    return
-                assert second.status == 409
-            await asyncio.sleep(0.05)
+
+    async def is_free() -> bool:
+        async with talk.say("again", "one") as second:
+            if second.status == 200:
+                assert (await all_events(second))[-1].content["record_id"] == 2
+                return True
+            assert second.status == 409
+            return False
+
+    await until(is_free, every_s=0.05)
 
 
 async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
@@ -122,9 +125,8 @@ async def test_an_end_whose_connection_is_lost_in_the_middle_is_sent_again(
         async with database.transaction() as holding:
             await holding.execute("select from conversations for update")
             vendor.release.set()
-            async with asyncio.timeout(10), database.connection() as conn:
-                while not await conn.fetchval(cut):  # noqa: ASYNC110 - nothing tells
-                    await asyncio.sleep(0.01)
+            async with database.connection() as conn:
+                await until(lambda: conn.fetchval(cut))
         assert (await all_events(response))[-1].name == "end"
     data = await talk.history()
     assert [record["status"] for record in data["conversation_records"]] == ["complete"]

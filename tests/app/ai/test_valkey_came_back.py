@@ -1,6 +1,5 @@
 """After Valkey was away or lost its data, every process finds the streams of the others again."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from tests.app.valkey_door import Door, door, settings
 from tests.servers import Server, Stores
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
+from tests.waiting import until
 
 __all__ = ["door", "settings"]
 
@@ -50,18 +50,20 @@ def resume(talk: Talk, stream_id: str, after: int = 0) -> Any:
 
 async def read_when_found(talk: Talk, stream_id: str) -> list[Any]:
     """All events of the stream. Until they can be read, each answer must ask the client to try again."""
-    async with asyncio.timeout(8):
-        while True:
-            async with resume(talk, stream_id) as response:
-                if response.status == 200:
-                    seen = await all_events(response)
-                    if seen[-1].id is not None:
-                        return seen
-                    # The processes do not hear each other yet.
-                    assert seen[-1].content["error"]["extra"]["retryable"] is True
-                else:
-                    assert (response.status, response.headers["Retry-After"]) == (503, "1")
-            await asyncio.sleep(0.05)
+    seen: list[Any] = []
+
+    async def is_found() -> bool:
+        async with resume(talk, stream_id) as response:
+            if response.status != 200:
+                assert (response.status, response.headers["Retry-After"]) == (503, "1")
+                return False
+            seen[:] = await all_events(response)
+        if seen[-1].id is None:  # the processes do not hear each other yet
+            assert seen[-1].content["error"]["extra"]["retryable"] is True
+        return seen[-1].id is not None
+
+    await until(is_found, every_s=0.05)
+    return seen
 
 
 async def status_of(response: Any) -> tuple[int, str | None]:
@@ -145,9 +147,11 @@ async def test_unknown_stream_is_not_called_unknown_until_the_others_have_regist
     assert await status_of(talk.delete(path)) == (503, "1")
     assert await status_of(talk.get("/bp/ai/stream/none")) == (404, None)
     server.services.heartbeat._void_after_s = 0.5
-    async with asyncio.timeout(8):
-        while (await status_of(talk.get(path)))[0] != 404:  # noqa: ASYNC110 - a time that must pass
-            await asyncio.sleep(0.05)
+
+    async def is_unknown() -> bool:
+        return (await status_of(talk.get(path)))[0] == 404
+
+    await until(is_unknown, every_s=0.05)
 
 
 async def test_unknown_stream_is_not_called_unknown_while_valkey_lacks_a_living_process(

@@ -1,7 +1,7 @@
 """Mouth shapes of every vendor: in time where the vendor tells times, else estimated, told once and kept."""
 
 import base64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -10,11 +10,11 @@ import pytest
 from streams.audio import pcm_seconds
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
-from tests.app.ai.test_vendors import VOICES, account
+from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, named
 from vendors.sandbox.content import speech_ms
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.speech.visemes import estimate
 
 TIMED = ["vendor_a_audio", "vendor_c", "vendor_d_audio"]
@@ -22,12 +22,6 @@ TEXT = "Good morning to you all. How are you today? It is a fine day for a walk 
 ANSWER = f"{TEXT}\n\nShall we go? {TEXT}"
 LATE_MS = {"wav": 1, "mp3": 120}
 """How late a shape may seem: the vendors of the sandbox count an MP3's padding as speech."""
-
-
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
 
 
 async def voice(server: Server, sandbox: Running, platform: str, **fields: Any) -> None:

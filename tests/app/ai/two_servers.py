@@ -1,6 +1,5 @@
 """A second server on the same stores, as another process of the deployment is."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from app.settings import Settings
 from storage.kinds.conversation import CONVERSATION
 from tests.app.ai.conftest import Talk
 from tests.servers import Server, listening_socket, running_server
+from tests.waiting import until
 
 
 @asynccontextmanager
@@ -29,6 +29,4 @@ def at(server: Server, talk: Talk) -> Talk:
 
 async def knows(server: Server, strategy: str) -> None:
     """Wait until a strategy that was just made is known there too."""
-    async with asyncio.timeout(5):
-        while not server.services.configs.exists(CONVERSATION, "default", strategy):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: server.services.configs.exists(CONVERSATION, "default", strategy))

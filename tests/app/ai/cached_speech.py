@@ -1,0 +1,53 @@
+"""Text to speech over the sandbox, and what is cached of it."""
+
+from pathlib import Path
+from typing import Any
+
+from app.settings import Settings
+from tests.app.ai.conftest import Talk
+from tests.app.ai.sandbox_accounts import VOICES, account
+from tests.servers import Server
+from tests.sse_client import SeenEvent, all_events
+from vendors.sandbox.server import Running
+
+TEXT = "Good morning to you all. How may I help you today?"
+
+
+async def voice(
+    server: Server, sandbox: Running, name: str = "one", *, key: str = "sandbox", cache: bool = True, **fields: Any
+) -> None:
+    """A strategy of a vendor that tells the times of mouth shapes, with an account of its own."""
+    await account(server, sandbox, name, "vendor_c", key)
+    value = {"account": name, "need_viseme": True, "cache": cache, **VOICES["vendor_c"], **fields}
+    await server.services.configs.put("default", "speech", name, value, author="test")
+
+
+def tts(talk: Talk, *strategies: str, text: str = TEXT, **params: Any):
+    wishes = {"platform_params": [{"platform": "vendor_c", **params}]} if params else {}
+    return talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": strategies or ("one",), **wishes})
+
+
+async def speak(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
+    async with tts(talk, *strategies, **wishes) as response:
+        return await all_events(response)
+
+
+async def spoken(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
+    seen = await speak(talk, *strategies, **wishes)
+    assert seen[-1].name == "end", seen[-1]
+    return seen
+
+
+def calls(sandbox: Running) -> int:
+    return len(list(sandbox.bill.since()))
+
+
+async def only_key(server: Server, what: str) -> bytes:
+    """The one key of that sort in Valkey."""
+    match = f"{server.services.settings.redis_prefix}*:{what}:*"
+    (key,) = [key async for key in server.services.valkey.client.scan_iter(match=match)]
+    return key
+
+
+def cached_files(settings: Settings) -> list[Path]:
+    return sorted((settings.data_dir / "objects" / "speech-cache").rglob("*.*"))

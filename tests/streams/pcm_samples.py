@@ -1,0 +1,18 @@
+"""PCM of 16 bits, mono."""
+
+import math
+import struct
+
+RATE = 16_000
+
+
+def samples(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}h", *values)
+
+
+def tone(seconds: float, loudness: int = 8000) -> bytes:
+    return samples(*(round(loudness * math.sin(at / 10)) for at in range(round(seconds * RATE))))
+
+
+def silence(seconds: float) -> bytes:
+    return bytes(2 * round(seconds * RATE))
