@@ -63,7 +63,7 @@ def engines() -> Iterator[Engines]:
     found.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def needs(engines: Engines) -> Callable[..., None]:
     """Skips the test, and says why, where an engine is not installed."""
 

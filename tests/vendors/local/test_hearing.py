@@ -19,7 +19,7 @@ def words(text: str) -> set[str]:
     return set(text.lower().replace(".", "").replace(",", "").split())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def speech(engines: Engines, needs) -> bytes:
     """A WAV of a voice that says `SAID`."""
     needs("whisper", "piper")

@@ -50,6 +50,16 @@ async def assessed(local: Local, audio: bytes, **fields: str) -> dict[str, Any]:
         return await response.json()
 
 
+_graded: list[dict[str, Any]] = []
+
+
+async def graded(local: Local, reader: Reader) -> dict[str, Any]:
+    """The answer about `REFERENCE`, read well and asked about without options. The engine is asked once."""
+    if not _graded:
+        _graded.append(await assessed(local, await reader(REFERENCE)))
+    return _graded[0]
+
+
 def scores(answer: dict[str, Any]) -> dict[str, float]:
     return answer["raw_data"]["NBest"][0]["PronunciationAssessment"]
 
@@ -69,7 +79,7 @@ def sound(text: str) -> list[tuple[str, str]]:
 
 async def test_a_text_that_is_read_well_is_told_in_full(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
-    answer = await assessed(local, pcm)
+    answer = await graded(local, reader)
 
     assert answer["text"].lower().strip(".").split()[-2:] == ["lazy", "dog"]
     assert answer["usage"] == {"type": "duration", "seconds": -(-len(pcm) // 32_000)}
@@ -87,7 +97,7 @@ async def test_a_text_that_is_read_well_is_told_in_full(local: Local, reader: Re
 
 async def test_words_syllables_and_phonemes_stand_where_they_are_spoken(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
-    told = words(await assessed(local, pcm))
+    told = words(await graded(local, reader))
 
     end = 0
     for word in told:
@@ -104,7 +114,7 @@ async def test_words_syllables_and_phonemes_stand_where_they_are_spoken(local: L
 
 
 async def test_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
-    right = scores(await assessed(local, await reader(REFERENCE)))
+    right = scores(await graded(local, reader))
     wrong = scores(await assessed(local, await reader(OTHER)))
 
     assert wrong["AccuracyScore"] < right["AccuracyScore"] - 40
@@ -170,9 +180,8 @@ async def test_of_the_full_text_no_words_are_told(local: Local, reader: Reader) 
 
 
 async def test_five_points_are_a_twentieth_of_a_hundred(local: Local, reader: Reader) -> None:
-    pcm = await reader(REFERENCE)
-    five = await assessed(local, pcm, grading_system="FivePoint")
-    hundred = await assessed(local, pcm)
+    five = await assessed(local, await reader(REFERENCE), grading_system="FivePoint")
+    hundred = await graded(local, reader)
     for name, score in scores(hundred).items():
         assert scores(five)[name] == pytest.approx(score / 20, abs=0.06)
     for word, same in zip(words(five), words(hundred), strict=True):

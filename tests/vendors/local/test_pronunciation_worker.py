@@ -1,43 +1,12 @@
 """Processes that work for this one: they are late, they die, they fail, and nobody may wait for them any more."""
 
 import os
-import signal
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
 
 import pytest
 
+from tests.vendors.local.worker_processes import obey, refuse
 from vendors.local.worker import Worker, WorkerFailed, WorkerLate, WorkerLost
-
-
-def obey(line: Connection) -> None:
-    """Does what the question says, and answers with it and its own id."""
-    line.send((None, None))
-    while True:
-        try:
-            order = line.recv()
-        except EOFError:
-            return
-        if order == "hang":
-            signal.pause()
-        elif order == "die" or (order.startswith("die once ") and not _known(order.removeprefix("die once "))):
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif order == "fail":
-            line.send(("it went wrong", None))
-        else:
-            line.send((None, (order, os.getpid())))
-
-
-def _known(path: str) -> bool:
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return True
-    return False
-
-
-def refuse(line: Connection) -> None:
-    line.send(("a library is missing", None))
 
 
 def wanted() -> bool:
