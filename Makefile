@@ -17,7 +17,7 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
-	@$(VENV)/bin/python -m pytest -n 3 --dist loadgroup --durations 15 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 --dist loadgroup --durations=20 $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the talk page in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)
@@ -55,7 +55,7 @@ bench-failover: $(INSTALLED) ## run every vendor fault at every stage (writes bu
 bench-attack: $(INSTALLED) ## attack a server that it starts (half an hour; explained in bench/report.md)
 	@$(VENV)/bin/python -m bench.attack --spawn $(ARGS)
 
-soak: $(INSTALLED) ## run the long tests: many streams, several minutes
+soak: $(INSTALLED) ## run the long tests: many streams, many examples of properties
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
 
 soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unavailable (ARGS="--report bench/report.md")

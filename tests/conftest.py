@@ -3,43 +3,51 @@
 import asyncio
 import gc
 import inspect
+import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import hypothesis
 import pytest
 import uvloop
+from _pytest.nodeid import NodeId
+from aiohttp import ClientSession, TCPConnector
 from prometheus_client.samples import Sample
-from pydantic import SecretStr
 
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
 from tests.connections import check_connections
-from tests.environment import forget_settings
+from tests.environment import forget_settings, trust_nobody
 from tests.servers import (
-    ADMIN_TOKEN,
-    MASTER_KEY,
+    Databases,
     Server,
     listening_socket,
     local_engines,
-    new_database,
+    new_server,
+    open_databases,
     running_server,
     running_stores,
+    settings_of,
 )
 
 forget_settings()
+trust_nobody()
 
-hypothesis.settings.register_profile("parley", deadline=None)  # the machine may be busy
+# Without a deadline, as the machine may be busy.
+hypothesis.settings.register_profile("parley", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("parley")
 
 _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
-_SETTLE_S = 1
+_SETTLE_S = 10
+_OUTLIVES_TESTS = "stand"
+"""A fixture of a module whose own client keeps connections open between tests, each with a task of the server."""
 _ONE_WORKER = {"engines", "local_vendors"}
 """Fixtures of a session that take seconds to make."""
 _LONGEST = ("tests/deploy/", "tests/bench/")
@@ -49,6 +57,15 @@ _LONGEST = ("tests/deploy/", "tests/bench/")
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop of the server."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_soak(config):
+        hypothesis.settings.load_profile("soak")
+
+
+def _is_soak(config: pytest.Config) -> bool:
+    return config.getoption("markexpr") == "soak"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,16 +80,26 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Have one worker of xdist run all tests of an engine, which each would load, and start with the longest tests.
 
-    Last, a test of 20 s would keep one worker busy while the others have nothing left to do.
+    Last, a test of 20 s, or a group of tests that one worker runs, would keep that one busy while the others have
+    nothing left to do. A soak runs the tests of properties too, with many more examples.
     """
     for item in items:
+        if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("soak")
         for fixture in _ONE_WORKER & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(fixture))
     yield
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+    for item in items:
+        if item.nodeid != item._nodeid:  # xdist 3.8 appends the group to `_nodeid`; pytest 9.2 reads `_id` instead
+            item._id = NodeId.parse(item._nodeid)
+    items.sort(key=_may_come_late)
+
+
+def _may_come_late(item: pytest.Item) -> bool:
+    return not item.nodeid.startswith(_LONGEST) and item.get_closest_marker("xdist_group") is None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -111,10 +138,16 @@ def local_vendors() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+async def databases(stores: Stores) -> AsyncIterator[Databases]:
+    async with open_databases(stores) as opened:
+        yield opened
+
+
 @pytest.fixture
-async def database_url(request: pytest.FixtureRequest, stores: Stores) -> AsyncIterator[str]:
+async def database_url(request: pytest.FixtureRequest, databases: Databases) -> AsyncIterator[str]:
     """A migrated database of this test. With `services`, it holds the app `default` and its configs."""
-    async with new_database(stores, seeded="services" in request.fixturenames) as url:
+    async with databases.new(seeded="services" in request.fixturenames) as url:
         yield url
 
 
@@ -133,20 +166,13 @@ def settings(
     listener: socket.socket,
     tmp_path: Path,
 ) -> Settings:
-    port = listener.getsockname()[1]
     engines = "local_vendors" in request.fixturenames
-    return Settings(
-        database_url=database_url,
-        redis_url=stores.redis_url,
-        redis_prefix=f"test-{uuid4().hex}:",
-        master_key=SecretStr(MASTER_KEY),
-        admin_token=SecretStr(ADMIN_TOKEN),
-        env="development",
-        port=port,
-        public_url=f"http://127.0.0.1:{port}",
-        data_dir=tmp_path / "data",
+    return settings_of(
+        stores,
+        database_url,
+        listener.getsockname()[1],
+        tmp_path / "data",
         local_url=request.getfixturevalue("local_vendors") if engines else None,
-        drain_timeout_s=3,
     )
 
 
@@ -164,10 +190,25 @@ async def server(services: Services, listener: socket.socket) -> AsyncIterator[S
         yield running
 
 
+@pytest.fixture(scope="module")
+async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """One server for all tests of a module: they must neither see nor change what others keep in it."""
+    async with new_server(databases, tmp_path_factory.mktemp("data")) as running:
+        yield running
+
+
+@pytest.fixture
+async def guest(module_server: Server) -> AsyncIterator[Server]:
+    """`module_server` for one test, whose client has an address of its own, as some limits count by address."""
+    address = f"127.{secrets.randbelow(255)}.{secrets.randbelow(255)}.{2 + secrets.randbelow(250)}"
+    async with ClientSession(connector=TCPConnector(local_addr=(address, 0))) as http:
+        yield replace(module_server, http=http)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind(request: pytest.FixtureRequest) -> None:
-    """Fail a test that leaves a task in its loop."""
-    if inspect.iscoroutinefunction(request.function):
+    """Fail a test that leaves a task in the loop, which all tests of a worker share."""
+    if inspect.iscoroutinefunction(request.function) and _OUTLIVES_TESTS not in request.fixturenames:
         request.getfixturevalue("_no_task_left")
 
 
@@ -186,8 +227,9 @@ def _unlisted_errors() -> list[Sample]:
 
 @pytest.fixture
 async def _no_task_left() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
     yield
-    left = asyncio.all_tasks() - {asyncio.current_task()}
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
     if left:
         _, left = await asyncio.wait(left, timeout=_SETTLE_S)
     assert not left, f"tasks remain: {left}"

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import asyncpg
@@ -22,7 +22,7 @@ from aiohttp import ClientSession, web
 from pydantic import SecretStr
 
 from app.process.children import ending_with_parent
-from app.services import Services
+from app.services import Services, open_services
 from app.settings import Settings
 from app.stores import open_stores
 from deploy.seeds import seed
@@ -75,19 +75,31 @@ def _fastest_folder() -> str:
     return tempfile.gettempdir()
 
 
+@dataclass(frozen=True)
+class Databases:
+    """Makes databases, over one connection for all of them."""
+
+    stores: Stores
+    admin: asyncpg.Connection
+
+    @asynccontextmanager
+    async def new(self, *, seeded: bool = False) -> AsyncIterator[str]:
+        """The URL of a migrated database, with the configs of a development server if `seeded`."""
+        name = f"test_{uuid4().hex}"
+        template = "parley_seeded" if seeded else "parley_migrated"
+        await self.admin.execute(f"create database {name} template {template} strategy file_copy")
+        try:
+            yield _named(self.stores, name)
+        finally:
+            await self.admin.execute(f"drop database {name} with (force)")
+
+
 @asynccontextmanager
-async def new_database(stores: Stores, *, seeded: bool = False) -> AsyncIterator[str]:
-    """The URL of a migrated database, with the configs of a development server if `seeded`; dropped at the end."""
-    name = f"test_{uuid4().hex}"
+async def open_databases(stores: Stores) -> AsyncIterator[Databases]:
     admin = await asyncpg.connect(stores.database_url)
     try:
         await _make_templates(admin, stores)
-        template = "parley_seeded" if seeded else "parley_migrated"
-        await admin.execute(f"create database {name} template {template} strategy file_copy")
-        try:
-            yield _named(stores, name)
-        finally:
-            await admin.execute(f"drop database {name} with (force)")
+        yield Databases(stores, admin)
     finally:
         await admin.close()
 
@@ -121,6 +133,23 @@ async def _fill(name: str, stores: Stores) -> None:
     )
     async with open_stores(settings) as opened:
         await seed(opened.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
+
+
+def settings_of(stores: Stores, database_url: str, port: int, data_dir: Path, **more: Any) -> Settings:
+    """The settings of a server of the tests, with Valkey keys of its own."""
+    given = {
+        "database_url": database_url,
+        "redis_url": stores.redis_url,
+        "redis_prefix": f"test-{uuid4().hex}:",
+        "master_key": SecretStr(MASTER_KEY),
+        "admin_token": SecretStr(ADMIN_TOKEN),
+        "env": "development",
+        "port": port,
+        "public_url": f"http://127.0.0.1:{port}",
+        "data_dir": data_dir,
+        "drain_timeout_s": 3,
+    }
+    return Settings(**{**given, **more})
 
 
 @asynccontextmanager
@@ -177,6 +206,19 @@ async def running_server(
             yield Server(services.settings.public_url, services, http)
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def new_server(
+    databases: Databases, data_dir: Path, *, seeded: bool = True, **more: Any
+) -> AsyncIterator[Server]:
+    """A server on a database of its own. `more`: fields of its settings."""
+    async with AsyncExitStack() as stack:
+        database_url = await stack.enter_async_context(databases.new(seeded=seeded))
+        listener = stack.enter_context(listening_socket())
+        settings = settings_of(databases.stores, database_url, listener.getsockname()[1], data_dir, **more)
+        services = await stack.enter_async_context(open_services(settings))
+        yield await stack.enter_async_context(running_server(services, listener))
 
 
 @contextmanager

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.xdist_group("architecture")  # one worker parses all files
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "actors", "streams", "vendors", "storage")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -93,6 +97,12 @@ def percentile(numbers: list[int], percent: int) -> int:
     return sorted(numbers)[min(len(numbers) - 1, len(numbers) * percent // 100)]
 
 
+def test_tests_of_a_group_share_a_worker(request: pytest.FixtureRequest):
+    """xdist reads the group from the end of a test's id."""
+    if getattr(request.config.option, "loadgroup", False):
+        assert request.node.nodeid.endswith("@architecture")
+
+
 def test_there_is_something_to_look_at():
     assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(PACKAGES)
 
@@ -139,6 +149,14 @@ def imports(path: Path) -> Iterator[str]:
                 yield from (alias.name for alias in aliases)
             case ast.ImportFrom(module=str(module)):
                 yield module
+
+
+def test_tests_import_nothing_from_test_modules():
+    """What two of them use is in a module of its own, so that each can be read, moved and run alone."""
+    imported = re.compile(r"^\s*(?:from|import) tests\b.*\btest_", re.MULTILINE)
+    tests = [path for path in OTHER_FILES if path.is_relative_to(ROOT / "tests")]
+
+    assert [name(path) for path in tests if imported.search(path.read_text())] == []
 
 
 def test_only_the_wire_makes_json():

@@ -1,23 +1,20 @@
 """What the shell of whoever runs the tests says is not told to the servers under test."""
 
 import os
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+import pytest
 
 
-def test_settings_of_the_shell_are_forgotten():
+def test_settings_of_the_shell_are_forgotten(monkeypatch: pytest.MonkeyPatch):
     settings = {"PARLEY_PROCESSES": "4", "PARLEY_ENV": "none", "PORT": "1", "HOST": "a machine", "S3_BUCKET": "b"}
     kept = {"PARLEY_SOAK_STREAMS": "500", "PARLEY_WRITE_TRANSCRIPTS": "1", "LIKE_PARLEY_ENV": "1"}
-    named = subprocess.run(
-        [sys.executable, "-c", "import os, tests.conftest; print(*os.environ)"],
-        env={**os.environ, **settings, **kept},  # noqa: TID251 - it is handed on
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    assert not settings.keys() & set(named)
-    assert kept.keys() <= set(named)
+    for name, value in {**settings, **kept}.items():
+        monkeypatch.setenv(name, value)
+
+    runpy.run_path(str(Path(__file__).with_name("conftest.py")))
+
+    left = os.environ.keys()  # noqa: TID251 - what the processes of the tests inherit
+    assert not settings.keys() & left
+    assert kept.keys() <= left

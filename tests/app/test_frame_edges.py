@@ -21,6 +21,11 @@ NOT_HTTP = {
 }
 
 
+@pytest.fixture
+def server(guest: Server) -> Server:
+    return guest
+
+
 @asynccontextmanager
 async def connection(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     url = urlsplit(server.url)

@@ -18,6 +18,8 @@ from streams.events import Event
 from tests.app.reference import check_events, operations, template, values_of
 from tests.sse_client import SeenEvent
 
+pytestmark = pytest.mark.xdist_group("openapi")  # one worker makes the document
+
 PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
 

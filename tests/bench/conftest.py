@@ -16,24 +16,18 @@ MODELS = frozenset({"6x0", "6x2", "held"})
 Load = Callable[..., Awaitable[dict]]
 
 
-@pytest.fixture
-def failing() -> float:
-    """The share of the vendor's calls that go wrong."""
-    return 0
-
-
-@pytest.fixture
-async def ready(server: Server, failing: float) -> AsyncIterator[Server]:
-    """The server with the app and a strategy for each model, of each kind."""
+@pytest.fixture(scope="module")
+async def ready(module_server: Server) -> AsyncIterator[Server]:
+    """The server of the module with the app and a strategy for each model, of each kind."""
     scenarios = frozenset({"text", "audio", "tts", "pronunciation"})
-    async with command("bench.upstream", "--failing", str(failing)) as vendor, listening() as sandbox:
+    async with command("bench.upstream") as vendor, listening() as sandbox:
         port = int(await vendor.until(""))
-        await make_app(server.url, ADMIN_TOKEN)
+        await make_app(module_server.url, ADMIN_TOKEN)
         configs = strategies(DeploymentSpec(MODELS, scenarios), f"http://127.0.0.1:{port}", sandbox.url)
         for key, value in configs.items():
             kind, _, name = key.partition("/")
-            await server.services.configs.put(APP, kind, name, value, author="tests")
-        yield server
+            await module_server.services.configs.put(APP, kind, name, value, author="tests")
+        yield module_server
 
 
 @pytest.fixture

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.deployment import APP
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from tests.bench.conftest import Load
 from tests.deploy.commands import command
 from tests.servers import Server
+
+pytestmark = pytest.mark.xdist_group("load")  # one worker starts the server and its vendor
 
 
 async def test_so_many_streams_at_once_follow_each_other(load: Load):
@@ -66,15 +70,24 @@ async def test_a_strategy_that_is_not_there_is_told_as_a_failure(load: Load):
     assert found["faults"][fault] == 3
 
 
-async def test_a_stream_without_an_end_is_given_up(load: Load):
+async def test_a_stream_without_an_end_is_given_up(load: Load, ready: Server):
     found = await load("--strategy", "held", "--streams", "2", "--timeout", "500ms")
 
     assert found["faults"] == {"no end in 0.5 s": 2}
+    vendor = ready.services.configs.get(VENDOR_ACCOUNTS, APP, "llm").value.base_url.removesuffix("/v1")
+    async with ready.http.post(f"{vendor}/release") as released:
+        assert released.status == 200
+    await ready.services.supervisor.idle()
 
 
-@pytest.mark.parametrize("failing", [1])
-async def test_streams_that_end_in_error_are_told_by_its_type(load: Load):
-    found = await load("--strategy", "6x0", "--streams", "12", "--at-once", "4")
+async def test_streams_that_end_in_error_are_told_by_its_type(load: Load, ready: Server):
+    async with command("bench.upstream", "--failing", "1") as vendor:
+        configs, url = ready.services.configs, f"http://127.0.0.1:{int(await vendor.until(''))}/v1"
+        account = {"platform": "vendor_b_llm", "base_url": url, "api_key": "bench"}
+        await configs.put(APP, "vendor_accounts", "failing", account, author="tests")
+        chat = {"chat": {"account": "failing", "model": "6x0"}}
+        await configs.put(APP, "conversation", "failing", chat, author="tests")
+        found = await load("--strategy", "failing", "--streams", "12", "--at-once", "4")
 
     assert found["ended"] == 0
     assert found["faults"] == {}

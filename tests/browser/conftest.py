@@ -19,7 +19,6 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from deploy.seeds import seed
-from deploy.stores import Stores
 from storage.config_rows import ConfigKey
 from streams.audio import wav_header
 from tests.app.ai.two_servers import another_server
@@ -27,7 +26,7 @@ from tests.browser.chromium import running_chromium
 from tests.browser.guard import Guard
 from tests.browser.talking import Talking
 from tests.browser.teller import Teller, running_teller
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Server, local_engines, new_database
+from tests.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
 from tests.vendor import Vendor, running_vendor
 
 SPOKEN = "Good morning. What is the capital of Japan?"
@@ -101,13 +100,13 @@ async def chromium(microphone: Path) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def settings(
-    stores: Stores, local_vendors: str, tmp_path_factory: pytest.TempPathFactory
+    databases: Databases, local_vendors: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Settings]:
     """Of a server that all tests share: its users differ, and it must not be made anew for each."""
-    async with new_database(stores) as database_url:
+    async with databases.new() as database_url:
         yield Settings(
             database_url=database_url,
-            redis_url=stores.redis_url,
+            redis_url=databases.stores.redis_url,
             redis_prefix=f"test-{uuid4().hex}:",
             master_key=SecretStr(MASTER_KEY),
             admin_token=SecretStr(ADMIN_TOKEN),

@@ -5,7 +5,9 @@ import os
 import secrets
 import signal
 import socket
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,11 +20,54 @@ from app.settings import Settings, SettingsError
 from streams.tasks import background
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.serving import serving, settings
+from tests.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
 __all__ = ["settings"]
 
-pytestmark = pytest.mark.timeout(180)  # a process starts in 3 s of CPU, and the machine may be busy
+pytestmark = [
+    pytest.mark.timeout(180),  # a process starts in 2 s of CPU, and the machine may be busy
+    pytest.mark.xdist_group("processes"),  # one worker starts those that tests share
+]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Two processes that several tests use. Each test leaves two processes that are ready."""
+
+    parent: Command
+    settings: Settings
+    metrics_ports: set[int]
+    postgres: Path
+    """A link to the folder of PostgreSQL's socket, as the processes know it."""
+
+    @contextmanager
+    def without_database(self) -> Iterator[None]:
+        folder = self.postgres.readlink()
+        self.postgres.unlink()
+        try:
+            yield
+        finally:
+            self.postgres.symlink_to(folder)
+
+    def children(self) -> dict[int, psutil.Process]:
+        return {child.pid: child for child in self.parent.descendants()}
+
+
+@pytest.fixture(scope="module")
+async def shared(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shared]:
+    data_dir, base = tmp_path_factory.mktemp("data"), _two_free_ports()
+    with listening_socket() as held:
+        port = held.getsockname()[1]
+    async with databases.new(seeded=True) as url:
+        folder = dict(each.split("=") for each in urlsplit(url).query.split("&"))["host"]
+        postgres = data_dir / "postgres"
+        postgres.symlink_to(folder)
+        settings = settings_of(databases.stores, url.replace(folder, str(postgres)), port, data_dir)
+        async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
+            await _ready(parent)
+            yield Shared(parent, settings, {base, base + 1}, postgres)
+    assert _printed(parent) == []
 
 
 async def _ask_without_end(url: str, statuses: list[int]) -> None:
@@ -67,18 +112,16 @@ async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(setting
     assert not [line for line in parent.lines if "process.died" in line]
 
 
-async def test_process_that_dies_is_started_again_and_requests_are_answered_meanwhile(settings: Settings):
-    async with serving(settings) as parent:
-        pids = {event["number"]: event["pid"] for event in await _ready(parent)}
-        statuses: list[int] = []
-        (victim,) = [child for child in parent.descendants() if child.pid == pids[1]]
-        victim.kill()
-        died = await parent.event("process.died")
-        async with background(_ask_without_end(settings.public_url, statuses)):
-            (again,) = await _ready(parent, 1)
-        assert (died["number"], died["code"], again["number"]) == (1, -signal.SIGKILL, 1)
-        assert len(statuses) > 20
-        assert set(statuses) == {200}
+async def test_process_that_dies_is_started_again_and_requests_are_answered_meanwhile(shared: Shared):
+    statuses: list[int] = []
+    pid, victim = shared.children().popitem()
+    victim.kill()
+    died = await shared.parent.event("process.died")
+    async with background(_ask_without_end(shared.settings.public_url, statuses)):
+        (again,) = await _ready(shared.parent, 1)
+    assert (died["pid"], died["code"], died["number"]) == (pid, -signal.SIGKILL, again["number"])
+    assert len(statuses) > 20
+    assert set(statuses) == {200}
 
 
 async def test_lone_process_that_gets_sighup_serves_on(settings: Settings):
@@ -141,45 +184,30 @@ async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Sett
     )
 
 
-async def test_process_stays_where_its_successor_cannot_start(settings: Settings, tmp_path: Path):
-    sockets = tmp_path / "postgres"
-    url = urlsplit(settings.database_url)
-    folder = dict(each.split("=") for each in url.query.split("&"))["host"]
-    sockets.symlink_to(folder)
-    async with serving(settings, DATABASE_URL=settings.database_url.replace(folder, str(sockets))) as parent:
-        first = await _ready(parent)
-        sockets.unlink()
+async def test_process_stays_where_its_successor_cannot_start(shared: Shared):
+    parent, before = shared.parent, shared.children()
+    with shared.without_database():
         parent.process.send_signal(signal.SIGHUP)
         refused = await parent.event("process.not_replaced")
         assert refused["reason"].startswith("database: the database is not reachable: ")
-        assert {child.pid for child in parent.descendants()} == {event["pid"] for event in first}
-        async with ClientSession() as http, http.get(f"{settings.public_url}/healthz") as answer:
+        assert shared.children().keys() == before.keys()
+        async with ClientSession() as http, http.get(f"{shared.settings.public_url}/healthz") as answer:
             assert answer.status == 200
-        sockets.symlink_to(folder)
-        parent.process.send_signal(signal.SIGHUP)
-        assert {event["number"] for event in await _ready(parent)} == {0, 1}
-    assert _printed(parent) == []
 
 
-async def test_process_that_dies_while_the_database_is_away_is_started_again_once_it_is_back(
-    settings: Settings, tmp_path: Path
-):
-    sockets = tmp_path / "postgres"
-    url = urlsplit(settings.database_url)
-    folder = dict(each.split("=") for each in url.query.split("&"))["host"]
-    sockets.symlink_to(folder)
-    async with serving(settings, DATABASE_URL=settings.database_url.replace(folder, str(sockets))) as parent:
-        first = await _ready(parent)
-        sockets.unlink()
-        os.kill(first[0]["pid"], signal.SIGKILL)
+async def test_process_that_dies_while_the_database_is_away_is_started_again_once_it_is_back(shared: Shared):
+    parent, before = shared.parent, shared.children()
+    pid, victim = before.popitem()
+    with shared.without_database():
+        victim.kill()
+        died = await parent.event("process.died")
+        assert died["pid"] == pid
         for _ in range(2):
             refused = await parent.event("process.not_started")
-            assert refused["number"] == first[0]["number"]
+            assert refused["number"] == died["number"]
             assert refused["reason"].startswith("database: the database is not reachable: ")
-        assert first[1]["pid"] in {child.pid for child in parent.descendants()}
-        sockets.symlink_to(folder)
-        assert (await parent.event("process.ready"))["number"] == first[0]["number"]
-    assert _printed(parent) == []
+        assert before.keys() <= shared.children().keys()
+    assert (await parent.event("process.ready"))["number"] == died["number"]
 
 
 def _two_free_ports() -> int:
@@ -191,15 +219,16 @@ def _two_free_ports() -> int:
             return base
 
 
-async def test_each_process_has_metrics_of_its_own_and_so_has_its_successor(settings: Settings):
-    base = _two_free_ports()
-    async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent, ClientSession() as http:
-        ports = {(await parent.event("process.started"))["metrics_port"] for _ in range(2)}
-        assert ports == {base, base + 1}
-        await _ready(parent)
-        await _metrics_are_served(http, ports)
-        parent.process.send_signal(signal.SIGHUP)
-        await _ready(parent)
+async def test_each_process_has_metrics_of_its_own_and_so_has_its_successor(shared: Shared):
+    before, numbers, ports = shared.children(), set(), set()
+    async with ClientSession() as http:
+        await _metrics_are_served(http, shared.metrics_ports)
+        shared.parent.process.send_signal(signal.SIGHUP)
+        for _ in range(2):
+            ports.add((await shared.parent.event("process.started"))["metrics_port"])
+            numbers.add((await shared.parent.event("process.ready"))["number"])
+        assert (numbers, ports) == ({0, 1}, shared.metrics_ports)
+        await until(lambda: not before.keys() & shared.children().keys(), within_s=60)
         await _metrics_are_served(http, ports)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.commands.users import make_users
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -19,6 +20,11 @@ GOOD: dict[str, Any] = {
     "target_language_code": "en",
     "type": "text",
 }
+
+
+@pytest.fixture
+def server(guest: Server) -> Server:
+    return guest
 
 
 @pytest.fixture(autouse=True)
@@ -110,8 +116,10 @@ async def test_headers_are_judged_before_the_body(
 
 async def test_a_wrong_signature_is_told_by_its_header_alone(talk: Talk, server: Server) -> None:
     value = {"require_sign": True, "sign_keys": [{"id": "k", "key": "a key of the tests"}]}
-    await server.services.configs.put("default", "auth", "default", value, author="test")
-    sign = {"X-Service-Sign": f"t=1,v1={'0' * 64}"}
+    await server.services.configs.put("signed", "apps", "default", {}, author="test")
+    await server.services.configs.put("signed", "auth", "default", value, author="test")
+    [(_, token)] = await make_users(server.services, "signed", 1)
+    sign = {"X-Service-App-Id": "signed", "X-Service-Session-Token": token, "X-Service-Sign": f"t=1,v1={'0' * 64}"}
     got = await refused(talk.post("/bp/ai/conversation", data=talk.params("one") + b"hi", headers=sign))
     assert got == (401, "auth_failed", "auth_failed: X-Service-Sign is missing or wrong")
 

@@ -3,14 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from uuid import uuid4
 
 import pytest
-import pytest_asyncio
-from pydantic import SecretStr
 
-from app.services import open_services
-from app.settings import Settings
 from bench.failover_callers import judge_caller
 from bench.failover_cells import (
     CLOSED_BY_SERVER,
@@ -25,39 +20,24 @@ from bench.failover_cells import (
 )
 from bench.failover_judge import judge
 from bench.failover_testbed import FaultTestbed, open_testbed
-from deploy.stores import Stores
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, listening_socket, new_database, running_server
+from tests.servers import ADMIN_TOKEN, Databases, new_server
 from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 CELLS = [cell for cell in cells() if not isinstance(cell.expected, NotPossible)]
 CALLER_CELLS = [cell for cell in caller_cells() if not isinstance(cell.expected, NotPossible)]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stand(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
+@pytest.fixture(scope="module")
+async def stand(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
     """One server and one sandbox for all cells: each has configs of its own."""
     async with AsyncExitStack() as stack:
-        database_url = await stack.enter_async_context(new_database(stores))
-        listener = stack.enter_context(listening_socket())
         sandbox = await stack.enter_async_context(listening())
         names = await stack.enter_async_context(dns_server(Names()))
-        port = listener.getsockname()[1]
-        settings = Settings(
-            database_url=database_url,
-            redis_url=stores.redis_url,
-            redis_prefix=f"test-{uuid4().hex}:",
-            master_key=SecretStr(MASTER_KEY),
-            admin_token=SecretStr(ADMIN_TOKEN),
-            env="development",
-            port=port,
-            public_url=f"http://127.0.0.1:{port}",
-            data_dir=tmp_path_factory.mktemp("data"),
-            dns_servers=(names,),
+        data_dir = tmp_path_factory.mktemp("data")
+        server = await stack.enter_async_context(
+            new_server(databases, data_dir, seeded=False, dns_servers=(names,))
         )
-        services = await stack.enter_async_context(open_services(settings))
-        server = await stack.enter_async_context(running_server(services, listener))
         yield await stack.enter_async_context(open_testbed(server.url, ADMIN_TOKEN, sandbox, VENDOR_STAGES))
 
 
