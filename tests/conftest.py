@@ -93,8 +93,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(fixture))
     yield
     for item in items:
-        if item.nodeid != item._nodeid:  # xdist 3.8 appends the group to `_nodeid`; pytest 9.2 reads `_id` instead
-            item._id = NodeId.parse(item._nodeid)
+        if with_group := getattr(item, "_nodeid", ""):  # xdist 3.8 sets what pytest 9.2 no longer reads
+            item._id = NodeId.parse(with_group)
     items.sort(key=_may_come_late)
 
 

@@ -28,15 +28,12 @@ async def test_serve_on_an_empty_database_says_what_to_run(settings: Settings, l
     assert serve.lines == ["parley: database: the database is not up to date: run `python -m app migrate`"]
 
 
-def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(
+async def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    async def empty() -> None:
-        conn = await asyncpg.connect(settings.database_url)
-        await conn.execute("drop schema public cascade; create schema public")
-        await conn.close()
-
-    asyncio.run(empty())
+    conn = await asyncpg.connect(settings.database_url)
+    await conn.execute("drop schema public cascade; create schema public")
+    await conn.close()
     for name, value in {
         "PARLEY_ENV": "development",
         "DATABASE_URL": settings.database_url,
@@ -45,7 +42,7 @@ def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(
         "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
     }.items():
         monkeypatch.setenv(name, value)
-    assert main(["migrate"]) == 0
+    assert await asyncio.to_thread(main, ["migrate"]) == 0
     assert "applied 0001_configs.sql\n" in capsys.readouterr().out
-    assert main(["migrate"]) == 0
+    assert await asyncio.to_thread(main, ["migrate"]) == 0
     assert capsys.readouterr().out == "nothing to apply\n"

@@ -203,11 +203,11 @@ async def test_silence_brings_pings_without_an_id():
 
 
 async def test_no_ping_comes_while_events_do():
-    source = Source(ping_after_s=0.2)
+    source = Source(ping_after_s=0.5)
     async with running(source) as http, http.get(source.url) as answer:
         for _ in range(10):
             await source.say("a")
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.1)  # all of them together are longer than that
         source.end()
         body = await answer.read()
 
