@@ -89,6 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")
+        if "databases" in getattr(item, "fixturenames", ()) and not inspect.iscoroutinefunction(item.obj):
+            raise pytest.UsageError(f"{item.nodeid} must be a coroutine: its fixtures use the loop")
         for fixture in _ONE_WORKER & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(fixture))
     yield
