@@ -157,10 +157,10 @@ class TestPausedValkey:
             door.flowing.set()
 
             async def is_back() -> bool:
-                await server.login()
+                await server.login("always the same device")
                 return bool(told(lines, "store.available", "valkey"))
 
-            await until(is_back)
+            await until(is_back, every_s=0.1)
         assert len(told(lines, "store.unavailable", "valkey")) == 1
         assert len(told(lines, "store.available", "valkey")) == 1
 
