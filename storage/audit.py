@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from storage.postgres import Connection
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 
 ROOT = "root"
 """The actor of changes with the root token."""
@@ -50,7 +50,7 @@ class Entry:
     """A stored row."""
 
     audit_id: int
-    at: datetime
+    changed_at: datetime
     origin: Origin
     action: str
     subject: Subject
@@ -86,8 +86,8 @@ where ($1::bigint is null or audit_id < $1)
     and ($4::text is null or action = $4)
     and ($5::text is null or kind = $5)
     and ($6::text is null or name = $6)
-    and ($7::timestamptz is null or at >= $7)
-    and ($8::timestamptz is null or at < $8)
+    and ($7::timestamptz is null or changed_at >= $7)
+    and ($8::timestamptz is null or changed_at < $8)
 order by audit_id desc
 limit $9
 """
@@ -96,9 +96,9 @@ limit $9
 async def record(
     conn: Connection,
     origin: Origin,
+    *,
     action: str,
     subject: Subject,
-    *,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
@@ -141,24 +141,23 @@ async def delete_expired(conn: Connection, *, days: int, limit: int) -> int:
     return deleted
 
 
-def _bounded(fields: Mapping[str, Any] | None) -> str | None:
+def _bounded(fields: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if fields is None:
         return None
     sizes = {name: len(dumps(value)) for name, value in fields.items()}
-    kept = {
+    return {
         name: value if sizes[name] <= _FIELD_BYTES else {"omitted_bytes": sizes[name]}
         for name, value in fields.items()
     }
-    return dumps(kept).decode()
 
 
 def _entry(row: Any) -> Entry:
     return Entry(
         audit_id=row["audit_id"],
-        at=row["at"],
+        changed_at=row["changed_at"],
         origin=Origin(row["actor"], row["operator_id"], row["request_id"], row["address"], row["reason"]),
         action=row["action"],
         subject=Subject(row["app_id"], row["kind"], row["name"]),
-        before=None if row["before"] is None else loads(row["before"]),
-        after=None if row["after"] is None else loads(row["after"]),
+        before=row["before"],
+        after=row["after"],
     )

@@ -159,8 +159,8 @@ class Edit:
         await record(
             self._conn,
             self._origin.with_reason(comment),
-            action,
-            Subject(*key),
+            action=action,
+            subject=Subject(*key),
             before=None if newest is None or newest.deleted else _recorded(newest.revision, newest.value),
             after=None if value is None else _recorded(revision, value),
         )

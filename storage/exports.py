@@ -55,7 +55,7 @@ async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, ori
     await enqueue(conn, ExportUser(app_id=app_id, uid=uid, export_id=export.export_id))
     if earlier is not None:
         await enqueue(conn, RemoveObjects(keys=[Export(**earlier).object_key]))
-    await record(conn, origin, "user.export", Subject(app_id, "user", uid))
+    await record(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
     return export
 
 

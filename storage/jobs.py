@@ -163,7 +163,9 @@ async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
     await conn.execute(_RETRY, job_id)
     before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
     after = before | {"status": "todo", "attempts": 0}
-    await record(conn, origin, "job.retry", Subject(None, "job", str(job_id)), before=before, after=after)
+    await record(
+        conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after
+    )
     return True
 
 
@@ -177,7 +179,7 @@ async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
         return False
     await conn.execute("delete from procrastinate_jobs where id = $1", job_id)
     before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
-    await record(conn, origin, "job.drop", Subject(None, "job", str(job_id)), before=before)
+    await record(conn, origin, action="job.drop", subject=Subject(None, "job", str(job_id)), before=before)
     return True
 
 

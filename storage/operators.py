@@ -134,7 +134,7 @@ async def lock(conn: Connection, name: str) -> Operator:
 
 
 async def add(
-    conn: Connection, name: str, role: Role, *, expires_at: datetime | None, origin: Origin
+    conn: Connection, name: str, *, role: Role, expires_at: datetime | None, origin: Origin
 ) -> tuple[Operator, str]:
     """Add an operator and return it with its token. Raises `OperatorExists` if the name is taken."""
     if _NAME.fullmatch(name) is None:
@@ -147,7 +147,7 @@ async def add(
     if row is None:
         raise OperatorExists(name)
     added = _operator(row)
-    await record(conn, origin, "operator.add", _subject(added), after=_described(added))
+    await record(conn, origin, action="operator.add", subject=_subject(added), after=_described(added))
     return added, token
 
 
@@ -161,8 +161,8 @@ async def change(
     await record(
         conn,
         origin,
-        "operator.change",
-        _subject(current),
+        action="operator.change",
+        subject=_subject(current),
         before=_described(current),
         after=_described(changed),
     )
@@ -183,8 +183,8 @@ async def rotate(
     await record(
         conn,
         origin,
-        "operator.rotate",
-        _subject(current),
+        action="operator.rotate",
+        subject=_subject(current),
         before=_described(current),
         after=_described(rotated),
     )
@@ -194,7 +194,7 @@ async def rotate(
 async def remove(conn: Connection, current: Operator, *, origin: Origin) -> None:
     """Remove an operator, which the caller has locked."""
     await conn.execute("delete from operators where operator_id = $1", current.operator_id)
-    await record(conn, origin, "operator.remove", _subject(current), before=_described(current))
+    await record(conn, origin, action="operator.remove", subject=_subject(current), before=_described(current))
 
 
 def _check_future(expires_at: datetime | None) -> None:

@@ -105,7 +105,7 @@ def _row(entry: Entry) -> AuditRow:
     origin, subject = entry.origin, entry.subject
     return AuditRow(
         audit_id=entry.audit_id,
-        at=rfc3339(entry.at),
+        at=rfc3339(entry.changed_at),
         actor=origin.actor,
         operator_id=origin.operator_id,
         action=entry.action,

@@ -97,7 +97,7 @@ async def add_operator(call: Call, body: Body[AddBody]) -> TokenReply:
     """
     async with call.services.database.transaction() as conn:
         added, token = await operators.add(
-            conn, body.name, Role(body.role), expires_at=body.expires_at, origin=call.origin
+            conn, body.name, role=Role(body.role), expires_at=body.expires_at, origin=call.origin
         )
     return TokenReply(operator=_row(added), token=token)
 

@@ -76,7 +76,7 @@ async def _list(conn: Connection, _: argparse.Namespace) -> list[str]:
 
 async def _add(conn: Connection, args: argparse.Namespace) -> list[str]:
     _, token = await operators.add(
-        conn, args.name, Role(args.role), expires_at=_expires_at(args.days), origin=_origin(args)
+        conn, args.name, role=Role(args.role), expires_at=_expires_at(args.days), origin=_origin(args)
     )
     return [token]
 

@@ -82,7 +82,9 @@ async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str,
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
                 await identities.add_user(conn, identity, uid=uid, now=now)
                 await sessions.add(conn, identity, uid=uid, digest=digest(token), now=now, absolute_s=absolute_s)
-            await record(conn, COMMAND, "users.make", Subject(app_id, "user", ""), after={"count": len(batch)})
+            await record(
+                conn, COMMAND, action="users.make", subject=Subject(app_id, "user", ""), after={"count": len(batch)}
+            )
     return users
 
 

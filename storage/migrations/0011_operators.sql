@@ -14,7 +14,7 @@ create table operators (
 -- One row for each change by an operator or a command.
 create table audit (
     audit_id bigint generated always as identity primary key,
-    at timestamptz not null default now(),
+    changed_at timestamptz not null default now(),
     -- `root`, `command`, or the name that the operator had at the time.
     actor text not null,
     operator_id text,
@@ -29,14 +29,14 @@ create table audit (
     address text not null
 );
 
-create index audit_by_time on audit (at);
+create index audit_by_time on audit (changed_at);
 
 -- Rows of audit are never altered, and only `delete_expired_audit` deletes them, if they are older than 30 days.
 -- This stops mistakes and injected SQL. The owner of the table can still remove the triggers.
 create function refuse_audit_change() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' then
-        if current_setting('parley.deletes_audit', true) = 'on' and old.at < now() - interval '30 days' then
+        if current_setting('parley.deletes_audit', true) = 'on' and old.changed_at < now() - interval '30 days' then
             return old;
         end if;
     end if;
@@ -56,7 +56,7 @@ declare
 begin
     perform set_config('parley.deletes_audit', 'on', true);
     delete from audit where audit_id in (
-        select audit_id from audit where at < now() - make_interval(days => greatest(days, 30)) order by at limit most
+        select audit_id from audit where changed_at < now() - make_interval(days => greatest(days, 30)) order by changed_at limit most
     );
     get diagnostics deleted = row_count;
     perform set_config('parley.deletes_audit', '', true);

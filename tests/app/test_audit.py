@@ -26,7 +26,7 @@ OPERATORS = "/admin/api/operators"
 SECRETS = ("sk-very-secret-1", "sk-very-secret-2")
 MARK = {"secret": True}
 ADD = """
-insert into audit (at, actor, action, kind, name, reason, request_id, address)
+insert into audit (changed_at, actor, action, kind, name, reason, request_id, address)
 select now() - make_interval(days => $2), 'root', $1, '', '', '', '', '' from generate_series(1, $3)
 """
 """Adds rows of an action that are so many days old."""

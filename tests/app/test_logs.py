@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -132,6 +133,14 @@ def dropped(lines: list) -> list:
     return [line for line in lines if line["event"] == "request.lines_dropped"]
 
 
+async def leaves_a_line(server: Server) -> bool:
+    """Whether a request is logged, so that earlier tests have not used up the lines of this second."""
+    with capture_logs() as said:
+        async with server.http.get(f"{server.url}/nothing"):
+            pass
+    return bool(requests_in(said))
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/" + "x" * 8000, 404), ("OPTIONS", "/" + "x" * 3000, 204)],
@@ -140,6 +149,7 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
     server: Server, method: str, path: str, status: int
 ) -> None:
     requests, longest = 400, 256
+    await until(partial(leaves_a_line, server))
     with capture_logs() as said:
         began = asyncio.get_running_loop().time()
         for _ in range(requests):
@@ -155,7 +165,7 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
     seen = requests_in(said)
     assert {len(line["path"]) for line in seen} == {longest}
     if seconds < 2:
-        assert len(seen) <= 100 * (seconds + 1)
+        assert len(seen) <= 100 * (seconds + 2)
 
 
 async def test_requests_of_known_callers_have_lines_while_anonymous_ones_are_left_out(server: Server) -> None:

@@ -225,7 +225,7 @@ async def test_old_endpoint_names_its_mode_and_wants_a_connection_id(session: ai
 
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
         await session.ws_connect(path, headers={"X-ConnectionId": "1-2"})
-    assert refused.value.vendor_status == 400
+    assert refused.value.status == 400
 
 
 async def test_key_may_stand_in_the_query_or_be_a_token(sandbox: Running):
