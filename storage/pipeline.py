@@ -2,6 +2,9 @@
 
 redis-py opens the connection (address, TLS, password, database). This module encodes commands and parses replies
 itself, with hiredis, so that a command needs no connection from a pool, no task and no timer of its own.
+
+For this it takes the transport out of redis-py's connection, which is private there. Tests in
+`tests/libraries/test_redis.py` check that this works with the installed version.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""Server-Sent Events over HTTP: write encoded frames, send pings while no event arrives, drop slow readers."""
+"""Server-Sent Events over HTTP: write encoded frames, send pings while no event arrives, drop slow readers.
+
+No other module uses private members of aiohttp's responses. `tests/libraries/test_aiohttp_sse.py` checks each of
+them in the installed version.
+"""
 
 import asyncio
 import socket as sockets
@@ -6,9 +10,9 @@ from collections.abc import Callable, Mapping
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
+from aiohttp import HttpVersion11
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.helpers import rfc822_formatted_time
-from aiohttp.http import HttpVersion11
 from aiohttp.web import BaseRequest, RequestHandler
 from aiohttp_sse import EventSourceResponse
 

@@ -4,9 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from aiohttp import web
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import _ErrInfo
+from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 
 from app.http.ingress import SlicedConnection
 from streams.wire.errors import InvalidParameter, ServiceError
@@ -80,7 +78,7 @@ class BoundedConnection(SlicedConnection):
         body = self._body
         content_bytes = body.total_bytes - self._content_bytes
         self.content_bytes += content_bytes
-        if self._request_count != self._known_messages:
+        if self.request_count != self._known_messages:
             self._take_message(data)
         elif body is EMPTY_PAYLOAD:
             self._count(len(data), _HEAD_BYTES, HEADER_BLOCK_FAULT)
@@ -120,16 +118,21 @@ class BoundedConnection(SlicedConnection):
     @property
     def next_head_began(self) -> bool:
         """Whether part of a head has been parsed behind the last whole request."""
-        return self._body is EMPTY_PAYLOAD and self._framing_bytes > 0 and not self._messages and not self._upgraded
+        return (
+            self._body is EMPTY_PAYLOAD
+            and self._framing_bytes > 0
+            and not self.waiting_requests
+            and not self.upgraded
+        )
 
     def _take_message(self, data: bytes) -> None:
-        self._known_messages = self._request_count
+        self._known_messages = self.request_count
         self._framing_bytes = 0
-        # aiohttp itself parses the bytes after an upgrade request, and may have removed the message already.
-        message, body = self._messages[-1] if self._messages else (None, _body_of(self._current_request))
-        if isinstance(message, _ErrInfo):
+        # aiohttp itself parses the bytes after an upgrade request, and may have begun the request already.
+        error, body = self.newest_request()
+        if error is not None:
             # The traceback refers to the connection and its data, which would stay in memory until a collection.
-            message.exc.__traceback__ = message.exc.__context__ = None
+            error.__traceback__ = error.__context__ = None
             self._break(NOT_HTTP)
         else:
             self.content_bytes += body.total_bytes
@@ -139,14 +142,12 @@ class BoundedConnection(SlicedConnection):
                 self._framing_bytes = int(_goes_beyond(data, body.total_bytes))
 
     def _count(self, size_bytes: int, limit_bytes: int, message: str) -> None:
-        if self._upgraded:
+        if self.upgraded:
             return  # aiohttp does not parse these bytes, and limits them itself.
         self._framing_bytes += size_bytes
         if self._framing_bytes > limit_bytes:
             fault = InvalidParameter(message)
-            self._messages.append((_ErrInfo(status=400, exc=fault, message=message), EMPTY_PAYLOAD))
-            if (waiter := self._waiter) is not None and not waiter.done():
-                waiter.set_result(None)
+            self.add_invalid_request(fault, message)
             self._break(fault)
 
     def _break(self, fault: ServiceError) -> None:
@@ -161,7 +162,7 @@ class BoundedConnection(SlicedConnection):
     def _discard(self, size_bytes: int) -> None:
         self._discarded_bytes += size_bytes
         if self._discarded_bytes > _DISCARDED_BYTES:
-            self._pause_transport_reading()
+            self.pause_transport_reading()
             self._end_lingering()
 
     async def _linger(self) -> None:
@@ -178,10 +179,6 @@ class BoundedConnection(SlicedConnection):
     def _end_lingering(self) -> None:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
-
-
-def _body_of(request: web.BaseRequest | None) -> StreamReader:
-    return EMPTY_PAYLOAD if request is None else request.content
 
 
 def _goes_beyond(data: bytes, content_bytes: int) -> bool:

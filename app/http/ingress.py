@@ -6,7 +6,7 @@ import time
 from heapq import heappop, heappush
 from typing import Any
 
-from aiohttp import web
+from app.http.aiohttp_server import ServerConnection
 
 READ_BUFFER_BYTES = 16 * 1024
 """aiohttp stops parsing a body once twice this many bytes, or a sixteenth as many chunks, are unread."""
@@ -118,7 +118,7 @@ class ParsingTurns:
         return now
 
 
-class SlicedConnection(web.RequestHandler):
+class SlicedConnection(ServerConnection):
     """A server connection that parses a read of many bytes or lines in slices, over several loop iterations.
 
     Other reads are parsed at once. The transport is paused while a part of a read is held back. Thus at most one
@@ -172,13 +172,13 @@ class SlicedConnection(web.RequestHandler):
             not self._held
             and len(data) <= SLICE_BYTES
             and data.count(b"\n") <= SLICE_LINES
-            and not (self._reading_paused or self._buffer_paused)
+            and not (self.reading_paused or self.buffer_paused)
         ):
             self.parse(data)
             return
         self._held = self._held[self._held_from :] + data
         self._held_from = 0
-        self._pause_transport_reading()
+        self.pause_transport_reading()
         self._wait_for_turn()
 
     def parse_slice(self) -> bool:
@@ -194,8 +194,8 @@ class SlicedConnection(web.RequestHandler):
             self._slice_bytes, self._slice_lines = len(piece), piece.count(b"\n")
             self.parse(piece)
         self._waits_for_turn = waits = self._can_parse() and self._turns is turns
-        if not waits and not self._reading_paused and not self._buffer_paused:
-            self._resume_transport_reading()
+        if not waits and not self.reading_paused and not self.buffer_paused:
+            self.resume_transport_reading()
         return waits
 
     def decay_recent_slices(self, now: float) -> None:
@@ -236,16 +236,15 @@ class SlicedConnection(web.RequestHandler):
             super().resume_reading(resume_parser)
 
     def _can_parse(self) -> bool:
-        return bool(self._held) and not self._reading_paused and not self._buffer_paused
+        return bool(self._held) and not self.reading_paused and not self.buffer_paused
 
     def _wait_for_turn(self) -> None:
         if not self._waits_for_turn and self._can_parse():
             self._waits_for_turn = True
             self._turns.add(self)
 
-    def _resume_transport_reading(self) -> None:
-        """Called by aiohttp when none of its own buffers is full."""
+    def resume_transport_reading(self) -> None:
         if self._held:
             self._wait_for_turn()
         else:
-            super()._resume_transport_reading()
+            super().resume_transport_reading()

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 
+from app.http.aiohttp_server import drop_handler, respond_with_http_1_1, set_match
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.errors import (
     HttpVersionUnsupported,
@@ -68,9 +69,8 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
         given_id = request_id(request.headers.get("X-Request-Id"))
         context = request[REQUEST_CONTEXT] = RequestContext(given_id, time.monotonic())
         REQUEST_ID_OF_CALLS.set(given_id)
-        match = request._match_info = await router.resolve(request)  # noqa: SLF001 - as `web.Application` does
-        match.add_app(application)
-        match.freeze()
+        match = await router.resolve(request)
+        set_match(request, match, application)
         if (fault := _framing_fault(request)) is not None:
             return malformed(request, context, fault)
         try:
@@ -127,10 +127,10 @@ def log_anonymous(event: str, **fields: Any) -> None:
 
 def _framing_fault(request: web.Request) -> ServiceError | None:
     """Return an error if the HTTP version or the transfer coding is not supported, so that reading on is unsafe."""
-    version = request._version  # noqa: SLF001 - `version` is cached once it is read
+    version = request.version
     coding = request.headers.get("Transfer-Encoding")
     if version != HttpVersion11 and version != HttpVersion10:  # noqa: PLR1714 - faster than a tuple
-        request._version = HttpVersion11  # noqa: SLF001 - the version of the response
+        respond_with_http_1_1(request)
         return _VERSION
     if coding is not None and (coding.strip().lower() != "chunked" or version == HttpVersion10):
         return _CODING if version == HttpVersion11 else NOT_HTTP  # HTTP/1.0 has no codings (RFC 9112 §6.1)
@@ -217,7 +217,7 @@ def _unroutable(request: web.Request, match: web.UrlMappingMatchInfo) -> web.Res
     exception. The handler of aiohttp's route is deleted because it is a bound method of that route.
     """
     assert match.http_exception is not None, "the caller has checked this"
-    del match.route._handler  # noqa: SLF001 - there is no public name
+    drop_handler(match)
     return _failed(request, match.http_exception)
 
 

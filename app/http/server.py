@@ -4,9 +4,9 @@ import asyncio
 from typing import Any, cast
 
 import structlog
-from aiohttp import HttpVersion11, web
-from aiohttp.http_parser import RawRequestMessage
+from aiohttp import web
 
+from app.http.aiohttp_server import ApplicationRunner, RequestFactory, respond_with_http_1_1
 from app.http.connections import (
     LATE_HEAD,
     Bounds,
@@ -39,21 +39,12 @@ def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds
     return Runner(application, shutdown_timeout_s=shutdown_timeout_s, bounds=bounds)
 
 
-class Runner(web.AppRunner):
+class Runner(ApplicationRunner):
     """aiohttp's runner with connection limits."""
 
-    closing = False
-    """While true, every response says `Connection: close`."""
-
     def __init__(self, application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds) -> None:
+        super().__init__(application, handle_signals=False, shutdown_timeout=shutdown_timeout_s)
         self._connections = Connections(bounds)
-        super().__init__(
-            application,
-            handle_signals=False,
-            shutdown_timeout=shutdown_timeout_s,
-            keepalive_timeout=bounds.keep_alive_s,
-            **_HTTP,
-        )
 
     @property
     def connections(self) -> int:
@@ -67,34 +58,37 @@ class Runner(web.AppRunner):
             isinstance(each, _Connection) and each.busy for each in self.server.connections
         )
 
-    async def _make_server(self) -> web.Server:
-        make_request = (await super()._make_server()).request_factory
-
-        def make_request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
-            return make_request(message._replace(should_close=True) if self.closing else message, *others)
-
+    def make_server(self, request_factory: RequestFactory) -> web.Server:
         loop = asyncio.get_running_loop()
         return _Server(
             request_pipeline(self.app),
             self._connections,
-            request_factory=make_request_that_may_close,
+            request_factory=request_factory,
+            loop=loop,
             ordinary_turns=ParsingTurns(loop, share=None),
             dense_turns=ParsingTurns(loop, share=DENSE_SHARE),
-            **self._kwargs,
+            keepalive_timeout=self._connections.bounds.keep_alive_s,
+            **_HTTP,
         )
 
-    async def _cleanup_server(self) -> None:
-        self._connections.close()
-        await super()._cleanup_server()
+    async def cleanup(self) -> None:
+        try:
+            await super().cleanup()
+        finally:
+            self._connections.close()
 
 
 class _Server(web.Server):
-    def __init__(self, handler: Any, connections: Connections, **kwargs: Any) -> None:
-        super().__init__(handler, **kwargs)
+    def __init__(
+        self, handler: Any, connections: Connections, *, request_factory: RequestFactory, **options: Any
+    ) -> None:
+        """`options` are those of each connection."""
+        super().__init__(handler, request_factory=request_factory)
         self.open_connections = connections
+        self._options = options
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return _Connection(self, **self._options)
 
 
 class _Connection(BoundedConnection, StreamConnection):
@@ -110,7 +104,7 @@ class _Connection(BoundedConnection, StreamConnection):
     @property
     def busy(self) -> bool:
         """Whether the connection has an unanswered request."""
-        return self._current_request is not None or bool(self._messages)
+        return self.current_request is not None or bool(self.waiting_requests)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None
@@ -121,8 +115,13 @@ class _Connection(BoundedConnection, StreamConnection):
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._end_drain()
-        super().connection_lost(exc)
+        """Wake the task that waits for the client to read; its next write finds the connection closed.
+
+        With `exc`, aiohttp would fail the future that the task awaits. Its exception would then refer to the task's
+        frames and these to the future, so that what the frames hold, a whole response, would wait for the garbage
+        collector. The readers of a body get a `ConnectionResetError`, whatever `exc` is.
+        """
+        super().connection_lost(None)
         self.connections.release(self)
         if self.on_lost is not None:
             self.on_lost()
@@ -138,18 +137,8 @@ class _Connection(BoundedConnection, StreamConnection):
 
     def parse(self, data: bytes) -> None:
         super().parse(data)
-        if self.awaits_head or (self._waiter is not None and not self._messages):
-            self.connections.head_continues(self, complete=bool(self._messages))
-
-    def _end_drain(self) -> None:
-        """Wake the task that waits for the client to read; its next write finds the connection closed.
-
-        aiohttp would fail the future that the task awaits. Its exception would then refer to the task's frames and
-        these to the future, so that what the frames hold, a whole response, would wait for the garbage collector.
-        """
-        waiter, self._drain_waiter = self._drain_waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if self.awaits_head or (self.request_waiter is not None and not self.waiting_requests):
+            self.connections.head_continues(self, complete=bool(self.waiting_requests))
 
     def end_for_late_head(self) -> None:
         """Close the connection. Send a 408 first if part of the head has arrived."""
@@ -171,7 +160,7 @@ class _Connection(BoundedConnection, StreamConnection):
 
         The connection closes after it.
         """
-        request._version = HttpVersion11  # noqa: SLF001 - the version of the response, whatever the request claims
+        respond_with_http_1_1(request)
         context = request.get(REQUEST_CONTEXT)
         request_id = context.request_id if context else new_id()
         exception = None if exc is None else type(exc).__name__

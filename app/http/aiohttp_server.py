@@ -1,0 +1,108 @@
+"""The undocumented parts of aiohttp's server that this package depends on, under public names.
+
+No other module of `app` uses private members of aiohttp; `streams/sse.py` uses those of its responses. Tests in
+`tests/libraries/test_aiohttp.py` check each of them in the installed version.
+"""
+
+# ruff: noqa: SLF001 - see above
+
+import asyncio
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import EMPTY_PAYLOAD, HttpVersion11, StreamReader, web
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.web_protocol import _ErrInfo
+
+RequestFactory = Callable[..., web.BaseRequest]
+_SLOTS: Any = web.RequestHandler
+"""The class, whose descriptors of slots mypy does not know."""
+
+
+class ServerConnection(web.RequestHandler):
+    """A server connection of aiohttp whose state can be read.
+
+    Each public name is the descriptor of the private slot, so it costs as much as the private name.
+    """
+
+    __slots__ = ()
+
+    reading_paused: bool = _SLOTS._reading_paused
+    """Whether a body that is not read has paused the parser."""
+    buffer_paused: bool = _SLOTS._buffer_paused
+    """Whether too many requests, or too many bytes after an upgrade, wait."""
+    upgraded: bool = _SLOTS._upgraded
+    """Whether a client has asked for another protocol. aiohttp then does not parse what follows the request."""
+    request_count: int = _SLOTS._request_count
+    """Number of requests that have been parsed, including one that cannot be parsed."""
+    waiting_requests: deque[tuple[RawRequestMessage | _ErrInfo, StreamReader]] = _SLOTS._messages
+    """The requests that have been parsed and not begun."""
+    request_waiter: asyncio.Future[None] | None = _SLOTS._waiter
+    """What the connection's task awaits while there is no request; else `None`."""
+    current_request: web.BaseRequest | None = _SLOTS._current_request
+    """The request whose handler runs, or `None`."""
+    pause_transport_reading = web.RequestHandler._pause_transport_reading
+    """Stop reading from the socket."""
+
+    def resume_transport_reading(self) -> None:
+        """Continue reading from the socket. aiohttp calls this when none of its own buffers is full."""
+        super()._resume_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        self.resume_transport_reading()
+
+    def newest_request(self) -> tuple[BaseException | None, StreamReader]:
+        """Return the error and the body of the request that was parsed last; the error if it could not be parsed.
+
+        If it does not wait any more, it is the current one.
+        """
+        if self.waiting_requests:
+            message, body = self.waiting_requests[-1]
+            return (message.exc if isinstance(message, _ErrInfo) else None), body
+        request = self.current_request
+        return None, EMPTY_PAYLOAD if request is None else request.content
+
+    def add_invalid_request(self, error: Exception, message: str) -> None:
+        """Have `handle_error` answer with status 400 after the requests that wait."""
+        self.waiting_requests.append((_ErrInfo(status=400, exc=error, message=message), EMPTY_PAYLOAD))
+        if (waiter := self.request_waiter) is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+class ApplicationRunner(web.AppRunner):
+    """A runner of aiohttp whose server is made by a subclass."""
+
+    closing = False
+    """While true, every response says `Connection: close`."""
+
+    @abstractmethod
+    def make_server(self, request_factory: RequestFactory) -> web.Server:
+        """Return the server of the application. It must make its requests with `request_factory`."""
+
+    async def _make_server(self) -> web.Server:
+        make_request: RequestFactory = (await super()._make_server()).request_factory
+
+        def make_request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
+            return make_request(message._replace(should_close=True) if self.closing else message, *others)
+
+        return self.make_server(make_request_that_may_close)
+
+
+def set_match(request: web.Request, match: web.UrlMappingMatchInfo, application: web.Application) -> None:
+    """Make `match` the result of the routing of `request`, as `web.Application` does."""
+    request._match_info = match
+    match.add_app(application)
+    match.freeze()
+
+
+def drop_handler(match: web.UrlMappingMatchInfo) -> None:
+    """Delete the handler of the route of a path or method without an endpoint, a bound method of that route."""
+    del match.route._handler
+
+
+def respond_with_http_1_1(request: web.BaseRequest) -> None:
+    """Make 1.1 the version of the response, whatever version `request` has."""
+    request._version = HttpVersion11
+    request._cache.pop("version", None)
