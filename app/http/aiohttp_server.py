@@ -10,15 +10,26 @@ import asyncio
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
+from inspect import ismemberdescriptor
 from typing import Any
 
+import aiohttp
 from aiohttp import EMPTY_PAYLOAD, HttpVersion11, StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import _ErrInfo
 
 RequestFactory = Callable[..., web.BaseRequest]
-_SLOTS: Any = web.RequestHandler
-"""The class, whose descriptors of slots mypy does not know."""
+
+
+def _slot(name: str) -> Any:
+    """Return the descriptor of a slot of aiohttp's connection."""
+    descriptor = getattr(web.RequestHandler, name, None)
+    if not ismemberdescriptor(descriptor):
+        raise ImportError(
+            f"aiohttp {aiohttp.__version__} has no slot RequestHandler.{name}: app/http/aiohttp_server.py gives it "
+            "a public name, and the code that uses this has to change"
+        )
+    return descriptor
 
 
 class ServerConnection(web.RequestHandler):
@@ -29,19 +40,19 @@ class ServerConnection(web.RequestHandler):
 
     __slots__ = ()
 
-    reading_paused: bool = _SLOTS._reading_paused
+    reading_paused: bool = _slot("_reading_paused")
     """Whether a body that is not read has paused the parser."""
-    buffer_paused: bool = _SLOTS._buffer_paused
+    buffer_paused: bool = _slot("_buffer_paused")
     """Whether too many requests, or too many bytes after an upgrade, wait."""
-    upgraded: bool = _SLOTS._upgraded
+    upgraded: bool = _slot("_upgraded")
     """Whether a client has asked for another protocol. aiohttp then does not parse what follows the request."""
-    request_count: int = _SLOTS._request_count
+    request_count: int = _slot("_request_count")
     """Number of requests that have been parsed, including one that cannot be parsed."""
-    waiting_requests: deque[tuple[RawRequestMessage | _ErrInfo, StreamReader]] = _SLOTS._messages
+    waiting_requests: deque[tuple[RawRequestMessage | _ErrInfo, StreamReader]] = _slot("_messages")
     """The requests that have been parsed and not begun."""
-    request_waiter: asyncio.Future[None] | None = _SLOTS._waiter
+    request_waiter: asyncio.Future[None] | None = _slot("_waiter")
     """What the connection's task awaits while there is no request; else `None`."""
-    current_request: web.BaseRequest | None = _SLOTS._current_request
+    current_request: web.BaseRequest | None = _slot("_current_request")
     """The request whose handler runs, or `None`."""
     pause_transport_reading = web.RequestHandler._pause_transport_reading
     """Stop reading from the socket."""

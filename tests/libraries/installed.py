@@ -1,0 +1,46 @@
+"""What is installed: whether its version was tested, and which members that the code depends on it lacks."""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent.parent
+LOCKS = ("requirements.lock", "requirements.core.lock")
+
+
+def version_fault(name: str) -> str | None:
+    """Return what is wrong with the version range of package `name`, or with the versions that are installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (allowed,) = (each for each in map(Requirement, project["dependencies"]) if each.name == name)
+    if not any(each.operator.startswith("<") for each in allowed.specifier):
+        return f"pyproject.toml must have an upper bound for {name}, because the code depends on undocumented parts"
+    found = {"installed": version(name)}
+    for lock in LOCKS:
+        pinned = re.search(rf"^{re.escape(name)}==(\S+)", (ROOT / lock).read_text(), re.MULTILINE)
+        found[f"in {lock}"] = pinned.group(1) if pinned else "missing"
+    wrong = {place: each for place, each in found.items() if each == "missing" or each not in allowed.specifier}
+    return f"pyproject.toml allows {allowed}, but {name} is {wrong}" if wrong else None
+
+
+def lacking(owner: Any, uses: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each name of `uses` that `owner` lacks. The values say what uses it."""
+    return [f"{owner.__qualname__} has no {name}: {use}" for name, use in uses.items() if not hasattr(owner, name)]
+
+
+def other_parameters(owner: type, expected: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return a sentence for each method of `owner` that is missing or has other parameters than `expected`."""
+    found = {
+        name: tuple(inspect.signature(getattr(owner, name)).parameters)[1:] if hasattr(owner, name) else None
+        for name in expected
+    }
+    return [
+        f"{owner.__qualname__}.{name} has the parameters {found[name]} and not {parameters}: see its override"
+        for name, parameters in expected.items()
+        if found[name] != parameters
+    ]

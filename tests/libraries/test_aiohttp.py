@@ -1,0 +1,333 @@
+"""The undocumented parts of aiohttp's server that `app/http/aiohttp_server.py` depends on.
+
+If a slot is missing, the import of that module fails with a message that names it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import FunctionType
+
+import pytest
+from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
+from aiohttp.test_utils import make_mocked_request
+
+from app.http.aiohttp_server import (
+    ApplicationRunner,
+    ServerConnection,
+    drop_handler,
+    respond_with_http_1_1,
+    set_match,
+)
+from tests.libraries.installed import lacking, other_parameters, version_fault
+from tests.waiting import until
+
+OVERRIDDEN = {
+    "connection_made": ("transport",),
+    "connection_lost": ("exc",),
+    "data_received": ("data",),
+    "pause_reading": (),
+    "resume_reading": ("resume_parser",),
+    "_pause_transport_reading": (),
+    "_resume_transport_reading": (),
+    "finish_response": ("request", "resp", "start_time"),
+    "handle_error": ("request", "status", "exc", "message"),
+    "force_close": (),
+}
+READ_BUFFER_BYTES = 1024
+GET = b"GET / HTTP/1.1\r\nHost: parley\r\n\r\n"
+UPLOAD = b"POST / HTTP/1.1\r\nHost: parley\r\nContent-Length: 1000000\r\n\r\n"
+UPGRADE = b"GET / HTTP/1.1\r\nHost: parley\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+class Wire(asyncio.Transport):
+    """A transport that is controlled by the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused = False
+        self.closed = False
+        self.sent = b""
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    def writelines(self, list_of_data: Iterable[bytes]) -> None:
+        self.sent += b"".join(list_of_data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Seen:
+    """What aiohttp has called."""
+
+    statuses: list[int] = field(default_factory=list)
+    """Those that `handle_error` got."""
+    reads: list[int] = field(default_factory=list)
+    """Sizes of what `data_received` got."""
+    resumes: int = 0
+    """Calls of `resume_transport_reading`."""
+
+
+class Connection(ServerConnection):
+    __slots__ = ("seen",)
+
+    def __init__(self, server: web.Server) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(server, loop=loop, access_log=None, lingering_time=0, read_bufsize=READ_BUFFER_BYTES)
+        self.seen = Seen()
+
+    def data_received(self, data: bytes) -> None:
+        self.seen.reads.append(len(data))
+        super().data_received(data)
+
+    def resume_transport_reading(self) -> None:
+        self.seen.resumes += 1
+        super().resume_transport_reading()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        self.seen.statuses.append(status)
+        response = web.Response(status=status)
+        response.force_close()
+        return response
+
+
+@asynccontextmanager
+async def connected(
+    handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+) -> AsyncIterator[tuple[Connection, Wire]]:
+    server = web.Server(handler)
+    connection, wire = Connection(server), Wire()
+    connection.connection_made(wire)
+    try:
+        await reached(lambda: connection.request_waiter is not None, "aiohttp does not set _waiter when it waits")
+        yield connection, wire
+    finally:
+        connection.connection_lost(None)
+        await server.shutdown(1)
+
+
+async def reached(condition: Callable[[], object], otherwise: str) -> None:
+    """Wait until `condition` is true. If it stays false, fail with the sentence `otherwise`."""
+    try:
+        await until(condition, within_s=5)
+    except AssertionError:
+        pytest.fail(otherwise)
+
+
+async def answer(request: web.BaseRequest) -> web.Response:
+    return web.Response(text="answer")
+
+
+def blocked(go: asyncio.Event) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+    """Return a handler that reads the request and answers once `go` is set."""
+
+    async def wait(request: web.BaseRequest) -> web.Response:
+        await go.wait()
+        await request.content.readany()
+        return web.Response()
+
+    return wait
+
+
+def test_the_version_is_in_the_range_that_was_tested() -> None:
+    assert version_fault("aiohttp") is None
+
+
+def test_the_methods_that_are_overridden_or_called_have_their_parameters() -> None:
+    assert other_parameters(web.RequestHandler, OVERRIDDEN) == []
+    assert isinstance(web.RequestHandler._pause_transport_reading, FunctionType)
+
+
+def test_other_classes_have_the_members_that_are_used() -> None:
+    assert lacking(web.AppRunner, {"_make_server": "app/http/aiohttp_server.py overrides it"}) == []
+    assert lacking(StreamReader, {"is_eof": "app/http/framing.py", "exception": "app/http/framing.py"}) == []
+    assert lacking(web.Request, {"_match_info": "app/http/aiohttp_server.py sets it"}) == []
+
+
+async def test_a_parsed_request_is_counted_and_waits_until_its_handler_runs() -> None:
+    go = asyncio.Event()
+    async with connected(blocked(go)) as (connection, wire):
+        connection.data_received(GET + GET)
+
+        assert connection.request_count == 2, "aiohttp does not count requests in data_received()"
+        assert len(connection.waiting_requests) == 2, "aiohttp does not queue requests in data_received()"
+        assert connection.newest_request()[0] is None
+        await reached(
+            lambda: connection.current_request is not None, "aiohttp does not set _current_request for a handler"
+        )
+        assert len(connection.waiting_requests) == 1
+        assert connection.request_waiter is None, (
+            "aiohttp keeps the future that a connection awaits between requests"
+        )
+        go.set()
+        await reached(
+            lambda: connection.request_waiter is not None, "aiohttp does not set _waiter after a response"
+        )
+        assert connection.current_request is None, "aiohttp keeps _current_request after its handler"
+        assert wire.sent.count(b"HTTP/1.1 200 OK") == 2
+
+
+async def test_an_unread_body_pauses_the_parser_and_reading_it_resumes() -> None:
+    go = asyncio.Event()
+    async with connected(blocked(go)) as (connection, wire):
+        connection.data_received(UPLOAD)
+        connection.data_received(bytes(2 * READ_BUFFER_BYTES))
+        assert not connection.reading_paused, "aiohttp pauses a body before twice `read_bufsize` is unread"
+        connection.data_received(bytes(READ_BUFFER_BYTES))
+
+        assert connection.reading_paused, "aiohttp does not pause a body of which twice `read_bufsize` is unread"
+        assert wire.paused
+        _, body = connection.newest_request()
+        assert body.total_bytes == 3 * READ_BUFFER_BYTES, "StreamReader.total_bytes does not count parsed bytes"
+        reads = len(connection.seen.reads)
+        go.set()
+        await reached(lambda: not connection.reading_paused, "aiohttp does not resume a body that is read")
+        assert connection.seen.reads[reads:] == [0], "aiohttp does not resume its parser by data_received(b'')"
+        assert connection.seen.resumes == 1, "aiohttp does not call _resume_transport_reading()"
+        assert not wire.paused
+
+
+async def test_many_pipelined_requests_pause_reading_until_they_are_answered() -> None:
+    go = asyncio.Event()
+    async with connected(blocked(go)) as (connection, wire):
+        connection.data_received(GET * 100)
+
+        assert connection.buffer_paused, "aiohttp does not set _buffer_paused for pipelined requests"
+        assert wire.paused
+        go.set()
+        await reached(
+            lambda: wire.sent.count(b"HTTP/1.1 200 OK") == 100, "aiohttp does not resume pipelined requests"
+        )
+        assert not connection.buffer_paused, "aiohttp does not clear _buffer_paused"
+        assert connection.seen.resumes, "aiohttp does not call _resume_transport_reading()"
+
+
+async def test_what_follows_an_upgrade_is_not_parsed_before_the_response() -> None:
+    go = asyncio.Event()
+    async with connected(blocked(go)) as (connection, _):
+        connection.data_received(UPGRADE + GET)
+
+        assert connection.upgraded, "aiohttp does not set _upgraded for an upgrade request"
+        assert connection.request_count == 1
+        go.set()
+        await reached(
+            lambda: connection.request_count == 2, "aiohttp does not parse what follows a declined upgrade"
+        )
+        assert not connection.upgraded, "aiohttp does not clear _upgraded after a declined upgrade"
+
+
+async def test_bytes_that_cannot_be_parsed_become_an_error_behind_the_waiting_requests() -> None:
+    async with connected(answer) as (connection, wire):
+        connection.data_received(GET + b"no HTTP\r\n\r\n")
+        error, _ = connection.newest_request()
+
+        assert error is not None, "aiohttp does not queue _ErrInfo for bytes that it cannot parse"
+        await reached(lambda: wire.closed, "aiohttp does not answer a queued _ErrInfo")
+        assert connection.seen.statuses == [400], "aiohttp does not call handle_error() for bytes it cannot parse"
+
+
+async def test_an_invalid_request_that_is_added_is_answered_by_handle_error() -> None:
+    async with connected(answer) as (connection, wire):
+        connection.add_invalid_request(ValueError("too long"), "too long")
+
+        assert isinstance(connection.newest_request()[0], ValueError)
+        await reached(lambda: wire.closed, "aiohttp does not answer a queued _ErrInfo")
+        assert connection.seen.statuses == [400], "aiohttp does not call handle_error() for a queued _ErrInfo"
+        assert wire.sent.startswith(b"HTTP/1.0 400"), "the response to bytes that are not HTTP has another version"
+
+
+async def test_a_lost_connection_wakes_a_writer_without_an_error() -> None:
+    woken: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+    async def drain(request: web.BaseRequest) -> web.Response:
+        try:
+            await request.writer.drain()
+        except Exception as error:
+            woken.set_result(error)
+            raise
+        woken.set_result(None)
+        return web.Response()
+
+    async with connected(drain) as (connection, _):
+        connection.pause_writing()
+        connection.data_received(GET)
+        await reached(
+            lambda: connection._drain_waiter is not None, "aiohttp does not set _drain_waiter for writer.drain()"
+        )
+        assert not woken.done(), "writer.drain() does not wait while writing is paused"
+        connection.connection_lost(None)
+
+        assert await woken is None, "connection_lost(None) fails writer.drain(): see connection_lost in server.py"
+
+
+class Runner(ApplicationRunner):
+    def make_server(self, request_factory: Callable[..., web.BaseRequest]) -> web.Server:
+        return web.Server(answer, request_factory=request_factory)
+
+
+async def test_the_runner_makes_the_server_of_its_subclass_and_can_close_connections() -> None:
+    runner = Runner(web.Application())
+    await runner.setup()
+    assert runner.server is not None
+    assert runner.server.request_handler is answer, "aiohttp's runner does not call _make_server()"
+    wires = []
+    for closing in (False, True):
+        runner.closing = closing
+        connection, wire = runner.server(), Wire()
+        connection.connection_made(wire)
+        connection.data_received(GET)
+        await reached(lambda sent=wire: sent.sent, "the server of an ApplicationRunner does not answer")
+        wires.append(wire)
+    await runner.cleanup()
+
+    assert [b"Connection: close" in wire.sent for wire in wires] == [False, True], "`should_close` has no effect"
+
+
+@pytest.mark.parametrize("read", [False, True])
+async def test_the_version_of_a_response_can_be_set(*, read: bool) -> None:
+    request = make_mocked_request("GET", "/", version=HttpVersion10)
+    assert not read or request.version == HttpVersion10
+
+    respond_with_http_1_1(request)
+
+    assert request.version == HttpVersion11, (
+        "web.BaseRequest.version is not read from _version and cached in _cache"
+    )
+
+
+async def test_a_match_can_be_set_and_dropped() -> None:
+    application = web.Application()
+    application.router.add_get("/found", answer)
+    found, missing = (make_mocked_request("GET", path) for path in ("/found", "/missing"))
+    found._match_info = missing._match_info = None
+    for request in (found, missing):
+        set_match(request, await application.router.resolve(request), application)
+
+    assert found.match_info.handler is answer
+    assert found.app is application, "web.Request.app is not read from _match_info"
+    assert isinstance(missing.match_info.http_exception, web.HTTPNotFound)
+    handler = missing.match_info.handler
+    assert handler.__self__ is missing.match_info.route, (
+        "the route of an unknown path has no reference to itself to drop"
+    )
+    drop_handler(missing.match_info)
+    assert not hasattr(missing.match_info.route, "_handler")

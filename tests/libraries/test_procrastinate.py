@@ -1,0 +1,39 @@
+"""The tables and functions of procrastinate that `storage/jobs.py` uses without its Python interface."""
+
+from pathlib import Path
+
+import procrastinate
+
+from storage.migrate import MIGRATIONS, MigrationRefused, read_migrations
+from tests.libraries.installed import version_fault
+
+USED = (
+    "procrastinate_defer_jobs_v1",
+    "procrastinate_job_to_defer_v1",
+    "procrastinate_jobs_queueing_lock_idx_v1",
+    "CREATE TABLE procrastinate_jobs",
+    "CREATE TABLE procrastinate_events",
+)
+
+
+def test_the_version_is_in_the_range_that_was_tested() -> None:
+    assert version_fault("procrastinate") is None
+
+
+def test_the_schema_is_that_of_the_migration() -> None:
+    fault = ""
+    try:
+        read_migrations(MIGRATIONS)
+    except MigrationRefused as error:
+        fault = str(error)
+
+    assert fault == "", "the schema of procrastinate has changed: a further migration has to apply the difference"
+
+
+def test_the_schema_has_the_names_that_the_sql_uses() -> None:
+    schema = (Path(procrastinate.__file__).parent / "sql" / "schema.sql").read_text()
+
+    missing = [
+        f"the schema of procrastinate has no {name}: see storage/jobs.py" for name in USED if name not in schema
+    ]
+    assert missing == []
