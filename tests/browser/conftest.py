@@ -120,7 +120,10 @@ async def settings(
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server(settings: Settings) -> AsyncIterator[Server]:
     async with another_server(settings) as running:
-        await seed(running.services.configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
+        configs = running.services.configs
+        await seed(configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
+        many = {"rates": {"signup": {"count": 1_000, "per_s": 1}}}  # each test is a new user of the same address
+        await configs.put("default", "limits", "default", many, author="test")
         yield running
 
 
