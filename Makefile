@@ -2,7 +2,7 @@
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
-LOCKS := requirements.lock requirements.core.lock deploy/bootstrap.lock
+LOCKS := requirements.lock requirements.core.lock requirements.local.lock requirements.otel.lock deploy/bootstrap.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -65,6 +65,8 @@ lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrad
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
 	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o requirements.lock
 	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o requirements.core.lock
+	@for extra in local otel; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
+		--no-annotate -o requirements.$$extra.lock || exit 1; done
 	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
 		--no-header --no-annotate -o deploy/bootstrap.lock -
 	@$(MAKE) --no-print-directory locks
