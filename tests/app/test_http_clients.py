@@ -1,4 +1,4 @@
-"""HTTP clients that read the answer while they still send the body: the README's examples, as they run."""
+"""HTTP clients that read the answer while they still send the body: the examples of CLIENTS.md, as they run."""
 
 import asyncio
 import shutil

@@ -22,13 +22,15 @@ from vendors.local import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening
 
+pytestmark = pytest.mark.timeout(240)  # nine processes start one after another, and the machine may be busy
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 SECTION = "## Operating it\n"
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")
-_LONGEST_S = 60
+_LONGEST_S = 120
 _END = "end-of-the-block"
 
 
