@@ -8,6 +8,7 @@ from storage.jobs import (
     RemoveExpiredAudit,
     RemoveExpiredConversations,
     RemoveExpiredExports,
+    RemoveExpiredKeys,
     RemoveExpiredSpeech,
 )
 
@@ -22,6 +23,7 @@ class Schedule:
 
 SCHEDULES: Sequence[Schedule] = (
     Schedule("17 * * * *", RemoveExpiredSpeech()),
+    Schedule("27 * * * *", RemoveExpiredKeys()),
     Schedule("37 * * * *", RemoveExpiredExports()),
     Schedule("47 * * * *", RemoveExpiredConversations()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),

@@ -29,6 +29,7 @@ from app.ai.retention import remove_expired_conversations, remove_expired_speech
 from app.http.server import runner_of
 from app.main import application
 from app.process.sockets import listening_sockets
+from app.retention import remove_expired_keys
 from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
@@ -40,6 +41,7 @@ from storage.jobs import (
     RemoveExpiredAudit,
     RemoveExpiredConversations,
     RemoveExpiredExports,
+    RemoveExpiredKeys,
     RemoveExpiredSpeech,
     RemoveObjects,
     job_counts,
@@ -84,6 +86,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredAudit, remove_expired_audit),
     JobRow(ExportUser, export_user),
     JobRow(RemoveExpiredExports, remove_expired_exports),
+    JobRow(RemoveExpiredKeys, remove_expired_keys),
 )
 
 

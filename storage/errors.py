@@ -24,6 +24,22 @@ class KeyReused(Conflict):
         super().__init__("Idempotency-Key was used for another request")
 
 
+class RequestRunning(Conflict):
+    """A request with the same `Idempotency-Key` is still running."""
+
+    retry_after_s = 2
+
+    def __init__(self) -> None:
+        super().__init__("a request with this Idempotency-Key is still running")
+
+
+class AnswerNotKept(Conflict):
+    """The request with this `Idempotency-Key` has succeeded, but its response was not kept."""
+
+    def __init__(self) -> None:
+        super().__init__("the request with this Idempotency-Key has succeeded, but its response was not kept")
+
+
 class UnknownApp(ItemNotFound):
     """The app that is asked about does not exist."""
 

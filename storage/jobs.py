@@ -79,6 +79,13 @@ class RemoveObjects(Job):
     keys: list[str]
 
 
+class RemoveExpiredKeys(Job):
+    """Delete the idempotency keys that are older than 48 hours."""
+
+    task: ClassVar[str] = "remove_expired_keys"
+    timeout_s: ClassVar[float] = 3000
+
+
 @dataclass(frozen=True, slots=True)
 class HeldJob:
     """A job that failed in all its attempts."""

@@ -9,6 +9,7 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
+from app.http.transactions import Transaction
 from storage import jobs
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
@@ -100,15 +101,15 @@ async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
     )
 
 
-async def retry_job(call: Call, path: Path[JobPath]) -> Empty:
+async def retry_job(call: Call, transaction: Transaction, path: Path[JobPath]) -> Empty:
     """Run a held job again.
 
     Its attempts are counted from zero again.
     """
-    async with call.services.database.transaction() as conn:
+    async with transaction.begin() as conn:
         if not await jobs.retry_held(conn, path.job_id, origin=call.origin):
             raise JobNotHeld(str(path.job_id))
-    return Empty()
+        return transaction.answer(Empty())
 
 
 async def drop_job(call: Call, path: Path[JobPath]) -> Empty:

@@ -14,6 +14,7 @@ from app.http.endpoint import Call
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
+from app.http.transactions import Transaction
 from storage import conversations
 from storage.admission import Slot
 from storage.conversations import CONVERSATION, Conversation
@@ -82,7 +83,7 @@ def _place_text(conversation: Conversation) -> str:
     return f"{microseconds}-{conversation.conversation_id}"
 
 
-async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty:
+async def delete_conversation(call: Call, transaction: Transaction, path: Path[ConversationPath]) -> Empty:
     """Delete a conversation.
 
     This also deletes its records and their audio. A conversation with a running turn cannot be deleted.
@@ -97,15 +98,16 @@ async def delete_conversation(call: Call, path: Path[ConversationPath]) -> Empty
     if running:  # Valkey may have lost the key of the turn.
         longest_s = longest_stream_s(call.app_limits)
         await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
-    async with call.services.database.transaction() as conn:
+    async with transaction.begin() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)
         keys = CONVERSATION.found(conversation_id, deleted)
         if keys:
             await enqueue(conn, RemoveObjects(keys=keys))
+        reply = transaction.answer(Empty())
     await _forget_streams(call, conversation_id)
     with suppress(StoreError):  # then the job deletes them
         await call.services.objects.delete(keys)
-    return Empty()
+    return reply
 
 
 async def _forget_streams(call: Call, conversation_id: str) -> None:

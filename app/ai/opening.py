@@ -1,7 +1,6 @@
 """Opening a stream: admits a new one, or finds the one of an earlier request with the same key (§4.17, 4.19)."""
 
 import asyncio
-import string
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from actors.receipt import Receipt
 from actors.relay import has_whole_input
 from actors.spiller import Spiller
 from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
+from app.http.idempotency import key_in
 from app.http.row_errors import check_event
 from app.services import Services
 from storage.admission import IdempotencyKey, Slot, StreamLocation
@@ -22,14 +22,13 @@ from storage.ended_sessions import SessionKey
 from storage.kinds.limits import Limits
 from streams.log import EventLog
 from streams.wire.codec import dumps
-from streams.wire.errors import InvalidParameter, ServiceError, StoreError
+from streams.wire.errors import ServiceError, StoreError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 
 _MARGIN_S = 60
 _REPEAT_WAIT_S = 5
 _RETRY_S = 0.1
-_KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +225,9 @@ async def _admitted(
 
 def idempotency_key_of(call: Call, parameters: Model) -> IdempotencyKey | None:
     """Return the request's `Idempotency-Key` with a fingerprint of its parameters, or None without the header."""
-    key = call.request.headers.get("Idempotency-Key")
+    key = key_in(call.request)
     if key is None:
         return None
-    if not 1 <= len(key) <= 255 or not _KEY_CHARACTERS.issuperset(key):
-        raise InvalidParameter("Idempotency-Key must be 1 to 255 visible ASCII characters")
     path = call.endpoint.original.path
     return IdempotencyKey(
         sha256_hex(f"{path} {key}".encode()), sha256_hex(dumps(parameters.model_dump(mode="json")))

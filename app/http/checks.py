@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from app.http import auth, limits, operators
+from app.http import auth, idempotency, limits, operators
 from app.http.bodies import read_parameters, read_whole
 from app.http.caller import Access, Caller
 from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
@@ -44,8 +44,13 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         context.user = await auth.check_user(services, call.caller, row.area)
         if in_path is not None:
             given[in_path.name] = in_path.model.of(dict(request.match_info))
+        key = None if row.inputs.transaction is None else idempotency.request_key_of(call, given)
+        if key is not None and (stored := await idempotency.find_response(services, key)) is not None:
+            return stored
         value = None if limit_field is None else getattr(given[limit_field[0].name], limit_field[1])
         await limits.check(services, call.app_limits, request, call.caller, limit=limit, value=value)
+        if row.inputs.transaction is not None:
+            return await idempotency.answer_once(call, key, given)
         return response_to(await handler(call, **given))
 
     return handle

@@ -80,7 +80,7 @@ class Endpoint:
     The signature of the handler says what it gets and returns: `inputs` is read from it. Its docstring is the
     summary and the description in the API reference. A row whose path is under `/bp/server/` is S2S only. A row of
     an area with `Access.WEBHOOK` is called by a platform: its path names the app as `{app_id}`, and its handler
-    takes a `RawBody`.
+    takes a `RawBody`. A row whose handler takes a `Transaction` accepts an `Idempotency-Key`.
     """
 
     method: str
@@ -105,6 +105,7 @@ class Endpoint:
             self._check_role()
             self._check_paths()
             self._check_body()
+            self._check_transaction()
             self.limit_field()
         except ValueError as error:
             name = getattr(self.handler, "__name__", "handler")
@@ -166,6 +167,17 @@ class Endpoint:
             raise InvalidRow("the handler of a webhook must take a RawBody")
         if len(self.paths) > 1 or APP_ID not in names_in(self.path):
             raise InvalidRow("a webhook has one path, which names the app as {app_id}")
+
+    def _check_transaction(self) -> None:
+        transaction, body = self.inputs.transaction, self.inputs.body
+        if transaction is None:
+            return
+        if self.method in {"GET", "HEAD"}:
+            raise InvalidRow(f"parameter {transaction.name}: a {self.method} request has no effect")
+        if self.area.access in {Access.PUBLIC, Access.WEBHOOK}:
+            raise InvalidRow(f"parameter {transaction.name}: a key needs a caller who is known")
+        if body is not None and body.source is Source.CHUNKED:
+            raise InvalidRow(f"parameter {transaction.name}: a stream cannot be stored as an answer")
 
 
 def _listed(names: list[str]) -> str:

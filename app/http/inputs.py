@@ -13,6 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 from aiohttp import web
 
 from app.http.replies import Json
+from app.http.transactions import Transaction
 from streams.body import ChunkReader
 from streams.wire.model import Model
 
@@ -27,6 +28,7 @@ class Source(Enum):
     RAW_BODY = "RawBody"
     QUERY = "Query"
     PATH = "Path"
+    TRANSACTION = "Transaction"
 
 
 Body = Annotated[T, Source.BODY]
@@ -48,7 +50,7 @@ class Chunked(Generic[T]):
 
 
 _BODIES = frozenset({Source.BODY, Source.CHUNKED, Source.RAW_BODY})
-_MARKERS = "Body[...], Chunked[...], RawBody, Query[...] or Path[...]"
+_MARKERS = "Body[...], Chunked[...], RawBody, Query[...], Path[...] or Transaction"
 
 
 class InvalidRow(ValueError):
@@ -57,7 +59,7 @@ class InvalidRow(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A parameter of a handler. `model` is `bytes` for a raw body."""
+    """A parameter of a handler. `model` is `bytes` for a raw body, and `Transaction` for a transaction."""
 
     name: str
     source: Source
@@ -76,6 +78,8 @@ class Inputs:
     body: Input | None
     query: Input | None
     path: Input | None
+    transaction: Input | None
+    """Set if the endpoint accepts an `Idempotency-Key`."""
     reply: type[Model] | None
 
     def model(self, source: Source) -> type[Model] | None:
@@ -98,6 +102,7 @@ def inputs_of(handler: Callable[..., Any], *, call: type) -> Inputs:
         body=_only(found, _BODIES),
         query=_only(found, {Source.QUERY}),
         path=_only(found, {Source.PATH}),
+        transaction=_only(found, {Source.TRANSACTION}),
         reply=_reply(hints),
     )
 
@@ -115,6 +120,8 @@ def _input(parameter: inspect.Parameter, hints: dict[str, Any]) -> Input:
         raise InvalidRow(f"parameter {parameter.name} cannot be passed by its name")
     if parameter.default is not parameter.empty:
         raise InvalidRow(f"parameter {parameter.name} must not have a default")
+    if hint is Transaction:
+        return Input(parameter.name, Source.TRANSACTION, Transaction)
     if get_origin(hint) is Chunked or hint is Chunked:
         sources, types = [Source.CHUNKED], get_args(hint)
     else:

@@ -48,7 +48,10 @@ _CLIENT_GONE = 499
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
 _PATH_CHARACTERS = 256
-_EXPOSED = "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy"
+_EXPOSED = (
+    "X-Service-Stream-Id, X-Service-Conversation-Id, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, "
+    "Idempotent-Replayed"
+)
 
 
 _VERSION = HttpVersionUnsupported("the version of HTTP must be 1.1 or 1.0")

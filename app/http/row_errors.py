@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import structlog
 from aiohttp import web
 
+from app.http import idempotency
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import REQUEST_CONTEXT, Endpoint
@@ -61,6 +62,8 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     yield TooLarge
     if access is not Access.PUBLIC:
         yield from _STORES
+    if row.inputs.transaction is not None:
+        yield from idempotency.ERRORS
     if row.limit is not None or is_server_path(path) or reply is not None:
         yield RateLimited
     if reply is not None:

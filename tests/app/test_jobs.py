@@ -73,8 +73,8 @@ async def add_and_roll_back(services: Services, text: str) -> None:
         raise RuntimeError
 
 
-async def admin(server: Server, method: str, path: str) -> tuple[int, Any]:
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+async def admin(server: Server, method: str, path: str, **more: str) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **more}
     async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
         return response.status, await response.json()
 
@@ -128,7 +128,9 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
         _, counts = await admin(server, "GET", "/jobs")
         assert [(row["job"], row["status"], row["count"]) for row in counts["jobs"]] == [("note", "failed", 1)]
 
-        assert await admin(server, "POST", f"/jobs/held/{first}/retry") == (200, {})
+        for _ in range(2):
+            key = {"Idempotency-Key": "retry-1"}
+            assert await admin(server, "POST", f"/jobs/held/{first}/retry", **key) == (200, {})
         await notes.reach(4)
         await until(lambda: held_are(server, []))
 

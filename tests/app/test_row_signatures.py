@@ -13,6 +13,7 @@ from app.http.endpoint import Call, Endpoint, alias
 from app.http.inputs import Body, Chunked, InvalidRow, Path, Query, RawBody
 from app.http.limits import Limit
 from app.http.replies import Empty, Json
+from app.http.transactions import Transaction
 from storage.operators import Role
 from streams.wire.model import Model
 
@@ -117,13 +118,34 @@ async def hook(call: Call, raw: RawBody) -> None:
     pass
 
 
+async def change(call: Call, transaction: Transaction) -> None:
+    pass
+
+
+async def change_stream(call: Call, transaction: Transaction, body: Chunked[Note]) -> None:
+    pass
+
+
+async def change_twice(call: Call, transaction: Transaction, other: Transaction) -> None:
+    pass
+
+
 HANDLERS: list[tuple[Callable[..., Any], str]] = [
     (without_call, "the first parameter of the handler must be a Call"),
     (untyped_call, "the first parameter of the handler must be a Call"),
     (call_last, "the first parameter of the handler must be a Call"),
-    (unmarked, "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...] or Path[...]"),
-    (untyped, "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...] or Path[...]"),
-    (optional, "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...] or Path[...]"),
+    (
+        unmarked,
+        "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...], Path[...] or Transaction",
+    ),
+    (
+        untyped,
+        "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...], Path[...] or Transaction",
+    ),
+    (
+        optional,
+        "parameter body must be one of Body[...], Chunked[...], RawBody, Query[...], Path[...] or Transaction",
+    ),
     (unnamed_model, "parameter body must name a model: Body[...]"),
     (unnamed_chunked, "parameter body must name a model: Chunked[...]"),
     (no_model, "parameter query must name a model: Query[...]"),
@@ -131,6 +153,8 @@ HANDLERS: list[tuple[Callable[..., Any], str]] = [
     (by_position, "parameter body cannot be passed by its name"),
     (two_bodies, "parameters body and raw hold the same part of the request"),
     (two_queries, "parameters query and other hold the same part of the request"),
+    (change_twice, "parameters transaction and other hold the same part of the request"),
+    (change_stream, "parameter transaction: a stream cannot be stored as an answer"),
     (says_nothing, "the handler must say what it returns"),
     (returns_text, "the handler cannot return str"),
     (returns_two, "the handler returns more than one model"),
@@ -168,6 +192,14 @@ ROWS: list[tuple[Callable[[], object], str]] = [
     (
         lambda: Endpoint("GET", "/bp/x", nothing, NOTES, s2s="/bp/x2"),
         "the S2S path /bp/x2 is not under /bp/server/",
+    ),
+    (
+        lambda: Endpoint("GET", "/bp/x", change, NOTES),
+        "GET /bp/x (change): parameter transaction: a GET request has no effect",
+    ),
+    (
+        lambda: Endpoint("POST", "/x", change, replace(NOTES, access=Access.PUBLIC, s2s=False)),
+        "parameter transaction: a key needs a caller who is known",
     ),
     (lambda: Endpoint("GET", "/notes", nothing, NOTES), "only a path under /bp/ has an S2S path"),
     (

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.http import idempotency
 from app.http.caller import Access
 from app.http.docs import Stream
 from app.http.endpoint import API_VERSION, Endpoint
@@ -150,7 +151,10 @@ def _parameters(row: Endpoint, path: str) -> Iterator[dict[str, Any]]:
     for name, schema, required in parameter_schemas(row.inputs.query):
         text = {"description": schema.pop("description")} if "description" in schema else {}
         yield {"name": name, "in": "query", "required": required, "schema": schema, **text}
-    for name, text in row.docs.headers.items():
+    headers = dict(row.docs.headers)
+    if row.inputs.transaction is not None:
+        headers[idempotency.HEADER] = idempotency.DESCRIPTION
+    for name, text in headers.items():
         yield {"name": name, "in": "header", "schema": {"type": "string"}, "description": text}
     for name in HEADERS:
         if _accepts(row, name):

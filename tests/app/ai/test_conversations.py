@@ -19,8 +19,8 @@ async def listed(talk: Talk) -> list[dict]:
     return (await page(talk))["conversations"]
 
 
-async def delete(talk: Talk, conversation_id: str) -> tuple[int, str]:
-    headers = {"X-Service-Session-Token": talk.token}
+async def delete(talk: Talk, conversation_id: str, **more: str) -> tuple[int, str]:
+    headers = {"X-Service-Session-Token": talk.token, **more}
     url = f"{talk.server.url}/bp/ai/conversation/{conversation_id}"
     async with talk.server.http.delete(url, headers=headers) as response:
         return response.status, await response.text()
@@ -50,6 +50,15 @@ async def test_conversations_are_listed_with_their_first_words(talk: Talk, strat
         assert refused == (400, "invalid_parameter: before must be `next` of a page of this list")
     uid, token = await server.login()
     assert await listed(Talk(server, uid, token)) == []
+
+
+async def test_repeated_deletion_under_a_key_has_the_same_answer(talk: Talk, strategy) -> None:
+    await strategy("one", "say:Fine")
+    await talk.turn("Hello", "one")
+    key = {"Idempotency-Key": "delete-1"}
+    for _ in range(2):
+        assert await delete(talk, talk.conversation_id, **key) == (200, "{}")
+    assert (await delete(talk, talk.conversation_id))[0] == 404
 
 
 @pytest.mark.usefixtures("local_vendors")
