@@ -8,6 +8,7 @@ from app.admin.jobs import JOB_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.streams import STREAM_ROUTES
+from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.ai.routes import AI_ROUTES
 from app.dev.clock import CLOCK_ROUTES
 from app.http.area import Area
@@ -19,6 +20,7 @@ from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
 from app.settings import Settings
+from app.webhooks import WEBHOOK_ROUTES
 
 OPERATIONS = Area(
     "operations",
@@ -43,9 +45,11 @@ INTERFACE: list[Endpoint] = [
     *PLATFORM_ROUTES,
     *STREAM_ROUTES,
     *JOB_ROUTES,
+    *ADMIN_WEBHOOK_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,
+    *WEBHOOK_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,

@@ -10,6 +10,7 @@ from storage.jobs import (
     RemoveExpiredExports,
     RemoveExpiredKeys,
     RemoveExpiredSpeech,
+    RemoveExpiredWebhooks,
 )
 
 
@@ -26,5 +27,6 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("27 * * * *", RemoveExpiredKeys()),
     Schedule("37 * * * *", RemoveExpiredExports()),
     Schedule("47 * * * *", RemoveExpiredConversations()),
+    Schedule("57 * * * *", RemoveExpiredWebhooks()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
 )

@@ -29,11 +29,12 @@ from app.ai.retention import remove_expired_conversations, remove_expired_speech
 from app.http.server import runner_of
 from app.main import application
 from app.process.sockets import listening_sockets
-from app.retention import remove_expired_keys
+from app.retention import remove_expired_keys, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
+from app.webhooks import work_webhook
 from storage.jobs import (
     QUEUE,
     ExportUser,
@@ -43,7 +44,9 @@ from storage.jobs import (
     RemoveExpiredExports,
     RemoveExpiredKeys,
     RemoveExpiredSpeech,
+    RemoveExpiredWebhooks,
     RemoveObjects,
+    WorkWebhook,
     job_counts,
 )
 from streams.tasks import background, stopping
@@ -87,10 +90,12 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(ExportUser, export_user),
     JobRow(RemoveExpiredExports, remove_expired_exports),
     JobRow(RemoveExpiredKeys, remove_expired_keys),
+    JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
+    JobRow(WorkWebhook, work_webhook),
 )
 
 
-async def work(settings: Settings) -> None:
+async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
     """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again later."""
     logs.configure(level=settings.log_level)
     # `_runner` logs each attempt. The library's own lines contain the messages, which may contain secrets.
@@ -103,7 +108,7 @@ async def work(settings: Settings) -> None:
         open_services(settings) as services,
         _operations(services, sockets),
         background(_measure_jobs(services)),
-        background(run_jobs(services)) as running,
+        background(run_jobs(services, jobs=jobs)) as running,
         background(stop.wait()) as stopped,
     ):
         log.info("worker.started", port=settings.worker_port)

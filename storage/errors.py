@@ -40,6 +40,13 @@ class AnswerNotKept(Conflict):
         super().__init__("the request with this Idempotency-Key has succeeded, but its response was not kept")
 
 
+class WebhookNotFound(ItemNotFound):
+    """`webhook_id` names no stored webhook."""
+
+    def __init__(self, webhook_id: str) -> None:
+        super().__init__(f"webhook_id names no stored webhook: {listed([webhook_id])}")
+
+
 class UnknownApp(ItemNotFound):
     """The app that is asked about does not exist."""
 

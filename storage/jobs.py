@@ -86,6 +86,22 @@ class RemoveExpiredKeys(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class RemoveExpiredWebhooks(Job):
+    """Delete the webhooks that are older than `limits.webhook_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_webhooks"
+    timeout_s: ClassVar[float] = 3000
+
+
+class WorkWebhook(Job):
+    """Work on a stored webhook, as its source specifies. The attempts last for four hours."""
+
+    task: ClassVar[str] = "work_webhook"
+    attempts: ClassVar[int] = 12
+    app_id: str
+    webhook_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class HeldJob:
     """A job that failed in all its attempts."""
@@ -159,16 +175,27 @@ _LOCK_HELD = "select task_name, attempts from procrastinate_jobs where id = $1 a
 _RETRY = "update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null where id = $1"
 
 
-async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
-    """Make a held job due now, with all its attempts. Return `False` if there is no such held job.
+async def run_again(conn: Connection, job_id: int) -> dict[str, Any] | None:
+    """Make a held job due now, with all its attempts. Return `None` if there is no such held job.
 
-    `conn` is in a transaction.
+    Otherwise return what it was before, for the audit log, in which the caller records the change. `conn` is in a
+    transaction.
     """
     held = await conn.fetchrow(_LOCK_HELD, job_id)
     if held is None:
-        return False
+        return None
     await conn.execute(_RETRY, job_id)
-    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    return {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+
+
+async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
+    """Run a held job again, for an operator. Return `False` if there is no such held job.
+
+    `conn` is in a transaction.
+    """
+    before = await run_again(conn, job_id)
+    if before is None:
+        return False
     after = before | {"status": "todo", "attempts": 0}
     await record(
         conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after

@@ -29,7 +29,8 @@ class AuditQuery(PageQuery[QueryInt]):
     action: str | None = None
     """List only changes of this kind, such as `config.put`."""
     kind: str | None = None
-    """List only changes of subjects of this kind: a config kind, `job`, `operator` or `user`."""
+    """List only changes of subjects of this kind: a config kind, `job`, `operator`, `user` or
+    `webhook`."""
     name: str | None = None
     """List only changes of subjects with this name."""
     since: Moment | None = Field(default=None, alias="from")

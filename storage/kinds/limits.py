@@ -74,6 +74,8 @@ class Limits(Model):
     """Days after its last turn at which a conversation is deleted. None: conversations are kept."""
     export_days: int = Field(default=7, ge=1, le=365)
     """Days after which the file of an export of a user's data is deleted."""
+    webhook_days: int = Field(default=90, ge=7, le=3660)
+    """Days after which a received webhook is deleted. A repeat of it is recognised until then."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)

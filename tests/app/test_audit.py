@@ -14,6 +14,8 @@ from app.http.caller import Access
 from app.routes import ROUTES
 from app.settings import Settings
 from app.worker import run_jobs
+from storage import inbox
+from storage.inbox import NewWebhook
 from storage.jobs import Job, RemoveExpiredAudit, enqueue
 from streams.tasks import background
 from streams.wire.errors import ServiceError
@@ -78,6 +80,16 @@ async def held_job(server: Server) -> str:
     return str(job_id)
 
 
+async def failed_webhook(server: Server) -> str:
+    now = server.services.clock.now("default")
+    new = NewWebhook("default", "pay", "main", None, None, {}, b"personal data")
+    async with server.services.database.transaction() as conn:
+        await inbox.receive(conn, new, now=now)
+        webhook_id: str = await conn.fetchval("select webhook_id from webhooks")
+        await inbox.finish(conn, webhook_id, now=now, error="personal data")
+    return webhook_id
+
+
 def account(secret: str) -> Any:
     return {"value": {"platform": "vendor_b_llm", "api_key": secret}, "comment": "a new key"}
 
@@ -93,6 +105,7 @@ def held(job: str = "note") -> Any:
 async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_secret(server: Server) -> None:
     _, added = await call(server, "POST", OPERATORS, {"name": "ada", "role": "admin"})
     first, second = await held_job(server), await held_job(server)
+    webhook_id = await failed_webhook(server)
     uid, _ = await server.login()
     bob = f"{OPERATORS}/bob"
     future = "2090-01-01T00:00:00Z"
@@ -116,6 +129,11 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
             ("default", "user", uid),
             None,
             None,
+        ),
+        (
+            *("POST", f"/admin/api/webhooks/{webhook_id}/replay", None),
+            *("webhook.replay", ("default", "webhook", webhook_id)),
+            *({"source": "pay", "status": "failed"}, {"source": "pay", "status": "received"}),
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         (
@@ -172,6 +190,18 @@ CHANGING = _changing()
 
 def matches(pattern: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) is not None
+
+
+async def test_repeat_under_a_key_leaves_no_second_row_and_keys_belong_to_operators(server: Server) -> None:
+    tokens = []
+    for name in ("ada", "bob"):
+        _, added = await call(server, "POST", OPERATORS, {"name": name, "role": "editor"})
+        tokens.append(added["token"])
+    retry = ("POST", f"/admin/api/jobs/held/{await held_job(server)}/retry")
+    for token, expected in ((tokens[0], 200), (tokens[0], 200), (tokens[1], 404), (ADMIN_TOKEN, 404)):
+        assert (await call(server, *retry, token=token, Idempotency_Key="retry-1"))[0] == expected
+    (row,) = await audit(server, action="job.retry")
+    assert row["actor"] == "ada"
 
 
 async def test_change_that_is_refused_or_rolled_back_leaves_no_row(server: Server, tmp_path: Path) -> None:

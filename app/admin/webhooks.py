@@ -1,0 +1,133 @@
+"""Admin API of webhooks: listing, reading and replaying of those that are stored."""
+
+import base64
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path, Query
+from app.http.paging import Page, PageQuery, page_of
+from app.http.replies import Empty
+from app.http.transactions import Transaction
+from storage import inbox
+from storage.errors import WebhookNotFound
+from storage.inbox import WEBHOOK, Filter, Status, WebhookState
+from streams.wire.codec import rfc3339
+from streams.wire.ids import is_id
+from streams.wire.model import Model
+
+
+class WebhookPath(Model):
+    webhook_id: Annotated[str, AfterValidator(WEBHOOK.checked)]
+    """A stored webhook."""
+
+
+def _is_place(text: str) -> str:
+    if not is_id(text):
+        raise ValueError("must be `next` of a page of this list")
+    return text
+
+
+class WebhookQuery(PageQuery[Annotated[str, AfterValidator(_is_place)]]):
+    app: str | None = None
+    """List only webhooks of this app."""
+    source: str | None = None
+    """List only webhooks of this source."""
+    status: Status | None = None
+    """List only webhooks with this status."""
+
+
+class WebhookRow(Model):
+    webhook_id: str
+    app: str
+    source: str
+    config: str
+    event_id: str | None = None
+    """The platform's id of the event."""
+    delivery_id: str | None = None
+    """The platform's id of this delivery of the event."""
+    received_at: str
+    status: Status
+    """`received`: a job works on it or will. `done`: the work succeeded. `failed`: the last attempt failed; unless
+    the job is held, further ones follow."""
+    error: str | None = None
+    """Why the last attempt failed."""
+    worked_at: str | None = None
+    """When the last attempt ended."""
+
+
+class WebhookList(Page[str]):
+    webhooks: list[WebhookRow]
+
+
+class WebhookReply(WebhookRow):
+    headers: dict[str, str]
+    """The headers that are stored for this source."""
+    body: str | None = None
+    """The body, if it is UTF-8."""
+    body_base64: str | None = Field(default=None, json_schema_extra={"contentEncoding": "base64"})
+    """The body, if it is not UTF-8."""
+
+
+async def list_webhooks(call: Call, query: Query[WebhookQuery]) -> WebhookList:
+    """List stored webhooks.
+
+    The newest comes first.
+    """
+    which = Filter(query.app, query.source, query.status)
+    async with call.services.database.connection() as conn:
+        found = await inbox.listed(conn, which, before=query.before, size=query.size + 1)
+    page, further = page_of(found, query.size, lambda state: state.webhook_id)
+    return WebhookList(next=further, webhooks=[_row(state) for state in page])
+
+
+async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
+    """Read a stored webhook.
+
+    Its body is returned as it was received.
+    """
+    async with call.services.database.connection() as conn:
+        webhook = WEBHOOK.found(path.webhook_id, await inbox.find(conn, path.webhook_id))
+    body = encoded = None
+    try:
+        body = webhook.body.decode()
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(webhook.body).decode()
+    return WebhookReply(**_row(webhook.state).model_dump(), headers=webhook.headers, body=body, body_base64=encoded)
+
+
+async def replay_webhook(call: Call, transaction: Transaction, path: Path[WebhookPath]) -> Empty:
+    """Work on a stored webhook again.
+
+    This is possible whatever its status. The attempts are counted from zero again.
+    """
+    async with transaction.begin() as conn:
+        if not await inbox.replay(conn, path.webhook_id, origin=call.origin):
+            raise WebhookNotFound(path.webhook_id)
+        return transaction.answer(Empty())
+
+
+def _row(state: WebhookState) -> WebhookRow:
+    return WebhookRow(
+        webhook_id=state.webhook_id,
+        app=state.app_id,
+        source=state.source,
+        config=state.config,
+        event_id=state.event_id,
+        delivery_id=state.delivery_id,
+        received_at=rfc3339(state.received_at),
+        status=state.status,
+        error=state.error,
+        worked_at=None if state.worked_at is None else rfc3339(state.worked_at),
+    )
+
+
+ADMIN_WEBHOOK_ROUTES = [
+    Endpoint("GET", "/admin/api/webhooks", list_webhooks, FOR_VIEWERS),
+    Endpoint("GET", "/admin/api/webhooks/{webhook_id}", get_webhook, FOR_EDITORS, errors=(WebhookNotFound,)),
+    Endpoint(
+        "POST", "/admin/api/webhooks/{webhook_id}/replay", replay_webhook, FOR_EDITORS, errors=(WebhookNotFound,)
+    ),
+]

@@ -1,0 +1,188 @@
+"""Calls by platforms: each is verified and stored before it is answered, and a job works on it later."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from app.http.area import Area
+from app.http.caller import Access
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path, RawBody
+from app.services import Services
+from storage import inbox
+from storage.inbox import NewWebhook, Webhook, WebhookState
+from storage.jobs import WorkWebhook
+from streams.metrics import Counts
+from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError, StoreError, Unavailable, listed
+from streams.wire.model import Model
+
+MAX_BYTES = 256 * 1024
+_VERIFY_S = 10
+_WORK_S = 240
+_ID_CHARACTERS = 255
+_ERROR_CHARACTERS = 1000
+
+WEBHOOKS = Area("webhooks", "Webhooks", "Calls by platforms, such as payment platforms.", access=Access.WEBHOOK)
+RECEIVED = Counts("parley_webhooks", "Received webhooks by source and outcome", ["source", "outcome"])
+
+
+class InvalidSignature(InvalidParameter):
+    """The signature of the webhook is missing or wrong."""
+
+    def __init__(self) -> None:
+        super().__init__("the signature is missing or wrong")
+
+
+class PlatformNotFound(ItemNotFound):
+    """`config` names no config of this platform in the app."""
+
+    def __init__(self, config: str) -> None:
+        super().__init__(f"config names no config of this app: {listed([config])}")
+
+
+class WebhookUnverified(Unavailable):
+    """The webhook cannot be verified at the moment."""
+
+    def __init__(self, what: str = "the webhook could not be verified in time") -> None:
+        super().__init__(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A call by a platform, not verified yet. `config` is the name of the config that its path names."""
+
+    app_id: str
+    config: str
+    headers: Mapping[str, str]
+    """All headers. Their names ignore case."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a source has found out about a delivery.
+
+    A delivery whose event, or itself, is stored already is a repeat. It is answered, and not worked on again.
+    """
+
+    event_id: str | None = None
+    delivery_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSource:
+    """A platform that calls `POST /bp/webhook/{name}/{app_id}/{config}`."""
+
+    name: str
+    description: str
+    """What it calls for, for the API reference."""
+    verify: Callable[[Services, Delivery], Awaitable[Verified]]
+    """Checks the signature. Raises `InvalidSignature`, `PlatformNotFound`, `WebhookUnverified` or another
+    `InvalidParameter` if nothing is to be stored."""
+    work: Callable[[Services, Webhook], Awaitable[None]]
+    """Works on a stored webhook. It may be called more than once for the same one, and in any order. It is called
+    again after an exception, as `WorkWebhook` says."""
+    headers: Sequence[str] = ()
+    """Names of the headers that are stored."""
+
+
+class WebhookPath(Model):
+    config: str
+    """The config of the platform."""
+
+
+def webhook_row(source: WebhookSource) -> Endpoint:
+    """Return the row of the route table that receives the webhooks of `source`."""
+
+    async def receive(call: Call, path: Path[WebhookPath], raw: RawBody) -> None:
+        await _receive(source, call.services, Delivery(call.app_id, path.config, call.request.headers, raw))
+
+    receive.__name__ = f"receive_{source.name}"  # The operation id in the API reference.
+    receive.__doc__ = source.description
+    return Endpoint(
+        "POST",
+        f"/bp/webhook/{source.name}/{{app_id}}/{{config}}",
+        receive,
+        WEBHOOKS,
+        body_bytes=MAX_BYTES,
+        errors=(InvalidSignature, PlatformNotFound, WebhookUnverified),
+    )
+
+
+async def _receive(source: WebhookSource, services: Services, delivery: Delivery) -> None:
+    outcome = "failed"
+    try:
+        verified = await _verify(source, services, delivery)
+        new = NewWebhook(
+            app_id=delivery.app_id,
+            source=source.name,
+            config=delivery.config,
+            event_id=_checked_id(verified.event_id),
+            delivery_id=_checked_id(verified.delivery_id),
+            headers={name: _text(delivery.headers[name]) for name in source.headers if name in delivery.headers},
+            body=delivery.body,
+        )
+        async with services.database.transaction() as conn:
+            is_new = await inbox.receive(conn, new, now=services.clock.now(new.app_id))
+        outcome = "stored" if is_new else "repeated"
+    except (StoreError, Unavailable):
+        raise
+    except ServiceError:
+        outcome = "refused"
+        raise
+    finally:
+        RECEIVED.add(1, source.name, outcome)
+
+
+async def _verify(source: WebhookSource, services: Services, delivery: Delivery) -> Verified:
+    try:
+        async with asyncio.timeout(_VERIFY_S):
+            return await source.verify(services, delivery)
+    except TimeoutError:
+        raise WebhookUnverified from None
+
+
+def _checked_id(text: str | None) -> str | None:
+    if text is not None and (not 1 <= len(text) <= _ID_CHARACTERS or not text.isprintable()):
+        raise InvalidParameter(f"the id of the event must be 1 to {_ID_CHARACTERS} printable characters")
+    return text
+
+
+def _text(header: str) -> str:
+    """Return the value of a header without bytes that are not UTF-8."""
+    return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def worker_of(sources: Sequence[WebhookSource]) -> Callable[[Services, WorkWebhook], Awaitable[None]]:
+    """Return the handler of `WorkWebhook` for the webhooks of `sources`."""
+    by_name = {source.name: source for source in sources}
+
+    async def work(services: Services, job: WorkWebhook) -> None:
+        async with services.database.connection() as conn:
+            webhook = await inbox.find(conn, job.webhook_id)
+        if webhook is None:  # It has been deleted by age.
+            return
+        try:
+            async with asyncio.timeout(_WORK_S):
+                await by_name[webhook.state.source].work(services, webhook)
+        except Exception as error:
+            with suppress(StoreError):
+                await _finish(services, webhook.state, error=_described(error))
+            raise
+        await _finish(services, webhook.state, error=None)
+
+    return work
+
+
+async def _finish(services: Services, state: WebhookState, *, error: str | None) -> None:
+    now = services.clock.now(state.app_id)
+    async with services.database.connection() as conn:
+        await inbox.finish(conn, state.webhook_id, now=now, error=error)
+
+
+def _described(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"unfinished after {_WORK_S} s"
+    text = str(error) if isinstance(error, ServiceError) else repr(error)
+    return text.replace("\0", " ")[:_ERROR_CHARACTERS]

@@ -1,0 +1,10 @@
+"""The platforms that call webhooks: one row each. Routes and the job that works on webhooks are derived from it."""
+
+from collections.abc import Sequence
+
+from app.http.webhooks import WebhookSource, webhook_row, worker_of
+
+SOURCES: Sequence[WebhookSource] = ()
+
+WEBHOOK_ROUTES = [webhook_row(source) for source in SOURCES]
+work_webhook = worker_of(SOURCES)
