@@ -37,7 +37,7 @@ _BEFORE_S = 0.8
 """Of silence, in which the page gets ready to listen."""
 _AFTER_S = 0.3
 """Of silence too: Chromium goes on with what the file ends with."""
-_PATIENCE_MS = 10_000
+_PATIENCE_MS = 30_000
 
 _RUN = pytest.StashKey[ExitStack]()
 _ENGINES = pytest.StashKey[str]()
