@@ -177,7 +177,7 @@ async def _close(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
         try:
             status: RecordStatus | None = await tries(_close_once, turns, turn)
         finally:
-            tries.iter_state.reset()  # It refers to `tries` and to the turn, which would be a cycle.
+            tries.iter_state.reset()  # The state refers to `tries` and to the turn: a reference cycle.
         return status
 
 

@@ -40,7 +40,7 @@ class Relay:
         self._no_readers.set()
         self._draining = False
         self._leases: dict[str, asyncio.TimerHandle] = {}
-        """By reader id: when a reader in another process counts as gone."""
+        """By reader id: when the entry of a reader in another process expires."""
 
     @asynccontextmanager
     async def attached(
@@ -101,7 +101,7 @@ class Relay:
     async def cancel(self, owner: Owner, location: StreamLocation, heard_ms: int | None) -> bool:
         """Ask the stream's process to cancel it and wait until it has.
 
-        Return `False` if that process is gone, has no such stream or does not respond.
+        Return `False` if that process is dead, has no such stream or does not respond.
         """
         answer = await self.ask(
             location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
@@ -111,7 +111,7 @@ class Relay:
     async def has_whole_input(self, owner: Owner, location: StreamLocation) -> bool:
         """Return whether the input of a stream in another process is complete.
 
-        Return `True` also if that process is gone or does not respond.
+        Return `True` also if that process is dead or does not respond.
         """
         request = {"op": "input", **_identify(location, owner)}
         try:
@@ -125,19 +125,19 @@ class Relay:
     ) -> Message | None:
         """Send a request to the stream's process.
 
-        Return the response, `{"known": False}` if the process or the stream is gone, or `None` if a process that is
+        Return the response, `{"known": False}` if the process is dead or has no such stream, or `None` if a process that is
         alive does not respond.
         """
-        gone = {"known": False}
+        unknown = {"known": False}
         if location.process == self._rpc.process:
-            return gone  # A stream in this process is looked up in the supervisor first.
+            return unknown  # A stream in this process is looked up in the supervisor first.
         try:
             request = {**message, **_identify(location, owner)}
             answer = await self._rpc.ask(location.process, request, within_s=within_s)
             if answer is None and await self._heartbeat.dead([location.process]):
-                return gone
+                return unknown
         except NotSubscribed:
-            return gone
+            return unknown
         return answer
 
     async def tell(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:

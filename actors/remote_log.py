@@ -28,7 +28,7 @@ _OUTAGE_S = 60
 class LogRange:
     """The event ids of a stream that can be read, from `first` to `last`.
 
-    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is gone. `uncertain`: that
+    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is dead. `uncertain`: that
     process did not respond, so there may be later events.
     """
 
@@ -50,7 +50,7 @@ class RemoteLog:
         self._attached = False
         """Whether the stream's process knew this reader in its last response."""
         self._lost = False
-        """Whether the stream's process is gone, or no longer has the stream."""
+        """Whether the stream's process is dead, or no longer has the stream."""
         self._draining = False
         self._reading: asyncio.Timeout | None = None
         """The timeout of the read that is waiting for events."""
@@ -76,7 +76,7 @@ class RemoteLog:
     async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
         """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
 
-        The iteration ends with an `error` event without an id if the stream's process is gone, if this process
+        The iteration ends with an `error` event without an id if the stream's process is dead, if this process
         drains, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in several
         pieces, and only the last of them increases `last_id`.
         """
@@ -133,7 +133,7 @@ class RemoteLog:
         if self._draining:
             return draining()
         if self._lost:
-            return Unavailable("the process that ran the stream is gone")
+            return Unavailable("the process that ran the stream has ended")
         if now - self._available_at >= _OUTAGE_S:
             return Unavailable("Valkey, which stores the events of this stream, is unavailable")
         return None
@@ -146,7 +146,7 @@ class RemoteLog:
             self._attached = False
 
     async def _ask(self) -> Message | None:
-        """Ask the stream's process for its events. Note whether it knows the reader or is gone."""
+        """Ask the stream's process for its events. Note whether it knows the reader or is dead."""
         answer = await self._send_request({"op": "read", "reader_id": self.reader_id})
         self._attached = answer is not None and answer["known"]
         self._lost = answer is not None and not answer["known"]

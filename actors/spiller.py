@@ -44,7 +44,7 @@ class Spiller:
                 try:
                     await self._copy()
                 except (StoreError, Gone) as error:
-                    log.debug("spill.retried", error=str(error))
+                    log.debug("log_copy.retried", error=str(error))
                     await asyncio.sleep(_TRY_AGAIN_S)
                 except Emptied:
                     self._position = 0

@@ -200,7 +200,7 @@ class _Finished:
                     batch, remaining = remaining[:_CONCURRENT_SPILLS], remaining[_CONCURRENT_SPILLS:]
                     await asyncio.gather(*(actor.spill() for actor in batch))
         except TimeoutError:
-            log.warning("drain.not_spilled", streams=len(remaining))
+            log.warning("drain.logs_not_copied", streams=len(remaining))
         self._actors.clear()
         self.size_bytes = 0
 

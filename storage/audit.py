@@ -25,7 +25,7 @@ class Origin:
     address: str = ""
     """The client's address."""
     reason: str = ""
-    """Why the change is made, in the words of its author."""
+    """Why the author makes the change."""
 
     def with_reason(self, reason: str) -> "Origin":
         """Return the origin with `reason`, unless it has one."""
@@ -33,7 +33,7 @@ class Origin:
 
 
 COMMAND = Origin("command")
-"""The origin of changes from the command line, by somebody who has access to the database."""
+"""The origin of changes from the command line, by a user with access to the database."""
 RESERVED_NAMES = frozenset({ROOT, COMMAND.actor})
 
 

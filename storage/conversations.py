@@ -92,14 +92,14 @@ async def overview(
 
 
 _DELETE = """
-with gone as (
+with deleted as (
     delete from conversations where app_id = $1 and conversation_id = $2 and uid = $3 returning true
 )
 select array(
     select key #>> '{}' from conversation_records,
         jsonb_path_query(content, '$[*].content[*].*.key') as key
     where app_id = $1 and conversation_id = $2
-) from gone
+) from deleted
 """
 
 

@@ -18,14 +18,14 @@ _SUBSCRIBE_AGAIN_S = 1
 
 
 class SessionKey(NamedTuple):
-    """What a session is found by."""
+    """The key of a row of `sessions`."""
 
     app_id: str
     digest: str
 
 
 async def announce(valkey: Valkey, app_id: str, digests: Collection[str]) -> None:
-    """Tell all processes that sessions end. Raises `StoreError` if Valkey is unavailable."""
+    """Announce to all processes that sessions end. Raises `StoreError` if Valkey is unavailable."""
     with map_errors():
         await valkey.client.publish(valkey.channel(_CHANNEL), dumps([app_id, *digests]))
 

@@ -17,12 +17,12 @@ with expired as (
     select key #>> '{{}}' as key
     from expired join conversation_records using (app_id, conversation_id),
         jsonb_path_query(content, '$[*].content[*].*.key') as key
-), gone as (
+), deleted as (
     delete from conversations using expired
     where conversations.app_id = expired.app_id and conversations.conversation_id = expired.conversation_id
     returning 1
 )
-select (select count(*) from gone) as count, array(select key from keys) as keys
+select (select count(*) from deleted) as count, array(select key from keys) as keys
 """  # noqa: S608 - the inserted text is constant
 
 

@@ -85,7 +85,7 @@ async def end(
     return len(digests)
 
 
-_ALIVE = """
+_NOT_ENDED = """
 select app_id, digest from sessions join unnest($1::text[], $2::text[]) as asked (app_id, digest)
     using (app_id, digest)
 where revoke_time is null
@@ -94,7 +94,7 @@ where revoke_time is null
 
 async def not_ended(conn: Connection, keys: Collection[SessionKey]) -> set[SessionKey]:
     """Return those of `keys` whose sessions were not ended. Sessions that have expired count as not ended."""
-    rows = await conn.fetch(_ALIVE, [key.app_id for key in keys], [key.digest for key in keys])
+    rows = await conn.fetch(_NOT_ENDED, [key.app_id for key in keys], [key.digest for key in keys])
     return {SessionKey(*row) for row in rows}
 
 
@@ -166,7 +166,7 @@ class SessionCache:
             )
 
     async def forget(self, app_id: str, digests: Collection[str]) -> None:
-        """Replace cached sessions by tombstones, and tell all processes. Called before the change is committed."""
+        """Replace cached sessions by tombstones, and announce their end to all processes. Called before the change is committed."""
         if not digests:
             return
         keys = [self._key(app_id, digest) for digest in digests]
@@ -174,7 +174,7 @@ class SessionCache:
         try:
             await self._send(keys)
             await announce(self._valkey, app_id, digests)
-        except StoreError:  # Processes look at the rows of their sessions when Valkey is available again.
+        except StoreError:  # Processes check the rows of their sessions once Valkey is available again.
             while len(self._unsent) > _MAX_UNSENT:
                 del self._unsent[next(iter(self._unsent))]
 

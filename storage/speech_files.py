@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 
 def speech_name(app_id: str, user_id: str, *, stream_id: str, now: datetime) -> str:
-    """The key of a stream's audio without its extension. `now` is the app's time in UTC."""
+    """Return the key of a stream's audio without its extension. `now` is the app's time in UTC."""
     return f"{days_folder(app_id)}{now:%Y%m%d}/{user_id}/{stream_id}"
 
 

@@ -80,7 +80,7 @@ with turn as (
 insert into conversation_records
     (app_id, conversation_id, record_id, status, content, stream_id, process, created_at, updated_at)
 select $1, $2, turn.last_record_id, 'running', $4, $5, $7, turn.updated_at, turn.updated_at
-from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is gone
+from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is removed
 returning stream_id, record_id
 """  # noqa: S608 - the inserted text is constant
 

@@ -27,7 +27,7 @@ _LAST_RECORD = 2**31 - 1
 
 
 async def export_user(services: Services, job: ExportUser) -> None:
-    """Write the file of an export that was requested, unless it is complete or was replaced."""
+    """Write the file of a requested export, unless it is complete already or another one has replaced it."""
     async with services.database.connection() as conn:
         export = await exports.find(conn, job.app_id, job.uid)
     if export is None or export.export_id != job.export_id or export.finished_at is not None:

@@ -24,7 +24,7 @@ from streams.wire.errors import StoreError
 from streams.wire.model import Model
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PLACE = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})", re.ASCII)
+_CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})", re.ASCII)
 
 
 class ConversationPath(Model):
@@ -32,13 +32,13 @@ class ConversationPath(Model):
     """A conversation of the user."""
 
 
-def _is_place(text: str) -> str:
-    if not _PLACE.fullmatch(text):
+def _checked_cursor(text: str) -> str:
+    if not _CURSOR.fullmatch(text):
         raise ValueError("must be `next` of a page of this list")
     return text
 
 
-class ListQuery(PageQuery[Annotated[str, AfterValidator(_is_place)]]):
+class ListQuery(PageQuery[Annotated[str, AfterValidator(_checked_cursor)]]):
     pass
 
 
@@ -58,9 +58,9 @@ async def list_conversations(call: Call, query: Query[ListQuery]) -> Conversatio
     """
     async with call.services.database.connection() as conn:
         found = await conversations.overview(
-            conn, call.app_id, call.caller.user, before=_place(query.before), size=query.size + 1
+            conn, call.app_id, call.caller.user, before=_position(query.before), size=query.size + 1
         )
-    listed, further = page_of(found, query.size, lambda entry: _place_text(entry[0]))
+    listed, further = page_of(found, query.size, lambda entry: _cursor_of(entry[0]))
     return ConversationList(
         next=further,
         conversations=[
@@ -70,15 +70,15 @@ async def list_conversations(call: Call, query: Query[ListQuery]) -> Conversatio
     )
 
 
-def _place(text: str | None) -> tuple[datetime, str] | None:
-    match = text and _PLACE.fullmatch(text)
+def _position(text: str | None) -> tuple[datetime, str] | None:
+    match = text and _CURSOR.fullmatch(text)
     if not match:
         return None
     microseconds, conversation_id = match.groups()
     return _EPOCH + timedelta(microseconds=int(microseconds)), conversation_id
 
 
-def _place_text(conversation: Conversation) -> str:
+def _cursor_of(conversation: Conversation) -> str:
     microseconds = (conversation.updated_at - _EPOCH) // timedelta(microseconds=1)
     return f"{microseconds}-{conversation.conversation_id}"
 
@@ -105,7 +105,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
             await enqueue(conn, RemoveObjects(keys=keys))
         reply = transaction.answer(Empty())
     await _forget_streams(call, conversation_id)
-    with suppress(StoreError):  # then the job deletes them
+    with suppress(StoreError):  # The job deletes the objects later.
         await call.services.objects.delete(keys)
     return reply
 

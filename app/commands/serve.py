@@ -45,7 +45,8 @@ def run_migrate(args: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
-    # Nearly all objects created at the start stay, so collections until `serve` settles the collector are in vain.
+    # Nearly all objects that are created at the start are kept, so a garbage collection would free almost nothing.
+    # `serve` enables the collector.
     gc.disable()
     from app.main import serve  # noqa: PLC0415 - slow to import, and the parent of several processes does not need it
 

@@ -27,7 +27,7 @@ _DIGEST_CHARACTERS = 32
 class Limit:
     """A rate in the config kind `limits`. It is counted per user, or per client address without a user.
 
-    With `by`, the name of a field of the request, it is counted for each value of that field apart.
+    With `by`, the name of a field of the request, each value of that field is counted separately.
     """
 
     rate: str
@@ -49,7 +49,7 @@ async def check(
 ) -> None:
     """Count the call. Raises `RateLimited` (`api_rate_limit`) when a rate is exceeded.
 
-    Calls of an app server count against its key. `limit` is counted for each `value` of its field apart. The
+    Calls of an app server count against its key. `limit` counts each `value` of its field separately. The
     address of an app server is not counted, because all its users share it.
     """
     if caller.server_key is not None:

@@ -74,7 +74,7 @@ class ObjectsError(StoreError):
 
 
 class ObjectsUnwritable(ObjectsError):
-    """The object store stores nothing at the moment."""
+    """The object store does not accept writes at the moment."""
 
     status = 503
     retryable = True
