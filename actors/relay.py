@@ -125,8 +125,8 @@ class Relay:
     ) -> Message | None:
         """Send a request to the stream's process.
 
-        Return the response, `{"known": False}` if the process is dead or has no such stream, or `None` if a process that is
-        alive does not respond.
+        Return the response, `{"known": False}` if the process is dead or has no such stream, or `None` if a process
+        that is alive does not respond.
         """
         unknown = {"known": False}
         if location.process == self._rpc.process:

@@ -166,7 +166,7 @@ class SessionCache:
             )
 
     async def forget(self, app_id: str, digests: Collection[str]) -> None:
-        """Replace cached sessions by tombstones, and announce their end to all processes. Called before the change is committed."""
+        """Replace cached sessions by tombstones and announce their end to all processes, before the commit."""
         if not digests:
             return
         keys = [self._key(app_id, digest) for digest in digests]

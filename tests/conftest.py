@@ -47,9 +47,9 @@ _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 10
 _OUTLIVES_TESTS = "stand"
-"""A fixture of a module whose own client keeps connections open between tests, each with a task of the server."""
+"""The fixture of a module whose client keeps connections, and thereby server tasks, between tests."""
 _ONE_WORKER = {"engines", "local_vendors"}
-"""Fixtures of a session that take seconds to make."""
+"""Fixtures of a session that take seconds to create."""
 _LONGEST = ("tests/deploy/", "tests/bench/")
 """Folders of tests that start processes."""
 
@@ -83,8 +83,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Have one worker of xdist run all tests of an engine, which each would load, and start with the longest tests.
 
-    Last, a test of 20 s, or a group of tests that one worker runs, would keep that one busy while the others have
-    nothing left to do. A soak runs the tests of properties too, with many more examples.
+    If a test of 20 s, or a group of tests for one worker, ran last, the other workers would be idle meanwhile. A
+    soak runs the tests of properties too, with many more examples.
     """
     for item in items:
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(fixture))
     yield
     for item in items:
-        if with_group := getattr(item, "_nodeid", ""):  # xdist 3.8 sets what pytest 9.2 no longer reads
+        if with_group := getattr(item, "_nodeid", ""):  # xdist 3.8 sets `_nodeid`, but pytest 9.2 reads `_id`.
             item._id = NodeId.parse(with_group)
     items.sort(key=_may_come_late)
 

@@ -1,18 +1,18 @@
-"""The environment of the tests: nothing of the caller's shell configures the servers that they start."""
+"""The environment of the tests. No variable of the caller's shell configures the servers that they start."""
 
 import os
 from pathlib import Path
 
 _OURS = ("PARLEY_SOAK_", "PARLEY_WRITE_TRANSCRIPTS")
-"""Read by tests themselves: how much a soak does, and whether transcripts are written anew."""
+"""Variables that tests read: the size of a soak, and whether transcripts are rewritten."""
 _OF_SERVERS = ("PARLEY_", "S3_", "AWS_", "OTEL_")
 _SINGLE = {"HOST", "PORT", "DATABASE_URL", "REDIS_URL"}
 
 
 def trust_nobody() -> None:
-    """Spare the processes of the tests the certificates of the system: each would read them for 60 ms at its start.
+    """Replace the certificates of the system, because each process would need 60 ms to read them at its start.
 
-    They trust one authority whose key nobody has. Authorities of the tests are named where they are used.
+    Processes then trust one authority, whose key does not exist. Tests name their own authorities.
     """
     nobody = Path(__file__).with_name("nobody.pem")
     os.environ |= {"SSL_CERT_FILE": str(nobody), "SSL_CERT_DIR": os.devnull}  # noqa: TID251 - it is handed on

@@ -1,4 +1,4 @@
-"""What tests run against: stores of the run, a database of the test, the whole server, the local engines."""
+"""The stores of a run of the tests, databases, complete servers and the local engines."""
 
 import asyncio
 import fcntl
@@ -37,7 +37,7 @@ MASTER_KEY = "6f0c1d27a4e95b83" * 4
 ADMIN_TOKEN = "an operator of the tests"
 SERVER_KEY = "a server of the tests makes tokens with it"
 _TEMPLATES = {"parley_migrated": "template0", "parley_seeded": "parley_migrated"}
-"""The databases that those of tests are copies of, and what each is made from."""
+"""The template databases that test databases are copies of, and the source of each."""
 _START_S = 60
 _PREFIX = "parley-tests-"
 _MEMORY_BYTES = 1 << 30
@@ -45,7 +45,7 @@ _MEMORY_BYTES = 1 << 30
 
 @contextmanager
 def running_stores() -> Iterator[Stores]:
-    """PostgreSQL and Valkey for one run of the tests, in a loop that only lives to start and stop them."""
+    """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them."""
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
@@ -59,7 +59,7 @@ def running_stores() -> Iterator[Stores]:
 
 
 def _swept(folder: str) -> str:
-    """`folder` without what runs that were killed have left there: data whose lock nobody holds."""
+    """Return `folder` after removing the data of killed runs, whose locks are free."""
     for left in Path(folder).glob(f"{_PREFIX}*/lock"):
         with suppress(OSError), left.open("r") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,7 +68,7 @@ def _swept(folder: str) -> str:
 
 
 def _fastest_folder() -> str:
-    """Memory, where there is enough of it: a database is made some ten times faster there."""
+    """Return a folder in memory if there is enough of it, where creating a database is about ten times faster."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
         return str(memory)
@@ -77,14 +77,14 @@ def _fastest_folder() -> str:
 
 @dataclass(frozen=True)
 class Databases:
-    """Makes databases, over one connection for all of them."""
+    """Creates databases, over one connection for all of them."""
 
     stores: Stores
     admin: asyncpg.Connection
 
     @asynccontextmanager
     async def new(self, *, seeded: bool = False) -> AsyncIterator[str]:
-        """The URL of a migrated database, with the configs of a development server if `seeded`."""
+        """Yield the URL of a migrated database, with the configs of a development server if `seeded`."""
         name = f"test_{uuid4().hex}"
         template = "parley_seeded" if seeded else "parley_migrated"
         await self.admin.execute(f"create database {name} template {template} strategy file_copy")
@@ -105,7 +105,7 @@ async def open_databases(stores: Stores) -> AsyncIterator[Databases]:
 
 
 async def _make_templates(admin: asyncpg.Connection, stores: Stores) -> None:
-    """Once per run, whichever process comes first. An unfinished one never has the name."""
+    """Create the templates once per run, in whichever process is first. Unfinished ones have other names."""
     if await _missing(admin):
         async with _one_at_a_time(admin):
             for name in await _missing(admin):
@@ -136,7 +136,7 @@ async def _fill(name: str, stores: Stores) -> None:
 
 
 def settings_of(stores: Stores, database_url: str, port: int, data_dir: Path, **more: Any) -> Settings:
-    """The settings of a server of the tests, with Valkey keys of its own."""
+    """Return the settings of a test server, with a new prefix for its Valkey keys."""
     given = {
         "database_url": database_url,
         "redis_url": stores.redis_url,
@@ -167,21 +167,21 @@ def _named(stores: Stores, name: str) -> str:
 
 @contextmanager
 def listening_socket() -> Iterator[socket.socket]:
-    """A socket on a free port, held from the moment its number is known."""
+    """Yield a socket that listens on a free port."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         yield listener
 
 
 @dataclass(frozen=True)
 class Server:
-    """The whole server over real HTTP. `http` closes with it."""
+    """A complete server over real HTTP. `http` is closed with it."""
 
     url: str
     services: Services
     http: ClientSession
 
     async def login(self, device_id: str | None = None) -> tuple[str, str]:
-        """A user and a session token, by the login of a device; a new one unless it is named."""
+        """Log in with a device, by default a new one. Return the user and a session token."""
         body = {"device": {"id": device_id or uuid4().hex}}
         async with self.http.post(f"{self.url}/bp/user/login", json=body) as response:
             answer = await response.json()
@@ -193,7 +193,7 @@ class Server:
 async def running_server(
     services: Services, listener: socket.socket, rows: "Sequence[Endpoint] | None" = None
 ) -> AsyncIterator[Server]:
-    """The application of `services` on `listener`, of all rows of the public port or of `rows`."""
+    """Run the application of `services` on `listener`, with `rows` or all rows of the public port."""
     from app.http.connections import Bounds  # noqa: PLC0415 - most tests need no server
     from app.http.server import runner_of  # noqa: PLC0415
     from app.main import application  # noqa: PLC0415
@@ -212,7 +212,7 @@ async def running_server(
 async def new_server(
     databases: Databases, data_dir: Path, *, seeded: bool = True, **more: Any
 ) -> AsyncIterator[Server]:
-    """A server on a database of its own. `more`: fields of its settings."""
+    """Run a server with a new database. `more`: fields of its settings."""
     async with AsyncExitStack() as stack:
         database_url = await stack.enter_async_context(databases.new(seeded=seeded))
         listener = stack.enter_context(listening_socket())

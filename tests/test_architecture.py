@@ -1,4 +1,4 @@
-"""Rules of the house that a linter does not know: lengths, and who makes tasks, JSON, error types and responses."""
+"""Rules that linters do not check: lengths, and which modules create tasks, JSON, error types and responses."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("architecture")  # one worker parses all files
+pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "actors", "streams", "vendors", "storage")
@@ -21,11 +21,11 @@ FUNCTION_LINES = 80
 TASK_MAKERS = {
     "streams/tasks.py",
     "actors/supervisor.py",
-    "app/process/parent.py",  # the parent of the serving processes: one task group, no streams
+    "app/process/parent.py",  # The parent of the serving processes has one task group and no streams.
 }
 JSON_MAKERS = {"streams/wire/codec.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
-"""Processes of their own, that answer in the words of vendors."""
+"""Separate processes, which answer in the formats of vendors."""
 
 REAL_TIME = {
     "actors/actor.py": "events carry the real time at which they were sent",
@@ -88,7 +88,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Each function and its lines, without decorators and docstring."""
+    """Yield each function with its number of lines, without decorators and docstring."""
     for node in ast.walk(tree(path)):
         if isinstance(node, Function) and node.end_lineno is not None:
             lines = node.end_lineno - node.lineno + 1
@@ -108,7 +108,7 @@ def test_tests_of_a_group_share_a_worker(request: pytest.FixtureRequest):
         assert request.node.nodeid.endswith("@architecture")
 
 
-def test_there_is_something_to_look_at():
+def test_source_files_are_found():
     assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(PACKAGES)
 
 
@@ -157,7 +157,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def test_tests_import_nothing_from_test_modules():
-    """What two of them use is in a module of its own, so that each can be read, moved and run alone."""
+    """Shared code is in modules without tests, so that each test module can be read, moved and run alone."""
     imported = re.compile(r"^\s*(?:from|import) tests\b.*\btest_", re.MULTILINE)
     tests = [path for path in OTHER_FILES if path.is_relative_to(ROOT / "tests")]
 
@@ -198,7 +198,7 @@ def test_only_the_http_layer_makes_error_responses():
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The strings of a file, SQL among them, but no docstrings."""
+    """Yield the strings of a file, including SQL, but no docstrings."""
     docstrings = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:

@@ -1,4 +1,4 @@
-"""What the shell of whoever runs the tests says is not told to the servers under test."""
+"""Variables of the caller's shell do not reach the servers under test."""
 
 import os
 import runpy
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-def test_settings_of_the_shell_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+def test_settings_of_the_shell_are_removed(monkeypatch: pytest.MonkeyPatch):
     settings = {"PARLEY_PROCESSES": "4", "PARLEY_ENV": "none", "PORT": "1", "HOST": "a machine", "S3_BUCKET": "b"}
     kept = {"PARLEY_SOAK_STREAMS": "500", "PARLEY_WRITE_TRANSCRIPTS": "1", "LIKE_PARLEY_ENV": "1"}
     for name, value in {**settings, **kept}.items():

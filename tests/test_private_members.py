@@ -19,7 +19,7 @@ USERS = {
     "storage/pipeline.py",  # redis-py
 }
 DOCUMENTED = {"_replace", "_asdict", "_fields", "_exit"}
-"""Of named tuples and of `os`."""
+"""Members of named tuples and of `os`."""
 OWN = {"self", "cls"}
 
 

@@ -1,4 +1,4 @@
-"""An actor of a play, with somewhere to spill its events."""
+"""An actor that runs a given play, and a fake log in Valkey for the copy of its events."""
 
 import asyncio
 from typing import Any
@@ -12,8 +12,8 @@ from streams.log import EventLog
 from streams.wire.errors import ValkeyAway
 
 
-class Kept:
-    """Where events are spilled, while it is not away."""
+class FakeDetachedLog:
+    """Receives the copied events. Refuses them while `away` is true."""
 
     def __init__(self) -> None:
         self.away = True
@@ -30,7 +30,9 @@ class Kept:
         return False
 
 
-def actor_of(play, release, *, stream_s: float = 60, kept: Kept | None = None, readable_s: float = 0) -> Actor:
+def actor_of(
+    play, release, *, stream_s: float = 60, detached: FakeDetachedLog | None = None, readable_s: float = 0
+) -> Actor:
     ctx = StreamContext(
         "stream",
         Owner("default", "user"),
@@ -46,7 +48,7 @@ def actor_of(play, release, *, stream_s: float = 60, kept: Kept | None = None, r
         play,
         kind="test",
         conversation_id=None,
-        spiller=lambda: Spiller(ctx.log, kept),
+        spiller=lambda: Spiller(ctx.log, detached),
         release=release,
         stream_s=stream_s,
         resume_grace_s=60,

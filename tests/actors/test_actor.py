@@ -1,4 +1,4 @@
-"""A stream ends exactly once, whatever comes while it gives back what it holds."""
+"""A stream ends exactly once, whatever happens while it releases its slot."""
 
 import asyncio
 from typing import Any
@@ -7,19 +7,19 @@ from actors.context import StreamContext
 from actors.mailbox import Cancel, Drain
 from streams.tasks import background
 from streams.wire.errors import ValkeyError
-from tests.actors.one_actor import Kept, actor_of, names, play
+from tests.actors.one_actor import FakeDetachedLog, actor_of, names, play
 
 
-async def test_a_stop_while_the_place_is_given_back_changes_nothing() -> None:
-    giving, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_stop_while_the_slot_is_released_has_no_effect() -> None:
+    releasing, go_on = asyncio.Event(), asyncio.Event()
 
     async def release() -> None:
-        giving.set()
+        releasing.set()
         await go_on.wait()
 
     actor = actor_of(play, release, stream_s=0.01)
     async with asyncio.timeout(5), background(actor.run()) as running:
-        await giving.wait()
+        await releasing.wait()
         actor.tell(Drain())
         actor.tell(Cancel(aborted=True))
         await asyncio.sleep(0.03)
@@ -28,7 +28,7 @@ async def test_a_stop_while_the_place_is_given_back_changes_nothing() -> None:
     assert await names(actor) == ["start", "end"]
 
 
-async def test_a_place_that_cannot_be_given_back_still_lets_the_stream_end() -> None:
+async def test_a_stream_ends_although_its_slot_cannot_be_released() -> None:
     async def release() -> None:
         raise ValkeyError("gone")
 
@@ -50,7 +50,7 @@ async def test_a_play_that_crashes_ends_its_stream_with_an_error() -> None:
     assert await names(actor) == ["start", "error"]
 
 
-async def test_a_play_that_is_too_long_is_stopped_and_told() -> None:
+async def test_a_play_that_exceeds_its_time_ends_its_stream_with_an_error() -> None:
     async def for_ever(_: StreamContext) -> dict[str, Any]:
         await asyncio.Event().wait()
         return {}
@@ -64,20 +64,20 @@ async def test_a_play_that_is_too_long_is_stopped_and_told() -> None:
     assert await names(actor) == ["start", "error"]
 
 
-async def test_what_could_not_be_spilled_in_time_is_spilled_when_it_is_asked_for(monkeypatch) -> None:
+async def test_a_log_that_could_not_be_copied_in_time_is_copied_on_request(monkeypatch) -> None:
     monkeypatch.setattr("actors.actor._LAST_SPILL_S", 0.05)
-    kept, said = Kept(), asyncio.Event()
+    detached, released = FakeDetachedLog(), asyncio.Event()
 
     async def release() -> None:
-        await said.wait()
+        await released.wait()
 
-    actor = actor_of(play, release, kept=kept, readable_s=60)
-    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spill()) as spilled:
-        await kept.asked.wait()
-        said.set()
+    actor = actor_of(play, release, detached=detached, readable_s=60)
+    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spill()) as copying:
+        await detached.asked.wait()
+        released.set()
         await running
-        kept.away = False
-        await spilled
+        detached.away = False
+        await copying
         await actor.spill()
-    assert kept.frames == b"".join([ready.frames async for ready in actor.log.follow(0)])
-    assert kept.frames.count(b"event: end") == 1
+    assert detached.frames == b"".join([ready.frames async for ready in actor.log.follow(0)])
+    assert detached.frames.count(b"event: end") == 1

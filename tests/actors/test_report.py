@@ -1,4 +1,4 @@
-"""A fault of ours ends one stream: an event, a line with the stack, a count."""
+"""A bug ends one stream with an event, a log line with the stack, and a count."""
 
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
@@ -46,7 +46,7 @@ async def test_end_is_reported_once_with_its_times() -> None:
     assert (crashes(), ended("end")) == (before, good + 1)
 
 
-async def test_who_wants_to_know_is_told_of_the_end_once() -> None:
+async def test_observer_is_notified_of_the_end_once() -> None:
     told = []
     actor = actor_of(play, release)
     actor.ctx.on_end = lambda ctx, kind, outcome: told.append((ctx.stream_id, kind, outcome))

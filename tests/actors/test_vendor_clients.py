@@ -40,7 +40,7 @@ class CardOptions(Model):
 
 
 class Cards:
-    """A client of an area that is not the heart's: it captures money."""
+    """A client of an area without streams. It captures payments."""
 
     def __init__(self, http: VendorHttp, account: Account, spec: CardSpec) -> None:
         self._http = http
@@ -156,7 +156,7 @@ async def test_streams_and_single_calls_share_the_gate_of_a_vendor_account(servi
     assert strategy.gate.try_acquire() is None
 
 
-async def test_account_that_cannot_be_used_is_told_by_config_and_field(services: Services):
+async def test_error_of_an_unusable_account_names_config_and_field(services: Services):
     with pytest.raises(ConfigInvalid, match="vendor_accounts nobody does not exist"):
         services.vendors.account(CHAT_MODELS, "default", "nobody")
     with pytest.raises(ConfigInvalid, match="vendor_accounts local-audio: platform local_audio offers no chat"):

@@ -40,7 +40,7 @@ async def test_without_the_operators_token_everything_is_refused(operator, autho
     assert not operator.server.services.configs.exists(SPEECH, "default", "voice")
 
 
-async def test_every_kind_is_told_with_the_schema_of_its_value(operator):
+async def test_every_kind_is_listed_with_the_schema_of_its_value(operator):
     answer = await operator("GET", "kinds")
     assert answer.status == 200
     kinds = {kind["kind"]: kind for kind in answer.body["kinds"]}
@@ -65,7 +65,7 @@ async def test_every_field_of_every_kind_has_a_description(operator):
     assert [(name, field) for name, field, description in fields if not description] == []
 
 
-async def test_a_written_config_reads_the_same_and_serves_at_once(operator):
+async def test_a_written_config_is_read_unchanged_and_used_at_once(operator):
     await operator.put("configs/default/vendor_accounts/a", {"platform": "vendor_a_audio", "base_url": "http://a"})
     value = {"account": "a", "voice": "x", "language_code": None, "options": {"style": None}}
     written = await operator("PUT", VOICE, {"value": value, "comment": "first"}, X_Admin_Author="ada")
@@ -128,7 +128,7 @@ async def test_secrets_are_never_shown_and_writing_the_mark_back_keeps_them(oper
     assert (account.api_key.get_secret_value(), account.concurrency) == ("sk-very-secret", 2)
 
 
-async def test_revisions_can_be_read_compared_and_brought_back(operator):
+async def test_revisions_can_be_read_compared_and_restored(operator):
     await operator.put(VOICE, {"account": "a", "voice": "x"}, X_Admin_Author="ada")
     await operator.put(VOICE, {"account": "a", "speed": 2}, X_Admin_Author="bob")
     revisions = (await operator("GET", f"{VOICE}/revisions")).body["revisions"]
@@ -149,7 +149,7 @@ async def test_revisions_can_be_read_compared_and_brought_back(operator):
     assert ([entry["revision"] for entry in last["revisions"]], "next" in last) == ([1], False)
 
 
-async def test_a_deleted_config_is_not_found_until_it_is_brought_back(operator):
+async def test_a_deleted_config_is_not_found_until_it_is_restored(operator):
     await operator.put(VOICE, {"account": "a"})
     deleted = await operator("DELETE", VOICE, X_Admin_Author="ada")
     assert (deleted.status, deleted.body) == (200, None)
@@ -172,7 +172,7 @@ async def test_only_the_expected_revision_is_replaced(operator):
     assert (await operator("GET", VOICE)).body["revision"] == 2
 
 
-async def test_validation_tells_every_fault_and_writes_nothing(operator):
+async def test_validation_reports_every_fault_and_writes_nothing(operator):
     bad = {"speed": 9, "waits": {"between_s": 0}, "extra": 1}
     answer = await operator("POST", f"{VOICE}/validate", {"value": bad})
     assert answer.body["valid"] is False
@@ -207,14 +207,12 @@ async def test_validation_tells_every_fault_and_writes_nothing(operator):
         ),
     ],
 )
-async def test_a_config_that_does_not_fit_is_refused_with_the_place_of_the_fault(
-    operator, path, value, status, message
-):
+async def test_error_for_an_invalid_config_has_the_path_of_the_field(operator, path, value, status, message):
     assert (await operator.put(path, value)).error == (status, message)
 
 
 @pytest.mark.parametrize("name", ["a%2Fb", "%2E%2E%2Fx", "a%20b", "%C3%A4", "x" * 65, ".hidden"])
-async def test_an_odd_name_is_refused(operator, name):
+async def test_an_invalid_name_is_refused(operator, name):
     status, message = (await operator.put(f"configs/default/speech/{name}", {"account": "a"})).error
     assert (status, message[:24]) in {(400, "invalid_parameter: name "), (404, "not_found: no such path ")}
 
@@ -257,7 +255,7 @@ async def test_a_wrong_parameter_is_named(operator, method, path, headers, field
     assert (status, message.split()[:2]) == (400, ["invalid_parameter:", field])
 
 
-async def test_a_broken_config_is_told_by_the_list_and_can_be_repaired(operator):
+async def test_the_list_shows_a_broken_config_which_can_be_repaired(operator):
     services = operator.server.services
     await operator.put(VOICE, {"account": "a", "speed": 2})
     async with services.database.connection() as conn:

@@ -43,7 +43,7 @@ class Note(Job):
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """The test plays a proxy, so that the address of the client is not that of the socket."""
+    """The test acts as a proxy, so that the address of the client is not that of the socket."""
     return replace(settings, trusted_proxies=("127.0.0.1/32",), audit_days=40)
 
 

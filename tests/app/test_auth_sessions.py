@@ -1,4 +1,4 @@
-"""Lifetimes of sessions, their copies in Valkey, and what revokes them."""
+"""Lifetimes of sessions, their copies in Valkey, and their revocation."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -59,7 +59,7 @@ async def test_a_session_that_is_not_used_ends_after_its_sliding_lifetime(servic
     assert await seen(services, digest, START + 30 * DAY - timedelta(seconds=1)) is not None
 
 
-async def test_a_session_in_use_lives_on_until_its_absolute_end(services, digest):
+async def test_a_session_in_use_is_extended_until_its_absolute_end(services, digest):
     for days in range(25, 180, 25):
         assert await seen(services, digest, START + days * DAY) is not None
         await forget_copy(services, digest)
@@ -67,7 +67,7 @@ async def test_a_session_in_use_lives_on_until_its_absolute_end(services, digest
     assert await seen(services, digest, START + 180 * DAY) is None
 
 
-async def test_a_copied_session_ends_at_the_same_moments(services, digest):
+async def test_a_cached_session_expires_like_the_stored_one(services, digest):
     first = await seen(services, digest, START)
     assert await services.sessions.get("default", digest) == first
     assert await seen(services, digest, START + 30 * DAY - timedelta(seconds=1)) is not None
@@ -84,12 +84,12 @@ async def test_a_session_is_touched_at_most_hourly(services, digest):
     assert (await row(services, digest)).last_seen_s == later.timestamp()
 
 
-async def test_a_copy_goes_before_its_row_has_to_be_touched(services, digest):
+async def test_a_cached_session_expires_before_its_row_must_be_touched(services, digest):
     await seen(services, digest, START + timedelta(minutes=59, seconds=50))
     assert 0 < await services.valkey.client.pttl(copy_key(services, digest)) <= 10_000
 
 
-async def test_a_reader_that_began_before_the_revocation_copies_nothing(services, digest):
+async def test_a_reader_that_began_before_the_revocation_caches_nothing(services, digest):
     slow = await row(services, digest)
     async with services.database.transaction() as conn:
         await sessions.end(conn, "default", slow.uid, cache=services.sessions, now=START, digest=digest)
@@ -128,7 +128,7 @@ async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
         assert await conn.fetchval("select count(*) from sessions") == 0
 
 
-async def test_a_session_of_another_app_is_none(services, digest):
+async def test_a_session_of_another_app_is_not_accepted(services, digest):
     found = await current(
         services.database,
         services.sessions,

@@ -1,4 +1,4 @@
-"""What stands and what falls while Valkey is away."""
+"""What works and what is refused while Valkey is unavailable."""
 
 import pytest
 from aiohttp import ClientSession, web
@@ -46,7 +46,7 @@ def token(**more) -> str:
     return make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **more)
 
 
-async def test_login_sessions_and_logout_go_on(server, door):
+async def test_login_sessions_and_logout_work_without_valkey(server, door):
     _, before = await server.login()
     await door.shut()
     _, during = await server.login()
@@ -56,16 +56,16 @@ async def test_login_sessions_and_logout_go_on(server, door):
     assert await status_of_me(server, before) == 400
 
 
-async def test_a_logout_meanwhile_holds_when_valkey_comes_back_with_an_old_copy(server, door):
+async def test_a_logout_without_valkey_holds_when_valkey_returns_with_an_old_copy(server, door):
     _, session = await server.login()
-    assert await status_of_me(server, session) == 200  # and now there is a copy
+    assert await status_of_me(server, session) == 200  # Valkey then has a copy.
     await door.shut()
     assert await log_out(server, session) == 200
     await door.open()
     assert await status_of_me(server, session) == 400
 
 
-async def test_a_nonce_goes_unchecked_and_is_counted(server, door):
+async def test_a_nonce_is_not_checked_without_valkey_and_is_counted(server, door):
     value = {"sign_keys": [{"id": "k", "key": SIGN_KEY}]}
     await server.services.configs.put("default", "auth", "default", value, author="tests")
     path = "/bp/user/login"
@@ -85,7 +85,7 @@ async def test_a_nonce_goes_unchecked_and_is_counted(server, door):
     assert await send() == 401
 
 
-async def test_a_token_id_goes_unchecked_where_single_use_is_not_required(server, door):
+async def test_a_token_id_is_not_checked_if_single_use_is_not_required(server, door):
     once = token(jti="j-1")
     assert [await s2s_login(server, once), await s2s_login(server, once)] == [200, 401]
     await door.shut()
@@ -96,7 +96,7 @@ async def test_a_token_id_goes_unchecked_where_single_use_is_not_required(server
 
 @pytest.fixture
 async def pay(services):
-    """Call an endpoint of money with a server token; the answer's status and error type."""
+    """Call an endpoint that requires single-use tokens. Return the status and the error type."""
 
     async def nothing(call: Call) -> None:
         pass

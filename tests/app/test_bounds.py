@@ -25,7 +25,7 @@ OPTIONS = {
 
 
 def unbounded(schema: Any, path: str, definitions: dict[str, Any]) -> Iterator[str]:
-    """Paths of numbers and lists below `schema` that may be as large as one likes."""
+    """Yield the paths of numbers and lists in `schema` that have no bound."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if schema.get("type") in {"integer", "number"} and "enum" not in schema:

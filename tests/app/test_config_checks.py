@@ -86,7 +86,7 @@ async def operator(server: Server) -> Operator:
         ),
     ],
 )
-async def test_option_that_does_not_fit_the_platform_is_refused_where_it_stands(
+async def test_error_for_an_option_that_does_not_fit_the_platform_has_its_path(
     operator: Operator, path: str, value: dict[str, Any], fault: tuple[str, str]
 ):
     path = f"configs/default/{path}/one"
@@ -181,7 +181,7 @@ async def test_strict_refuses_what_would_be_a_warning(operator: Operator):
     assert (await operator.put(f"{TALK}?strict=true", CHAT)).status == 200
 
 
-async def test_strategy_whose_account_changes_its_platform_has_a_warning_and_can_be_brought_back(
+async def test_strategy_whose_account_changes_its_platform_has_a_warning_and_can_be_rolled_back(
     operator: Operator,
 ):
     voice, account = "configs/default/speech/calm", "configs/default/vendor_accounts/llm"
@@ -198,7 +198,7 @@ async def test_strategy_whose_account_changes_its_platform_has_a_warning_and_can
     assert (await operator("POST", f"{voice}/rollback", {"revision": 1})).status == 200
 
 
-async def test_schema_of_a_kind_says_what_its_fields_name(operator: Operator):
+async def test_schema_of_a_kind_has_the_kinds_that_its_fields_name(operator: Operator):
     kinds = {row["kind"]: row["schema"] for row in (await operator("GET", "kinds")).body["kinds"]}
     named = {
         (kind, field): described["x-config-kind"]

@@ -1,4 +1,4 @@
-"""Configs leave as files and come back as they were; a folder changes all that it names, or nothing."""
+"""Exported configs can be imported unchanged. An import of a folder writes all its configs or none."""
 
 import asyncio
 import sys
@@ -45,12 +45,12 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 async def bring(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
-    """What became of each config, with the fields that changed."""
+    """Import the folder. Return the outcome of each config, with the changed fields."""
     changes = await import_folder(configs, folder, author=author, env=options.pop("env", ENV), **options)
     return {"/".join(change.key): " ".join((change.outcome, *change.fields)) for change in changes}
 
 
-async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder):
+async def test_an_import_adds_new_configs_and_reports_changes(configs, folder):
     added = await bring(configs, folder)
     assert list(added) == [
         "default/apps/default",
@@ -72,7 +72,7 @@ async def test_an_import_adds_what_is_new_and_tells_what_changed(configs, folder
     assert (await configs.read(ConfigKey("default", "speech", "s"))).author == "ada"
 
 
-async def test_what_was_exported_imports_as_it_was(configs, folder, settings, tmp_path):
+async def test_exported_configs_are_imported_unchanged(configs, folder, settings, tmp_path):
     await bring(configs, folder)
     out = tmp_path / "out"
     assert await export_folder(configs, out, app_id=None) == Exported(strays=[], skipped=[])
@@ -101,7 +101,7 @@ async def test_lists_of_keys_keep_their_secrets_through_a_round_trip(configs, fo
     assert set((await bring(configs, out)).values()) == {"unchanged"}
 
 
-async def test_a_file_that_belongs_to_no_config_is_told(configs, folder, tmp_path):
+async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp_path):
     await bring(configs, folder)
     out = tmp_path / "out"
     await export_folder(configs, out, app_id="default")
@@ -110,7 +110,7 @@ async def test_a_file_that_belongs_to_no_config_is_told(configs, folder, tmp_pat
     assert exported.strays == [out / "default/speech/s.yaml"]
 
 
-async def test_a_dry_run_tells_and_writes_nothing(configs, folder):
+async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
     assert set((await bring(configs, folder, dry_run=True)).values()) == {"added"}
     assert await configs.overview() == []
 
@@ -138,7 +138,7 @@ async def test_a_dry_run_tells_and_writes_nothing(configs, folder):
         ("two/speech/bad.yaml", "account: a", "two/speech/bad.yaml: app two does not exist"),
     ],
 )
-async def test_one_bad_file_and_nothing_is_written(configs, folder, name, text, what):
+async def test_nothing_is_written_if_one_file_is_invalid(configs, folder, name, text, what):
     write(folder, name, text)
     if what is None:
         assert len(await bring(configs, folder)) == 4, "hidden folders are passed over"
@@ -165,7 +165,7 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder,
     assert [path.name for path in outside.iterdir()] == ["x.yaml"]
 
 
-async def test_a_seed_leaves_alone_what_someone_else_wrote_or_deleted(configs, folder):
+async def test_a_seed_does_not_change_what_another_author_wrote_or_deleted(configs, folder):
     await bring(configs, folder, author="seed", keep_edited_by_others=True)
     speech, talk = ConfigKey("default", "speech", "s"), ConfigKey("default", "conversation", "talk")
     await configs.put(*speech, {"account": "main", "voice": "mine"}, author="ada")
@@ -180,14 +180,14 @@ async def test_a_seed_leaves_alone_what_someone_else_wrote_or_deleted(configs, f
     assert configs.get(SPEECH, "default", "s").value.voice == "mine"
 
 
-async def test_only_what_is_asked_for_is_imported(configs, folder):
+async def test_only_the_selected_configs_are_imported(configs, folder):
     write(folder, "two/apps/default.yaml", "")
     changes = await bring(configs, folder, only=lambda key: key.app_id == "two")
     assert changes == {"two/apps/default": "added"}
 
 
 async def command(settings: Settings, *args: str) -> tuple[int, str, str]:
-    """`python -m app config …`: exit code, output, complaints."""
+    """Run `python -m app config …`. Return the exit code, standard output and standard error."""
     env = {
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
@@ -250,7 +250,7 @@ async def test_configs_of_an_app_that_was_deleted_are_skipped_and_reported(confi
         ("voice: 2026-13-45\n", r"month must be in 1..12"),
     ],
 )
-async def test_yaml_that_could_grow_without_end_is_refused_before_it_is_read(configs, folder, text, what):
+async def test_unsupported_or_invalid_yaml_is_refused_in_one_line(configs, folder, text, what):
     write(folder, "default/speech/bad.yaml", text)
     with pytest.raises(InvalidParameter, match=rf"default/speech/bad\.yaml: .*{what}") as refused:
         await bring(configs, folder)
@@ -264,13 +264,13 @@ async def test_the_command_complains_in_one_line(settings, folder):
     assert complaints == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"
 
 
-async def test_what_an_import_or_export_cannot_use_is_told_on_standard_error(settings, folder, tmp_path):
+async def test_warnings_of_an_import_or_export_are_printed_on_standard_error(settings, folder, tmp_path):
     write(folder, "default/conversation/talk.yaml", "chat: {account: man}\nspeech: s\nrecognition: ears\n")
     told = (
         "warning: default/conversation/talk: chat.account names vendor_accounts man, which does not exist\n"
         "warning: default/conversation/talk: recognition names recognition ears, which does not exist\n"
     )
-    for _ in range(2):  # unchanged configs, too
+    for _ in range(2):  # Unchanged configs have warnings too.
         code, _, complaints = await command(settings, "import", str(folder))
         assert (code, complaints) == (0, told)
     code, _, complaints = await command(settings, "export", str(tmp_path / "out"))

@@ -1,4 +1,4 @@
-"""Which connections a server admits, how long it keeps those that ask nothing, and what it says to the others."""
+"""Which connections a server admits, how long it keeps idle ones, and how it answers refused ones."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ from tests.waiting import until
 ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 HEAD_S = 10
 LATER_S = 5
-"""How much later than due a connection may end: the server looks each second, and the machine may be busy."""
+"""How late a connection may be closed: the server checks once a second, and the machine may be busy."""
 KEEP_ALIVE_S = 2
 
 
@@ -35,7 +35,7 @@ def changed(**fields: object) -> pytest.MarkDecorator:
 
 
 class Client:
-    """A connection, by its bytes."""
+    """A raw connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -55,7 +55,7 @@ class Client:
         return (await self.answer())[0]
 
     async def rest(self, within_s: float) -> bytes:
-        """What still comes until the server closes."""
+        """Return what the server sends until it closes the connection."""
         async with asyncio.timeout(within_s):
             return await self.reader.read()
 
@@ -84,7 +84,7 @@ async def trickle(client: Client) -> None:
         await asyncio.sleep(0.5)
 
 
-async def test_a_head_that_is_not_whole_in_ten_seconds_ends_its_connection(server: Server) -> None:
+async def test_a_head_that_is_incomplete_after_ten_seconds_closes_its_connection(server: Server) -> None:
     async with (
         client(server) as silent,
         client(server) as half,
@@ -120,7 +120,7 @@ WHOLE = {
 }
 
 
-async def test_part_of_a_head_behind_a_request_has_ten_seconds_too(server: Server) -> None:
+async def test_an_incomplete_head_after_a_request_times_out_after_ten_seconds_too(server: Server) -> None:
     """The bytes that follow a request in the same write count, whatever ends the request."""
     async with AsyncExitStack() as stack:
         halves = [await stack.enter_async_context(client(server)) for _ in range(2 * len(WHOLE))]
@@ -148,7 +148,7 @@ async def test_an_idle_connection_is_closed_and_one_in_use_is_not(server: Server
         began = clock()
         for _ in range(4):
             assert await used.asks() == 200
-            await asyncio.sleep(KEEP_ALIVE_S / 4)  # the other one stays idle for the whole time
+            await asyncio.sleep(KEEP_ALIVE_S / 4)  # The other connection is idle all the time.
         assert await idle.rest(KEEP_ALIVE_S + LATER_S) == b""
         assert clock() - began > KEEP_ALIVE_S - 0.25
         assert await used.asks() == 200
@@ -165,18 +165,18 @@ async def test_an_idle_connection_is_kept_for_75_seconds(server: Server) -> None
 
 
 @changed(keep_alive_s=KEEP_ALIVE_S)
-async def test_a_request_that_comes_as_its_connection_expires_is_answered(server: Server) -> None:
+async def test_a_request_that_arrives_as_its_connection_expires_is_answered(server: Server) -> None:
     async with client(server) as idle:
         assert await idle.asks() == 200
-        await asyncio.sleep(KEEP_ALIVE_S - 0.7)  # most of its time is over
+        await asyncio.sleep(KEEP_ALIVE_S - 0.7)  # Most of its time has passed.
         idle.writer.get_extra_info("socket").setblocking(False)
         idle.send(ASK)
-        threading.Event().wait(1.4)  # the loop is busy with something else while the time ends
+        threading.Event().wait(1.4)  # The loop is busy while the time expires.
         assert (await idle.answer())[0] == 200
 
 
 @changed(connections=3)
-async def test_connections_beyond_those_of_the_process_are_told_so(server: Server) -> None:
+async def test_connections_over_the_limit_of_the_process_get_an_error(server: Server) -> None:
     before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) or 0
     async with client(server) as first, client(server) as second, client(server) as third:
         for each in (first, second, third):
@@ -194,7 +194,7 @@ async def test_connections_beyond_those_of_the_process_are_told_so(server: Serve
         assert headers["X-Request-Id"]
         error = loads(body)["error"]
         assert (error["error_type"], error["extra"]) == ("backend unavailable", {"retryable": True})
-        async with server.http.get(f"{server.url}/healthz") as refused:  # as a common client sees it
+        async with server.http.get(f"{server.url}/healthz") as refused:  # What an ordinary client receives.
             assert refused.status == 503
         assert REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) == before + 2
         first.writer.close()
@@ -208,7 +208,7 @@ async def open_are(count: int) -> None:
 
 
 @changed(connections=1)
-async def test_a_client_that_is_not_admitted_and_says_nothing_is_told_and_closed_too(server: Server) -> None:
+async def test_a_refused_client_that_sends_nothing_gets_the_error_and_is_closed_too(server: Server) -> None:
     async with client(server) as only, client(server) as silent:
         assert await only.asks() == 200
         assert (await silent.answer())[0] == 503
@@ -264,7 +264,7 @@ async def test_a_trusted_proxy_may_open_any_number_of_connections(server: Server
 
 @pytest.mark.soak
 @pytest.mark.timeout(120)
-async def test_a_client_that_takes_nothing_of_a_large_answer_loses_its_connection(server: Server) -> None:
+async def test_the_connection_of_a_client_that_does_not_read_a_large_response_is_closed(server: Server) -> None:
     await open_are(0)
     url = urlsplit(server.url)
     with socket.socket() as small:
@@ -273,6 +273,6 @@ async def test_a_client_that_takes_nothing_of_a_large_answer_loses_its_connectio
         loop = asyncio.get_running_loop()
         await loop.sock_connect(small, (url.hostname, url.port))
         ask = b"GET /docs/scalar.js HTTP/1.1\r\nHost: a\r\n\r\n"
-        await loop.sock_sendall(small, ask * 20)  # the kernel takes some megabytes by itself
+        await loop.sock_sendall(small, ask * 20)  # The kernel buffers some megabytes.
         await open_are(1)
         await until(lambda: REGISTRY.get_sample_value("parley_connections") == 0, within_s=90, every_s=0.2)

@@ -1,4 +1,4 @@
-"""Files are fetched by their links as players, pages and caches do, from either store."""
+"""Files are served by links to players, pages and caches, from both object stores."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ class Files:
     objects: ObjectStore
     base: str
     answered: asyncio.Queue[str]
-    """Paths of the requests whose handlers are done."""
+    """Paths of the requests whose handlers have ended."""
 
     def link(self, key: str = KEY) -> str:
         parts = urlsplit(self.objects.url(key))
@@ -98,7 +98,7 @@ async def files(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield opened
 
 
-async def test_link_opens_without_any_header(files: Files):
+async def test_file_is_served_without_any_header(files: Files):
     async with files.get() as response:
         assert response.status == 200
         assert await response.read() == BODY
@@ -113,7 +113,7 @@ async def test_link_opens_without_any_header(files: Files):
         assert 86_300 < int(max_age) <= 86_400
 
 
-async def test_head_tells_what_get_would_send(files: Files):
+async def test_head_has_the_headers_of_get(files: Files):
     async with files.get() as got, files.http.head(files.link()) as head:
         assert head.status == 200
         assert await head.read() == b""
@@ -121,7 +121,7 @@ async def test_head_tells_what_get_would_send(files: Files):
         assert {name: head.headers[name] for name in same} == {name: got.headers[name] for name in same}
 
 
-async def test_connection_serves_on_after_a_head(files: Files):
+async def test_connection_is_reused_after_a_head_request(files: Files):
     for _ in range(2):
         async with files.http.head(files.link(), headers={"Range": "bytes=0-9"}) as head:
             assert (head.status, head.headers["Content-Length"]) == (200, str(len(BODY)))
@@ -150,20 +150,20 @@ async def test_range_is_answered_with_that_part(files: Files, asked: str, start:
 
 
 @pytest.mark.parametrize("asked", ["bytes=1024-", "bytes=9999-10000", "bytes=-0"])
-async def test_range_behind_the_end_is_refused(files: Files, asked: str):
+async def test_range_after_the_end_is_refused(files: Files, asked: str):
     async with files.get(Range=asked) as response:
         assert response.status == 416
         assert response.headers["Content-Range"] == "bytes */1024"
 
 
 @pytest.mark.parametrize("asked", ["bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-", "bytes=x-y", "0-5"])
-async def test_range_that_is_not_understood_gives_the_whole(files: Files, asked: str):
+async def test_invalid_range_is_ignored(files: Files, asked: str):
     async with files.get(Range=asked) as response:
         assert response.status == 200
         assert await response.read() == BODY
 
 
-async def test_reader_that_has_the_bytes_gets_none(files: Files):
+async def test_client_that_has_the_current_file_gets_no_body(files: Files):
     async with files.get() as response:
         etag, modified = response.headers["ETag"], response.headers["Last-Modified"]
 
@@ -175,7 +175,7 @@ async def test_reader_that_has_the_bytes_gets_none(files: Files):
         assert response.status == 200
 
 
-async def test_range_of_other_bytes_gives_the_whole(files: Files):
+async def test_range_of_another_version_is_ignored(files: Files):
     async with files.get() as response:
         etag = response.headers["ETag"]
 
@@ -185,7 +185,7 @@ async def test_range_of_other_bytes_gives_the_whole(files: Files):
         assert (response.status, await response.read()) == (200, BODY)
 
 
-async def test_empty_file_is_a_file(files: Files):
+async def test_empty_file_is_served(files: Files):
     key = "conversation/0198c0de/1/empty.json"
     await files.objects.put(key, b"", content_type="application/json")
 
@@ -195,7 +195,7 @@ async def test_empty_file_is_a_file(files: Files):
         assert response.status == 416
 
 
-async def test_long_file_arrives_whole(files: Files):
+async def test_large_file_is_served_completely(files: Files):
     key = "conversation/0198c0de/1/long.wav"
     body = bytes(range(256)) * 8192
     await files.objects.put(key, body, content_type="audio/wav")
@@ -231,7 +231,7 @@ async def test_wrong_link_answers_as_a_missing_file_does(files: Files):
     assert answers == {", or its link has expired"}
 
 
-async def test_deleted_file_is_gone_though_its_link_is_young(files: Files):
+async def test_deleted_file_is_not_found_although_its_link_is_valid(files: Files):
     link = files.link()
     await files.objects.delete([KEY])
 
@@ -239,7 +239,7 @@ async def test_deleted_file_is_gone_though_its_link_is_young(files: Files):
         assert response.status == 404
 
 
-async def test_reader_that_leaves_harms_nobody(files: Files, caplog: pytest.LogCaptureFixture):
+async def test_client_that_disconnects_does_not_affect_others(files: Files, caplog: pytest.LogCaptureFixture):
     key = "conversation/0198c0de/1/long.wav"
     await files.objects.put(key, bytes(16 * 1024 * 1024), content_type="audio/wav")
     parts = urlsplit(files.link(key))
@@ -256,7 +256,7 @@ async def test_reader_that_leaves_harms_nobody(files: Files, caplog: pytest.LogC
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_store_that_fails_on_the_way_cuts_the_response(tmp_path: Path):
+async def test_response_is_cut_if_the_store_fails_in_the_middle(tmp_path: Path):
     facts = {"Content-Length": "1000", "ETag": '"e"', "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT"}
 
     async def fail_on_the_way(request: web.Request) -> web.StreamResponse:
@@ -287,7 +287,7 @@ async def test_store_that_fails_on_the_way_cuts_the_response(tmp_path: Path):
 
 
 @given(header=st.text("bytes=0123456789-, ", max_size=30) | st.none(), size=st.integers(0, 10**6))
-def test_no_range_leads_out_of_the_file(header: str | None, size: int):
+def test_no_range_exceeds_the_file(header: str | None, size: int):
     span = requested_range(header, size)
 
     assert span is None or 0 <= span.start <= span.stop <= size
@@ -308,7 +308,7 @@ def test_ranges_are_slices(first: int, last: int, size: int):
     assert body[rest.start : rest.stop] == body[first:]
 
 
-async def test_running_server_opens_its_own_links(server: Server):
+async def test_server_accepts_its_own_links(server: Server):
     objects = server.services.objects
     await objects.put(KEY, BODY, content_type="audio/mpeg")
 
@@ -319,7 +319,7 @@ async def test_running_server_opens_its_own_links(server: Server):
         assert (response.status, response.headers["Content-Length"]) == (200, "1024")
 
 
-async def test_running_server_says_in_the_envelope_that_a_link_is_wrong(server: Server):
+async def test_server_answers_a_wrong_link_with_the_envelope(server: Server):
     async with server.http.get(f"{server.url}/files/{KEY}?e=1&s=x") as response:
         assert response.status == 404
         assert "item_not_found" in await response.text()

@@ -1,4 +1,4 @@
-"""Requests that are no good as HTTP, or whose sender goes away: the envelope all the same, and quiet logs."""
+"""Invalid HTTP and clients that disconnect: the response has the envelope, and nothing is logged as a crash."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ async def connection(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader
 
 
 async def answer(server: Server, raw: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of what the server says to these bytes before it closes."""
+    """Send raw bytes. Return the status, the headers and the body of the response."""
     async with connection(server) as (reader, writer):
         writer.write(raw)
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
@@ -58,9 +58,7 @@ async def answer(server: Server, raw: bytes) -> tuple[int, dict[str, str], bytes
         b"GET /nothing HTTP/1.1\r\nHost: a\r\nExpect: a <b>miracle\r\n\r\n",
     ],
 )
-async def test_what_is_no_valid_http_gets_the_envelope_and_nothing_of_its_own_back(
-    server: Server, raw: bytes
-) -> None:
+async def test_invalid_http_gets_the_envelope_without_its_own_bytes(server: Server, raw: bytes) -> None:
     with capture_logs() as lines:
         status, headers, body = await answer(server, raw)
     assert (status, loads(body)) == (400, NOT_HTTP)
@@ -71,13 +69,13 @@ async def test_what_is_no_valid_http_gets_the_envelope_and_nothing_of_its_own_ba
     ]
 
 
-async def test_a_request_id_is_taken_where_the_head_could_be_read(server: Server) -> None:
+async def test_a_request_id_is_used_if_the_head_could_be_read(server: Server) -> None:
     raw = b"GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: much\r\nX-Request-Id: mine\r\n\r\n"
     _, headers, _ = await answer(server, raw)
     assert headers["X-Request-Id"] == "mine"
 
 
-async def test_a_body_in_broken_chunks_is_refused(server: Server) -> None:
+async def test_a_body_with_malformed_chunks_is_refused(server: Server) -> None:
     raw = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\nzz\r\n"
     with capture_logs() as lines:
         status, _, body = await answer(server, raw)
@@ -85,11 +83,11 @@ async def test_a_body_in_broken_chunks_is_refused(server: Server) -> None:
     assert "request.crashed" not in [line["event"] for line in lines]
 
 
-async def test_a_body_whose_chunks_break_later_is_refused_at_once(server: Server) -> None:
+async def test_a_body_with_a_malformed_later_chunk_is_refused_at_once(server: Server) -> None:
     head = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n"
     async with connection(server) as (reader, writer):
         writer.write(head)
-        await asyncio.sleep(0.1)  # a packet of its own
+        await asyncio.sleep(0.1)  # Sends a separate packet.
         with capture_logs() as lines:
             writer.write(b"zz\r\n")
             async with asyncio.timeout(3):
@@ -100,7 +98,7 @@ async def test_a_body_whose_chunks_break_later_is_refused_at_once(server: Server
 @pytest.mark.parametrize("coding", ["gzip, chunked", "gzip,chunked", "identity, chunked", ",chunked", ""])
 async def test_a_body_in_a_coding_beside_chunked_is_refused_undecoded(server: Server, coding: str) -> None:
     raw = f"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {coding}\r\n\r\n"
-    status, headers, body = await answer(server, raw.encode())  # read to the end: the server closes
+    status, headers, body = await answer(server, raw.encode())  # Reads until the server closes the connection.
     assert (status, headers["Connection"]) == (501, "close")
     assert loads(body)["error"]["message"] == "invalid_parameter: Transfer-Encoding must be chunked"
 
@@ -200,7 +198,7 @@ async def begin_upload(
 
 
 @pytest.mark.parametrize("path", ["/bp/user/login", "/bp/ai/conversation", "/bp/ai/audio/tts"])
-async def test_a_client_that_leaves_while_its_parameters_come_is_counted_and_no_crash(
+async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_not_logged_as_a_crash(
     server: Server, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, token = await server.login()
@@ -225,7 +223,7 @@ async def test_a_client_that_leaves_while_its_parameters_come_is_counted_and_no_
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_what_libraries_say_is_one_line_without_stack_and_exception_text() -> None:
+async def test_log_records_of_libraries_are_one_line_without_stack_and_exception_text() -> None:
     code = """
 import logging
 from app import logs
@@ -253,7 +251,7 @@ logging.getLogger("asyncio").info("chatter")
     assert [line["message"] for line in others] == ["slow", "bad %d"]
 
 
-async def test_lines_that_cannot_be_written_are_lost_and_cost_nothing() -> None:
+async def test_log_lines_that_cannot_be_written_are_dropped_and_use_no_cpu() -> None:
     code = """
 import asyncio, sys, time
 import structlog

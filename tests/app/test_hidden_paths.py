@@ -25,7 +25,7 @@ async def statuses(server: Server, *paths: str) -> set[int]:
 
 
 @pytest.mark.parametrize("settings", [{}], indirect=True, ids=["default"])
-async def test_in_production_metrics_and_reference_answer_as_any_unknown_path(server: Server) -> None:
+async def test_in_production_metrics_and_reference_respond_like_an_unknown_path(server: Server) -> None:
     for path in (*METRICS, *DOCS):
         for method in ("GET", "POST"):
             answers = []
@@ -43,7 +43,7 @@ async def test_in_production_metrics_and_reference_answer_as_any_unknown_path(se
     indirect=["settings"],
     ids=["metrics", "docs"],
 )
-async def test_each_is_public_where_that_is_configured(
+async def test_metrics_and_reference_are_public_if_configured(
     server: Server, shown: tuple[str, ...], hidden: tuple[str, ...]
 ) -> None:
     assert await statuses(server, *shown) == {200}

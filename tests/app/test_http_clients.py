@@ -40,7 +40,7 @@ for await (const piece of answer.body) process.stdout.write(piece);
 
 @pytest.fixture
 async def token(server: Server) -> AsyncIterator[str]:
-    """A session, and a strategy `hello` that says one thing."""
+    """Return a session, and create a strategy `hello` with a fixed answer."""
     async with running_vendor() as vendor:
         configs = server.services.configs
         account = {"platform": "vendor_b_llm", "base_url": vendor.url}
@@ -80,7 +80,7 @@ async def test_http_client_of_the_standard_library_reads_events_while_it_sends(s
 
 
 def _by_http_client(url: str, token: str) -> tuple[bytes, bytes]:
-    """What came before the input was sent, and after."""
+    """Return what was received before and after the input was sent."""
     connection = HTTPConnection(urlsplit(url).netloc, timeout=LONGEST_S)
 
     def send(piece: bytes) -> None:

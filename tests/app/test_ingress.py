@@ -143,7 +143,7 @@ def test_every_split_of_the_same_bytes_gives_the_same_requests(sent: list[Sent],
     assert asyncio.run(received(split(raw, cuts), len(sent))) == expected
 
 
-def test_a_connection_without_a_pause_for_reading_loses_nothing() -> None:
+def test_a_connection_that_is_never_paused_loses_nothing() -> None:
     sent = Sent(LONG, (1,))
     raw = sent.raw("/0") + sent.raw("/1")
 

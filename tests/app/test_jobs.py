@@ -144,7 +144,7 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
         assert (status, answer["error"]["error_type"]) == (404, "item_not_found"), path
 
 
-async def test_job_whose_worker_died_runs_again_and_the_death_counts_as_an_attempt(
+async def test_job_whose_worker_died_runs_again_and_that_counts_as_an_attempt(
     services: Services, server: Server, notes: Notes
 ) -> None:
     job_id = await add(services, "survivor")

@@ -23,12 +23,12 @@ from tests.servers import SERVER_KEY
 async def check(
     limiter: RateLimiter, rate: Rate, *, app_id: str = "default", name: str = "n", who: str = "u"
 ) -> None:
-    """Count a call. Raises `RateLimited` if it is not let in."""
+    """Count a call. Raises `RateLimited` if it is not allowed."""
     (await limiter.count(rate, app_id=app_id, name=name, who=who)).check()
 
 
 async def allowed(limiter: RateLimiter, rate: Rate, *, who: str = "u", calls: int) -> int:
-    """How many of so many calls at once are let in."""
+    """Return how many of `calls` consecutive calls are allowed."""
     asked = (check(limiter, rate, who=who) for _ in range(calls))
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert all(answer is None or isinstance(answer, RateLimited) for answer in answers)
@@ -36,11 +36,11 @@ async def allowed(limiter: RateLimiter, rate: Rate, *, who: str = "u", calls: in
 
 
 @pytest.mark.parametrize("rate", [Rate(count=1, per_s=60), Rate(count=7, per_s=60), Rate(count=30, per_s=3600)])
-async def test_all_calls_of_a_rate_may_come_at_once_and_no_more(services, rate):
+async def test_a_burst_of_the_whole_rate_is_allowed_and_no_more(services, rate):
     assert await allowed(services.limiter, rate, calls=rate.count + 20) == rate.count
 
 
-async def test_the_wait_is_told_and_is_long_enough(services):
+async def test_the_reported_wait_is_long_enough(services):
     rate = Rate(count=4, per_s=0.2)
     assert await allowed(services.limiter, rate, calls=5) == 4
     with pytest.raises(RateLimited) as refused:
@@ -52,14 +52,14 @@ async def test_the_wait_is_told_and_is_long_enough(services):
     assert await allowed(services.limiter, rate, calls=1) == 1
 
 
-async def test_callers_apps_and_rates_are_counted_apart(services):
+async def test_callers_apps_and_rates_are_counted_separately(services):
     rate = Rate(count=1, per_s=60)
     for app_id, name, who in (("a", "n", "u"), ("b", "n", "u"), ("a", "m", "u"), ("a", "n", "v")):
         await check(services.limiter, rate, app_id=app_id, name=name, who=who)
     assert await allowed(services.limiter, rate, calls=1) == 1
 
 
-async def test_a_call_that_is_not_counted_is_told_whether_it_would_be_allowed(services):
+async def test_a_count_of_zero_calls_tells_whether_a_call_would_be_allowed(services):
     rate, local = Rate(count=2, per_s=3600), LocalLimiter()
     asked = {"app_id": "default", "name": "n", "who": "u"}
     for counted in range(2):
@@ -74,13 +74,13 @@ async def test_a_call_that_is_not_counted_is_told_whether_it_would_be_allowed(se
     assert local.wait_s(rate, "k", calls=0) > 0
 
 
-async def test_a_counter_is_forgotten_once_it_is_empty(services):
+async def test_a_counter_is_deleted_once_it_is_empty(services):
     await check(services.limiter, Rate(count=10, per_s=100), app_id="a", name="n", who="u")
     key = services.valkey.key("a:u", "rate", "n")
     assert 9_000 < await services.valkey.client.pttl(key) <= 10_001
 
 
-async def test_without_valkey_the_process_lets_in_half_and_then_counts_again(settings, stores, tmp_path):
+async def test_without_valkey_the_process_allows_half_of_the_rate(settings, stores, tmp_path):
     rate = Rate(count=10, per_s=60)
     async with (
         door_to(stores.redis_url, tmp_path / "v.sock") as door,
@@ -100,7 +100,7 @@ async def test_raising_a_rate_does_not_refuse_the_next_call(services):
     assert await allowed(services.limiter, Rate(count=3, per_s=300), calls=5) == 1
 
 
-async def test_lowering_a_rate_gives_its_burst_at_most_and_refuses_no_longer_than_it_would(services):
+async def test_lowering_a_rate_allows_at_most_its_burst_and_refuses_for_no_longer_than_the_new_rate(services):
     limiter, low = services.limiter, Rate(count=2, per_s=0.6)
     assert await allowed(limiter, Rate(count=100, per_s=1), calls=100) == 100
     with pytest.raises(RateLimited) as refused:
@@ -114,7 +114,7 @@ async def test_lowering_a_rate_gives_its_burst_at_most_and_refuses_no_longer_tha
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_calls_while_the_rate_changes_are_let_in_as_by_counting_them(services, seed: int):
+async def test_calls_while_the_rate_changes_are_allowed_as_in_an_exact_count(services, seed: int):
     dice = random.Random(seed)  # noqa: S311 - to be the same every time
     used, interval_s = 0, 0.0
     for _ in range(40):
@@ -166,7 +166,7 @@ def test_the_local_count_never_exceeds_half_the_rate(count, per_s, pauses):
         assert last - first >= 2 * per_s / count - 1e-3
 
 
-def test_the_local_count_keeps_the_callers_that_came_last():
+def test_the_local_count_keeps_the_most_recent_callers():
     limiter = LocalLimiter(clock=lambda: 0.0, counters=3)
     rate = Rate(count=1, per_s=60)
     for key in ("a", "b", "c", "a", "d"):
@@ -186,7 +186,7 @@ async def test_an_app_server_is_counted_by_its_key(server):
     await server.login()
 
 
-async def test_responses_say_what_is_left_of_the_rates_that_were_counted(server):
+async def test_responses_have_the_remaining_calls_of_the_counted_rates(server):
     rates = {"server": {"count": 2, "per_s": 120}, "signup": {"count": 4, "per_s": 3600}}
     await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
 
@@ -229,7 +229,7 @@ class TestBehindAProxy:
     def settings(self, settings):
         return replace(settings, trusted_proxies=("127.0.0.0/8",))
 
-    async def test_callers_are_told_apart_by_the_address_that_the_proxy_saw(self, server):
+    async def test_callers_are_distinguished_by_the_address_that_the_proxy_reports(self, server):
         rates = {"signup": {"count": 1, "per_s": 3600}}
         await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
         for forwarded, status in (
@@ -372,14 +372,14 @@ def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: st
         Settings.from_env(ENVIRONMENT | given)
 
 
-def test_the_outermost_numbers_of_the_environment_are_taken():
+def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
     given = {"PORT": "65535", "PARLEY_METRICS_PORT": "1", "PARLEY_PROCESSES": "256"}
     read = Settings.from_env(ENVIRONMENT | given)
     assert (read.port, read.metrics_port, read.processes) == (65535, 1, 256)
     assert Settings.from_env(ENVIRONMENT).metrics_port is None
 
 
-def test_an_ipv6_caller_holds_a_whole_64():
+def test_ipv6_callers_are_counted_by_their_64_bit_network():
     assert network_of("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64"
     assert network_of("198.51.100.7") == "198.51.100.7"
     assert network_of("") == ""

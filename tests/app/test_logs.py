@@ -1,4 +1,4 @@
-"""Our lines: one JSON object each, with the request's id, the level, the time, and the stack where one is given."""
+"""Log lines are JSON objects with the request id, the level, the time and, for exceptions, the stack."""
 
 import asyncio
 import sys
@@ -81,7 +81,7 @@ async def lines(code: str) -> list[dict[str, Any]]:
     return [loads(line) for line in out.splitlines()]
 
 
-async def test_lines_hold_what_was_said_then_who_asked_the_level_and_the_time() -> None:
+async def test_lines_have_the_event_the_request_the_level_and_the_time_in_this_order() -> None:
     said = await lines(SAID)
     for line in said:
         time = line.pop("timestamp")
@@ -100,7 +100,7 @@ async def test_lines_hold_what_was_said_then_who_asked_the_level_and_the_time() 
     assert captured["lines"] == [{"number": 2, "event": "kept back", "log_level": "info"}]
 
 
-async def test_a_line_is_written_whatever_stands_in_it() -> None:
+async def test_a_line_is_written_whatever_values_it_has() -> None:
     half, huge, deep, library, after = await lines(NOT_JSON)
     assert (half["event"], half["text"], half["number"], half["level"]) == (
         "'half'",
@@ -134,7 +134,7 @@ def dropped(lines: list) -> list:
 
 
 async def leaves_a_line(server: Server) -> bool:
-    """Whether a request is logged, so that earlier tests have not used up the lines of this second."""
+    """Return whether a request is logged. It is not if earlier tests have used up the lines of this second."""
     with capture_logs() as said:
         async with server.http.get(f"{server.url}/nothing"):
             pass

@@ -1,4 +1,4 @@
-"""The OpenAPI document: whole, valid, and of one mind with the code that it describes."""
+"""The OpenAPI document is complete, valid, and agrees with the code."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from streams.events import Event
 from tests.app.reference import check_events, operations, template, values_of
 from tests.sse_client import SeenEvent
 
-pytestmark = pytest.mark.xdist_group("openapi")  # one worker makes the document
+pytestmark = pytest.mark.xdist_group("openapi")  # One worker creates the document.
 
 PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
@@ -42,13 +42,13 @@ def test_the_document_is_valid_openapi(document) -> None:
     assert document["servers"] == [{"url": PUBLIC_URL}]
 
 
-def test_every_row_is_in_it_with_its_s2s_form_and_nothing_else(document) -> None:
+def test_the_document_has_every_row_with_its_s2s_path_and_nothing_else(document) -> None:
     rows = {(row.method, template(path)) for row in ROUTES for path in row.paths}
     assert {(method, path) for method, path, _ in operations(document)} == rows
     assert sum(len(row.paths) for row in ROUTES) == len(rows)
 
 
-def test_every_reference_leads_somewhere(document) -> None:
+def test_every_reference_can_be_resolved(document) -> None:
     found = list(values_of(document, "$ref"))
     assert found
     for reference in found:
@@ -57,18 +57,18 @@ def test_every_reference_leads_somewhere(document) -> None:
             node = node[part]
 
 
-def test_operations_have_names_of_their_own(document) -> None:
+def test_operations_have_unique_names(document) -> None:
     names = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(set(names)) == len(names)
 
 
-def test_models_have_names_of_their_own(document) -> None:
-    # two models of one name, or one that is both sent and told, get long names made of their modules
+def test_models_have_unique_names(document) -> None:
+    # Two models with the same name, or one for both requests and replies, would get names with their modules.
     names = document["components"]["schemas"]
     assert all(name.isidentifier() and "__" not in name for name in names), sorted(names)
 
 
-def test_every_operation_says_in_a_few_words_what_it_does(document) -> None:
+def test_every_operation_has_a_short_summary(document) -> None:
     tags = {tag["name"] for tag in document["tags"]}
     for method, path, operation in operations(document):
         assert 3 <= len(operation["summary"]) <= 64, (method, path)
@@ -79,7 +79,7 @@ def test_every_operation_says_in_a_few_words_what_it_does(document) -> None:
     assert len(titles) == len(tags - {"s2s"}), "variants of an area are one group"
 
 
-def test_callers_prove_themselves_as_the_row_asks(document) -> None:
+def test_security_schemes_follow_from_the_row(document) -> None:
     def security(path: str, method: str) -> Any:
         return document["paths"][path][method]["security"]
 
@@ -111,7 +111,7 @@ def test_query_parameters_have_their_names_on_the_wire_and_are_never_null(docume
     assert "newest" in query["from"]["description"]
 
 
-def test_replies_leave_out_what_is_absent_and_streams_tell_null(document) -> None:
+def test_absent_fields_are_omitted_in_replies_and_null_in_events(document) -> None:
     schemas = document["components"]["schemas"]
     user, end = schemas["UserView"], schemas["ConversationEnd"]
     assert user["properties"]["session"] == {
@@ -123,7 +123,7 @@ def test_replies_leave_out_what_is_absent_and_streams_tell_null(document) -> Non
     assert "record_id" in end["required"]
 
 
-def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
+def test_every_operation_lists_its_errors_with_their_statuses(document) -> None:
     for row in ROUTES:
         for path in row.paths:
             responses = document["paths"][template(path)][row.method.lower()]["responses"]
@@ -139,7 +139,7 @@ def test_every_operation_tells_its_errors_with_their_statuses(document) -> None:
             assert responses.keys() - {"200"} == told - {"200"}
 
 
-def test_every_error_says_in_a_few_words_what_it_means() -> None:
+def test_every_error_has_a_short_description() -> None:
     errors = {error for row in ROUTES for path in row.paths for error in errors_of(row, path)}
     errors |= {error for row in STREAMS for error in row.docs.stream.errors}
     assert len(errors) > 30
@@ -152,7 +152,7 @@ def test_every_error_says_in_a_few_words_what_it_means() -> None:
 
 
 @pytest.mark.parametrize("row", STREAMS, ids=_ids)
-def test_transcripts_are_whole_streams_of_the_events_that_are_told(document, row: Endpoint) -> None:
+def test_transcripts_are_complete_streams_of_documented_events(document, row: Endpoint) -> None:
     for path in row.paths:
         operation = document["paths"][template(path)][row.method.lower()]
         examples = operation["responses"]["200"]["content"]["text/event-stream"]["examples"]
@@ -189,12 +189,12 @@ def _digest(seen: list[SeenEvent]) -> dict[str, Any]:
     return {"chars": chars, "sha256": sha.hexdigest()}
 
 
-def test_every_event_of_the_server_is_told_of(document) -> None:
+def test_every_event_of_the_server_is_documented(document) -> None:
     told = {event["event"] for _, _, operation in operations(document) for event in operation.get("x-events", ())}
     assert told == {event.name for event in Event.__subclasses__()} | {"ping"}
 
 
-def test_example_bodies_are_good_requests() -> None:
+def test_example_bodies_are_valid_requests() -> None:
     examples = [(row, value) for row in ROUTES for value in row.docs.bodies.values()]
     assert examples
     for row, value in examples:

@@ -1,4 +1,4 @@
-"""Operators have roles and tokens of their own."""
+"""Each operator has a role and a token."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ REFUSED = "auth_failed: Authorization is missing or wrong"
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """The test plays a proxy, so that it can call from several addresses."""
+    """The test acts as a proxy, so that it can call from several addresses."""
     return replace(settings, trusted_proxies=("127.0.0.1/32",))
 
 
@@ -106,7 +106,7 @@ async def test_operators_are_listed_in_pages_newest_first(server: Server) -> Non
     assert "next" not in last
 
 
-async def test_operator_and_root_can_ask_who_they_are(server: Server) -> None:
+async def test_operator_and_root_can_read_their_identity(server: Server) -> None:
     token = await add(server, "ada", "editor", expires_at=FUTURE)
 
     _, answer = await call(server, "GET", "/admin/api/self", token=token)
@@ -114,7 +114,7 @@ async def test_operator_and_root_can_ask_who_they_are(server: Server) -> None:
     assert await call(server, "GET", "/admin/api/self") == (200, {"actor": "root", "role": "admin"})
 
 
-async def test_change_rotation_and_removal_hold_from_the_next_call_on(server: Server) -> None:
+async def test_change_rotation_and_removal_take_effect_with_the_next_call(server: Server) -> None:
     ada = f"{OPERATORS}/ada"
     token = await add(server, "ada", "admin")
     assert (await call(server, "GET", OPERATORS, token=token))[0] == 200
@@ -190,7 +190,7 @@ async def test_wrong_field_of_an_operator_is_named(server: Server) -> None:
         assert await refusal(server, "POST", OPERATORS, body) == (400, f"invalid_parameter: {message}")
 
 
-async def test_name_is_given_to_one_operator_only(server: Server) -> None:
+async def test_name_of_an_operator_is_unique(server: Server) -> None:
     body = {"name": "ada", "role": "viewer"}
     answers = await asyncio.gather(*(call(server, "POST", OPERATORS, body) for _ in range(6)))
     assert sorted(status for status, _ in answers) == [200, *[409] * 5]
@@ -213,7 +213,7 @@ async def test_failed_calls_are_limited_per_address_and_lock_no_operator_out(ser
 
 
 async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and error of `python -m app operators …`. There is no Valkey at its address."""
+    """Run `python -m app operators …` without a Valkey. Return the exit code, standard output and error."""
     env = {
         "DATABASE_URL": server.services.settings.database_url,
         "REDIS_URL": "redis://127.0.0.1:1",

@@ -1,4 +1,4 @@
-"""All processes know the same operators, also while Valkey is away."""
+"""All processes know the same operators, also while Valkey is unavailable."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ __all__ = ["door", "settings"]
 
 
 async def call(server: Server, method: str, path: str, body: Any = None, *, token: str = ADMIN_TOKEN) -> Any:
-    """The status and the body of a response."""
+    """Return the status and the body of the response."""
     headers = {"Authorization": f"Bearer {token}"}
     url = f"{server.url}/admin/api/{path}"
     async with server.http.request(method, url, json=body, headers=headers) as response:
         return response.status, await response.json()
 
 
-async def test_operators_work_and_removed_ones_are_refused_everywhere_while_valkey_is_away(
+async def test_without_valkey_all_processes_accept_operators_and_refuse_removed_ones(
     server: Server, door: Door
 ) -> None:
     async with another_server(server.services.settings) as other:

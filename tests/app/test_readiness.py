@@ -1,4 +1,4 @@
-"""What `/readyz`, the log and clients are told of a store that cannot be used, and that it is back."""
+"""What `/readyz`, the log and clients report while a store cannot be used, and once it can be used again."""
 
 import asyncio
 import resource
@@ -47,7 +47,7 @@ def told(lines: list[Any], event: str, store: str) -> list[Any]:
     return [line for line in lines if line["event"] == event and line["store"] == store]
 
 
-async def test_full_database_is_named_and_not_ready_until_it_takes_writes_again(
+async def test_full_database_is_reported_as_not_ready_until_it_accepts_writes_again(
     server: Server, database_url: str
 ) -> None:
     conn = await asyncpg.connect(database_url)
@@ -111,7 +111,7 @@ async def test_full_disk_of_the_database_is_reported_until_it_has_free_space(
     await conn.close()
 
 
-async def test_database_that_takes_no_writes_is_not_ready_before_anybody_writes(
+async def test_read_only_database_is_reported_as_not_ready_before_the_first_write(
     server: Server, database_url: str
 ) -> None:
     conn = await asyncpg.connect(database_url)
@@ -143,7 +143,7 @@ class TestPausedValkey:
     def settings(self, settings: Settings, door: Door) -> Settings:
         return replace(settings, redis_url=door.url)
 
-    async def test_paused_valkey_is_logged_once_when_it_goes_and_once_when_it_is_back(
+    async def test_paused_valkey_is_logged_once_when_it_is_unavailable_and_once_when_it_is_back(
         self, server: Server, door: Door
     ) -> None:
         with capture_logs() as lines:
@@ -167,7 +167,7 @@ class TestPausedValkey:
 
 @contextmanager
 def small_files(limit_bytes: int) -> Iterator[None]:
-    """No file of this process grows beyond the limit."""
+    """Limit the size of the files that this process writes."""
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, usual[1]))
     try:
@@ -176,7 +176,7 @@ def small_files(limit_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
-async def test_folder_that_stores_nothing_is_named_until_it_stores_again(server: Server) -> None:
+async def test_folder_that_refuses_writes_is_reported_until_it_accepts_them_again(server: Server) -> None:
     objects, large = server.services.objects, bytes(8 << 20)
     with (
         small_files(4 << 20),
@@ -191,7 +191,7 @@ async def test_folder_that_stores_nothing_is_named_until_it_stores_again(server:
     assert (await ready(server))[1]["parts"]["objects"] == "ok"
 
 
-async def test_full_disk_is_named_by_put_and_ping(tmp_path: Path) -> None:
+async def test_put_and_ping_report_a_full_disk(tmp_path: Path) -> None:
     async with small_disk(tmp_path, "size=256k"), open_store(folder=tmp_path) as objects:
         await objects.put(KEY, bytes(200 * 1024), content_type="audio/mpeg")
         with pytest.raises(StoreError, match="its disk is full"):

@@ -40,7 +40,7 @@ def fields_table() -> list[list[str]]:
     return table("| conversation | speech | recognition | pronunciation | meaning |")
 
 
-def test_every_field_of_a_strategy_stands_in_the_table_where_it_is_written():
+def test_the_table_of_strategies_has_every_field_at_its_path():
     rows = fields_table()
     for column, kind in enumerate(STRATEGIES):
         listed = [path for row in rows for path in names(row[column])]
@@ -55,7 +55,7 @@ def test_fields_of_timeouts_and_prices_are_explained():
         assert names(meaning[f"`{name}`"]) == set(model.model_fields)
 
 
-def test_every_platform_stands_in_the_table_with_its_aliases_and_kinds():
+def test_the_table_of_platforms_has_every_platform_with_its_aliases_and_kinds():
     listed = {row[0]: (names(row[1]), names(row[3])) for row in table("| platform | alias | vendor | kinds |")}
     assert listed == {
         f"`{platform}`": (

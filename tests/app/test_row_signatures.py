@@ -165,7 +165,7 @@ HANDLERS: list[tuple[Callable[..., Any], str]] = [
 
 
 @pytest.mark.parametrize(("handler", "problem"), HANDLERS)
-def test_handler_whose_signature_makes_no_sense_is_refused(handler: Any, problem: str) -> None:
+def test_handler_with_an_invalid_signature_is_refused(handler: Any, problem: str) -> None:
     name = handler.__name__
     with pytest.raises(InvalidRow, match=re.escape(f"POST /bp/x ({name}): {problem}")) as refused:
         Endpoint("POST", "/bp/x", handler, NOTES)
@@ -248,7 +248,7 @@ def test_s2s_path_follows_from_the_c2s_path(path: str, server_path: str) -> None
     assert Endpoint("POST", path, nothing, NOTES).paths == (path, server_path)
 
 
-def test_row_has_an_s2s_path_of_its_own_or_none_if_it_says_so() -> None:
+def test_row_may_name_its_s2s_path_or_have_none() -> None:
     assert Endpoint("GET", "/bp/x", nothing, NOTES, s2s="/bp/server/y").paths == ("/bp/x", "/bp/server/y")
     assert Endpoint("GET", "/bp/x", nothing, replace(NOTES, s2s=False)).paths == ("/bp/x",)
     assert Endpoint("GET", "/bp/server/x", nothing, NOTES).paths == ("/bp/server/x",)

@@ -1,4 +1,4 @@
-"""The page to talk to the server, and what it is offered: as a browser gets them, where they are shown at all."""
+"""The page for talking to the server, its files and its offers, as a browser receives them."""
 
 import hashlib
 import json  # noqa: TID251 - a reader of its own
@@ -22,7 +22,7 @@ IN_PRODUCTION = pytest.mark.parametrize("settings", ["production"], indirect=Tru
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    """Of the environment that the test names, or with its changes."""
+    """The settings of the environment that the test names, or with its changes."""
     param = getattr(request, "param", {})
     return replace(settings, **({"env": param} if isinstance(param, str) else param))
 
@@ -39,7 +39,7 @@ async def offers(server: Server) -> tuple[int, Any]:
 
 
 async def is_hidden(server: Server, *paths: str) -> bool:
-    """Whether the server answers as it does where nothing is. The message repeats the path."""
+    """Return whether all paths are answered like unknown ones. The message repeats the path."""
     answers = [await get(server, path) for path in ("/nothing", *paths)]
     messages = [answer["error"].pop("message").partition(": /")[0] for _, answer in answers]
     return {*messages} == {"not_found: there is no such path"} and answers == [
@@ -51,7 +51,7 @@ async def put(server: Server, kind: str, name: str, value: dict[str, Any], app_i
     await server.services.configs.put(app_id, kind, name, value, author="test")
 
 
-async def test_the_page_may_load_and_ask_nothing_but_this_server(server: Server) -> None:
+async def test_the_page_may_only_load_from_and_connect_to_this_server(server: Server) -> None:
     async with server.http.get(f"{server.url}/") as response:
         assert (response.status, response.content_type) == (200, "text/html")
         policy = dict(rule.split(" ", 1) for rule in response.headers["Content-Security-Policy"].split("; "))
@@ -71,12 +71,12 @@ async def test_the_page_may_load_and_ask_nothing_but_this_server(server: Server)
     assert not re.search(r"<style|<script(?! type=\"module\" src=)|\s(?:on\w+|style)=|https?:", page)
 
 
-async def test_all_that_the_page_is_made_of_is_there(server: Server) -> None:
-    """Modules, and what they import, each with its type: a browser runs no other."""
+async def test_all_files_of_the_page_are_served(server: Server) -> None:
+    """Modules and their imports have the content type that browsers require."""
     _, page = await get(server, "/")
     found = re.findall(r'(?:src|href)="(static/[^"]+)"', page.decode())
     assert {"static/talk/page.js", "static/talk/style.css"} <= set(found)
-    for path in found:  # it grows meanwhile
+    for path in found:  # The list grows meanwhile.
         async with server.http.get(f"{server.url}/{path}") as response:
             assert response.status == 200, path
             kind = TYPES[path.rpartition(".")[2]]
@@ -104,7 +104,7 @@ async def test_all_that_the_page_is_made_of_is_there(server: Server) -> None:
     ],
     indirect=["settings"],
 )
-async def test_the_page_links_to_the_reference_where_that_is_served(server: Server, *, links: bool) -> None:
+async def test_the_page_links_to_the_reference_if_it_is_served(server: Server, *, links: bool) -> None:
     await put(server, "apps", "default", {"title": "Talkative", "currency": "USD", "playground": True})
     status, page = await get(server, "/")
     assert (status, b'href="/docs"' in page) == (200, links)
@@ -133,12 +133,12 @@ async def test_a_part_that_has_not_changed_is_not_sent_again(server: Server) -> 
         "%2e%2e/docs.py",
     ],
 )
-async def test_nothing_else_is_served(server: Server, part: str) -> None:
+async def test_other_files_are_not_served(server: Server, part: str) -> None:
     assert await is_hidden(server, f"/static/{part}")
 
 
 @pytest.mark.parametrize("told", VENDORED, ids=lambda path: path.stem)
-def test_what_others_wrote_is_the_file_of_its_package(told) -> None:
+def test_files_of_third_parties_equal_those_of_their_packages(told) -> None:
     package = json.loads(told.read_text())
     [kept] = [path for path in told.parent.glob(f"{told.stem}.*") if path.suffix in {".js", ".css"}]
     assert hashlib.sha256(kept.read_bytes()).hexdigest() == package["sha256"]
@@ -148,14 +148,14 @@ def test_what_others_wrote_is_the_file_of_its_package(told) -> None:
     assert (told.parent / licence[0]).stat().st_size > 1000
 
 
-def test_everything_that_others_wrote_says_where_it_is_from() -> None:
+def test_files_of_third_parties_name_their_origin() -> None:
     kept = {path.stem for path in (STATIC / "vendor").iterdir() if path.suffix in {".js", ".css"}}
     assert kept == {path.stem for path in VENDORED}
     assert {"preact", "eventsource-parser", "pico"} <= kept
 
 
 @IN_PRODUCTION
-async def test_in_production_there_is_no_page_unless_an_app_wants_it(server: Server) -> None:
+async def test_in_production_only_apps_with_a_playground_have_the_page(server: Server) -> None:
     parts = ("/", "/static/talk/page.js", "/static/vendor/preact.js")
     assert await is_hidden(server, *parts)
     assert (await offers(server))[0] == 404
@@ -165,7 +165,7 @@ async def test_in_production_there_is_no_page_unless_an_app_wants_it(server: Ser
     assert (status, told["title"]) == (200, "Shown")
 
 
-async def test_an_app_may_have_no_page_in_development_either(server: Server) -> None:
+async def test_an_app_can_switch_off_its_page_in_development(server: Server) -> None:
     await put(server, "apps", "default", {"title": "Hidden", "playground": False})
     assert await is_hidden(server, "/", "/static/talk/page.js")
     status, told = await offers(server)
@@ -173,14 +173,14 @@ async def test_an_app_may_have_no_page_in_development_either(server: Server) -> 
 
 
 @IN_PRODUCTION
-async def test_each_app_is_asked_for_its_own(server: Server) -> None:
+async def test_each_app_has_its_own_page(server: Server) -> None:
     await put(server, "apps", "default", {"playground": True}, app_id="other")
     assert await is_hidden(server, "/", "/?app=default", "/?app=unknown", "/?app=")
     for path in ("/?app=other", "/static/talk/page.js"):
         assert (await get(server, path))[0] == 200
 
 
-async def test_offers_tell_what_each_strategy_can_do(server: Server) -> None:
+async def test_offers_have_the_capabilities_of_each_strategy(server: Server) -> None:
     for name, platform in (("words", "vendor_b_llm"), ("sound", "vendor_b_audio"), ("azure", "vendor_a_audio")):
         account = {"platform": platform, "base_url": "http://127.0.0.1:9", "api_key": "sk-test"}
         await put(server, "vendor_accounts", name, account)
@@ -215,14 +215,14 @@ async def test_offers_tell_what_each_strategy_can_do(server: Server) -> None:
     assert found["pronunciation"]["azure"] == {"name": "azure", "languages": ["en-US", "fr-FR"]}
 
 
-async def test_strategies_of_missing_engines_are_told_as_broken(server: Server) -> None:
+async def test_strategies_of_missing_engines_are_offered_as_broken(server: Server) -> None:
     _, told = await offers(server)
     for kind in ("conversation", "speech", "pronunciation"):
         [local] = [one for one in told[kind] if one["name"] == "local"]
         assert local["fault"].startswith("config_invalid: vendor_accounts local-"), kind
 
 
-async def test_a_browser_is_told_in_words_that_an_app_has_no_page(server: Server) -> None:
+async def test_a_browser_gets_a_readable_error_if_an_app_has_no_page(server: Server) -> None:
     await put(server, "apps", "default", {"title": "Hidden", "playground": False})
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     hidden, unknown = [await get(server, path, **browser) for path in ("/", "/?app=nosuch")]
@@ -232,8 +232,8 @@ async def test_a_browser_is_told_in_words_that_an_app_has_no_page(server: Server
 
 
 @IN_PRODUCTION
-async def test_a_page_needs_an_app_that_wants_no_signatures(server: Server) -> None:
-    """As README says."""
+async def test_a_page_needs_an_app_that_requires_no_signatures(server: Server) -> None:
+    """The README says so."""
     await put(server, "apps", "default", {"playground": True}, app_id="own")
     device = {"device": {"id": "browser-1"}}
     statuses = []
@@ -247,7 +247,7 @@ async def test_a_page_needs_an_app_that_wants_no_signatures(server: Server) -> N
 
 
 @IN_PRODUCTION
-async def test_an_app_server_may_always_ask_what_its_app_offers(server: Server) -> None:
+async def test_an_app_server_may_always_list_the_offers(server: Server) -> None:
     uid, _ = await server.login()
     token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
     status, told = await get(server, f"/bp/server/user/{uid}/ai/offers", **{"X-Service-Auth-Token": token})
@@ -255,7 +255,7 @@ async def test_an_app_server_may_always_ask_what_its_app_offers(server: Server) 
     assert {one["name"] for one in told["conversation"]} == {"local", "scripted", "scripted-text"}
 
 
-async def test_offers_are_those_that_the_reference_tells_of(server: Server) -> None:
+async def test_offers_match_the_schema_of_the_reference(server: Server) -> None:
     _, document = await get(server, "/openapi.json")
     responses = document["paths"][OFFERS]["get"]["responses"]
     _, told = await offers(server)

@@ -1,4 +1,4 @@
-"""Users that the command makes are users like others."""
+"""Users that the command creates are ordinary users."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
 async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, standard output and error of `python -m app users …`."""
+    """Run `python -m app users …`. Return the exit code, standard output and error."""
     settings = server.services.settings
     env = {
         "DATABASE_URL": settings.database_url,
@@ -42,7 +42,7 @@ async def test_every_user_has_a_session_of_its_own(server: Server):
             assert (await answer.json())["user"]["uid"] == uid
 
 
-async def test_tokens_are_written_for_the_owner_alone(server: Server, tmp_path: Path):
+async def test_only_the_owner_can_read_the_file_of_tokens(server: Server, tmp_path: Path):
     path = tmp_path / "users"
     path.write_text("what was there")
     path.chmod(0o644)
@@ -68,7 +68,7 @@ async def test_tokens_are_written_for_the_owner_alone(server: Server, tmp_path: 
         (("make", "1", "--out", "/none/users"), "No such file or directory"),
     ],
 )
-async def test_what_cannot_be_made_is_told(server: Server, arguments, complaint):
+async def test_users_that_cannot_be_created_are_reported(server: Server, arguments, complaint):
     found, out, complaints = await users(server, *arguments)
 
     assert (found, out) == (1, "")

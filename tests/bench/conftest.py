@@ -1,4 +1,4 @@
-"""A server with the app `bench`, the fast vendor in a process of its own, and users for a load."""
+"""A server with the app `bench`, the fast vendor in another process, and users for a load."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ async def ready(module_server: Server) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def users(ready: Server, tmp_path: Path) -> Path:
-    """A file of tokens."""
+    """Write a token file and return its path."""
     path = tmp_path / "users"
     made = await make_users(ready.services, APP, 3)
     path.write_text("".join(f"{uid} {token}\n" for uid, token in made))
@@ -41,7 +41,7 @@ async def users(ready: Server, tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def load(ready: Server, users: Path, tmp_path: Path) -> Load:
-    """Run `python -m bench.load` against the server, and give its figures."""
+    """A function that runs `python -m bench.load` against the server and returns its figures."""
 
     async def run(*arguments: str) -> dict:
         path = tmp_path / "result.json"

@@ -1,4 +1,4 @@
-"""An attack is judged by what healthy clients saw beside it, and by what the server kept of it."""
+"""An attack is judged by what healthy clients observe meanwhile, and by what the server still holds afterwards."""
 
 from collections import Counter
 from dataclasses import replace
@@ -53,7 +53,7 @@ def missed(seen: Measurement, targets: Targets = NONE) -> list[str]:
     return list(judge(seen, targets).missed)
 
 
-def test_an_attack_that_nobody_feels_is_met():
+def test_an_attack_without_effect_meets_its_targets():
     assert str(judge(SEEN, Targets())) == "met"
 
 
@@ -84,7 +84,7 @@ def test_a_gap_may_grow_by_less_than_20_ms_over_the_calm(calm_ms: float, growth_
         (Window(), ["no healthy stream or request was answered"]),
     ],
 )
-def test_what_healthy_clients_saw_is_named(under: Window, expected: list[str]):
+def test_a_missed_target_names_what_healthy_clients_observed(under: Window, expected: list[str]):
     assert missed(replace(SEEN, under=under)) == expected
 
 
@@ -182,7 +182,7 @@ def test_log_is_counted_by_request():
     ]
 
 
-def test_what_a_server_elsewhere_holds_is_not_judged():
+def test_memory_and_connections_of_a_remote_server_are_not_judged():
     targets = Targets(connection_kib=1, memory_returns=True, log_bytes_per_request=1)
     seen = replace(SEEN, before=None, peak=None, after=None)
 
@@ -190,11 +190,11 @@ def test_what_a_server_elsewhere_holds_is_not_judged():
     assert "| - | - | - | - | - |" in tables([(BY_NAME["log"], seen)])
 
 
-def test_failed_answers_beside_an_attack_are_missed():
+def test_failed_answers_during_an_attack_miss_the_target():
     assert missed(replace(SEEN, victims_failed=["502", "502"])) == ["2 requests of other users failed"]
 
 
-def test_outcomes_tell_what_became_of_connections():
+def test_outcomes_describe_the_fate_of_connections():
     refused = Counter({"ECONNREFUSED": 2})
 
     assert str(Outcomes.of([], refused)) == "0 opened; 2 refused (ECONNREFUSED)"
@@ -208,11 +208,11 @@ def test_outcomes_tell_what_became_of_connections():
     ]
 
 
-def test_every_attack_has_a_name_of_its_own():
+def test_every_attack_has_a_unique_name():
     assert len(BY_NAME) == len(ATTACKS)
 
 
-def test_tables_replace_those_before_and_the_prose_stays(tmp_path):
+def test_tables_are_replaced_and_the_prose_is_unchanged(tmp_path):
     path = tmp_path / "report.md"
     path.write_text(f"Before\n\n{BEGIN}\nold\n{END}\n\nAfter\n")
     rows = [(ATTACKS[0], SEEN), (ATTACKS[1], replace(SEEN, under=window(gap_ms=400)))]

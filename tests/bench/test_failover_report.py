@@ -1,4 +1,4 @@
-"""The scorecard of faults is written where it is asked for, and never over the one of the repository by itself."""
+"""The fault scorecard is written to the given path. By default it does not overwrite that of the repository."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from bench.failover import write
 KEPT = Path(failover.__file__).with_suffix(".md")
 
 
-def test_report_has_the_prose_of_the_repository_and_leaves_that_file_alone(
+def test_report_has_the_prose_of_the_repository_and_does_not_change_that_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     before = KEPT.read_text()
@@ -24,7 +24,7 @@ def test_report_has_the_prose_of_the_repository_and_leaves_that_file_alone(
     assert KEPT.read_text() == before
 
 
-def test_report_is_written_to_build_unless_told_where():
+def test_report_is_written_to_build_by_default():
     command = [sys.executable, "-m", "bench.failover", "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "--report FILE" in shown

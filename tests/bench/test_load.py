@@ -1,4 +1,4 @@
-"""The load generator as a load tester runs it: against a server by its URL, with users of its own."""
+"""The load generator runs against a server by its URL, with its own users."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.servers import Server
 pytestmark = pytest.mark.xdist_group("load")  # one worker starts the server and its vendor
 
 
-async def test_so_many_streams_at_once_follow_each_other(load: Load):
+async def test_at_once_keeps_a_number_of_streams_open(load: Load):
     found = await load("--strategy", "6x2", "--at-once", "5", "--streams", "20")
 
     assert (found["streams"], found["ended"], found["faults"], found["errors"]) == (20, 20, {}, {})
@@ -25,7 +25,7 @@ async def test_so_many_streams_at_once_follow_each_other(load: Load):
     assert found["gap"]["quantiles"] == sorted(found["gap"]["quantiles"])
 
 
-async def test_streams_arrive_whatever_becomes_of_those_before(load: Load):
+async def test_rate_starts_streams_whether_or_not_earlier_ones_have_ended(load: Load):
     found = await load("--strategy", "6x2", "--rate", "100", "--arrivals", "even", "--for", "500ms")
 
     assert 40 <= found["streams"] <= 60
@@ -35,7 +35,7 @@ async def test_streams_arrive_whatever_becomes_of_those_before(load: Load):
 @pytest.mark.parametrize(
     ("scenario", "strategy"), [("audio", "6x0"), ("tts", "6x2"), ("pronunciation", "bench"), ("text", "6x0")]
 )
-async def test_every_scenario_ends_well(load: Load, scenario: str, strategy: str):
+async def test_every_scenario_succeeds(load: Load, scenario: str, strategy: str):
     paced = ("--input-pace", "5ms", "--audio", "300ms")
 
     found = await load("--scenario", scenario, "--strategy", strategy, "--streams", "6", "--at-once", "3", *paced)
@@ -50,7 +50,7 @@ async def test_several_generators_share_a_load(load: Load):
     assert (found["streams"], found["ended"], found["read_in_full"]) == (21, 21, 21)
 
 
-async def test_a_report_shows_the_figures_and_their_pictures(load: Load, tmp_path: Path):
+async def test_a_report_contains_the_figures_and_plots(load: Load, tmp_path: Path):
     folder = tmp_path / "report"
 
     await load("--strategy", "6x2", "--streams", "4", "--report", str(folder))
@@ -61,7 +61,7 @@ async def test_a_report_shows_the_figures_and_their_pictures(load: Load, tmp_pat
         assert f"({name})" in (folder / "report.md").read_text()
 
 
-async def test_a_strategy_that_is_not_there_is_told_as_a_failure(load: Load):
+async def test_a_missing_strategy_is_reported_as_a_failure(load: Load):
     found = await load("--strategy", "none", "--streams", "3", "--at-once", "1")
 
     assert found["ended"] == 0
@@ -70,7 +70,7 @@ async def test_a_strategy_that_is_not_there_is_told_as_a_failure(load: Load):
     assert found["faults"][fault] == 3
 
 
-async def test_a_stream_without_an_end_is_given_up(load: Load, ready: Server):
+async def test_a_stream_without_an_end_times_out(load: Load, ready: Server):
     found = await load("--strategy", "held", "--streams", "2", "--timeout", "500ms")
 
     assert found["faults"] == {"no end in 0.5 s": 2}
@@ -80,7 +80,7 @@ async def test_a_stream_without_an_end_is_given_up(load: Load, ready: Server):
     await ready.services.supervisor.idle()
 
 
-async def test_streams_that_end_in_error_are_told_by_its_type(load: Load, ready: Server):
+async def test_streams_that_end_in_an_error_are_counted_by_its_type(load: Load, ready: Server):
     async with command("bench.upstream", "--failing", "1") as vendor:
         configs, url = ready.services.configs, f"http://127.0.0.1:{int(await vendor.until(''))}/v1"
         account = {"platform": "vendor_b_llm", "base_url": url, "api_key": "bench"}
@@ -95,7 +95,7 @@ async def test_streams_that_end_in_error_are_told_by_its_type(load: Load, ready:
     assert set(found["errors"]) <= {"backend_unavailable", "all_strategies_failed"}
 
 
-async def test_a_server_that_is_not_there_fails_every_stream(users: Path):
+async def test_every_stream_fails_if_the_server_is_unreachable(users: Path):
     async with command("bench.load", "--url", "http://127.0.0.1:9", "--token-file", str(users)) as generator:
         assert await generator.end() == 1
 
@@ -103,7 +103,7 @@ async def test_a_server_that_is_not_there_fails_every_stream(users: Path):
     assert "bench: none of 100 streams ended successfully" in generator.lines
 
 
-async def test_a_load_of_which_nothing_came_has_a_report_all_the_same(users: Path, tmp_path: Path):
+async def test_a_load_without_a_successful_stream_has_a_report(users: Path, tmp_path: Path):
     where = ("--url", "http://127.0.0.1:9", "--token-file", str(users), "--streams", "3")
 
     async with command("bench.load", *where, "--report", str(tmp_path)) as generator:
@@ -115,12 +115,12 @@ async def test_a_load_of_which_nothing_came_has_a_report_all_the_same(users: Pat
 
 
 def cells(lines: list[str]) -> dict[str, str]:
-    """The one row of the table that was printed, by its headings."""
+    """Return the only row of the printed table, by its headings."""
     headings, _, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|"))
     return dict(zip(headings, row, strict=True))
 
 
-async def test_what_cannot_be_known_of_a_server_elsewhere_is_not_told(ready: Server, users: Path, tmp_path: Path):
+async def test_figures_that_are_unknown_for_a_remote_server_are_omitted(ready: Server, users: Path, tmp_path: Path):
     where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x0", "--streams", "4")
 
     async with command("bench.load", *where, "--report", str(tmp_path)) as generator:
@@ -134,9 +134,7 @@ async def test_what_cannot_be_known_of_a_server_elsewhere_is_not_told(ready: Ser
     assert "`-`: unknown." in (tmp_path / "report.md").read_text()
 
 
-async def test_what_a_server_on_this_machine_spends_is_told_but_not_who_else_is_on_its_cores(
-    ready: Server, users: Path
-):
+async def test_cpu_time_of_a_local_server_is_reported_without_the_load_of_its_cores(ready: Server, users: Path):
     where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x0", "--streams", "40")
 
     async with command("bench.load", *where, "--pid", str(os.getpid())) as generator:
@@ -148,7 +146,7 @@ async def test_what_a_server_on_this_machine_spends_is_told_but_not_who_else_is_
     assert row["target core"] == "-"
 
 
-async def test_users_log_in_where_no_file_of_tokens_is_given(ready: Server):
+async def test_users_log_in_if_no_token_file_is_given(ready: Server):
     where = ("--url", ready.url, "--strategy", "6x0", "--streams", "4", "--at-once", "2")
 
     async with command("bench.load", *where) as generator:

@@ -1,4 +1,4 @@
-"""Figures are judged by their targets, and stand in the report between its marks."""
+"""Figures are judged by their targets, and written between the marks of the report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_row_without_a_failure_is_missed_by_one():
     ("later_s", "busy", "verdict"),
     [(0.0009, 0.5, "met"), (0.0011, 0.5, "missed"), (0.0009, 0.7, "inconclusive")],
 )
-def test_a_first_chunk_is_judged_by_how_much_later_it_comes(later_s: float, busy: float, verdict: str):
+def test_a_first_chunk_is_judged_by_its_delay_over_the_baseline(later_s: float, busy: float, verdict: str):
     late = Spread.of(at + later_s for at in (0.001, 0.002, 0.003))
     ours = figures_of(first_output=late, generator_core_busy=busy)
 
@@ -91,7 +91,7 @@ def test_memory_is_judged_by_the_stream():
     assert judge_memory(Memory(0, 0, 10, 1)).verdict == "missed"
 
 
-def test_a_throughput_is_told_only_where_the_target_could_do_no_more():
+def test_a_throughput_is_reported_only_if_the_target_was_saturated():
     assert "500" in line(figures_of())
     waiting = figures_of(target_busy=0.89, target_core_busy=0.89)
     assert GENERATOR_BOUND in line(waiting)
@@ -101,7 +101,7 @@ def test_a_throughput_is_told_only_where_the_target_could_do_no_more():
     assert GENERATOR_BOUND not in line(unknown)
 
 
-def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
+def test_figures_distinguish_ended_failed_and_broken_streams():
     streams = [
         Stream(1.0, events=5, first_event=1.01, first_output=1.02, last_event=1.1, outcome="end"),
         Stream(1.0, events=2, first_event=1.01, last_event=1.1, outcome="error backend_unavailable"),
@@ -120,7 +120,7 @@ def test_figures_tell_apart_what_ended_what_failed_and_what_broke():
     assert found.first_output.at(50) == pytest.approx(20)
 
 
-def test_a_core_that_the_generator_may_use_too_tells_nothing_of_the_target():
+def test_the_limit_is_unknown_if_generator_and_target_share_cores():
     idle, busy = [0] * 8, [95, 0, 0, 5, 0, 0, 0, 0]
     before = Reading(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
     after = Reading(1, {0: busy, 1: busy}, Usage(1.1, 0, 1), 0)
@@ -139,7 +139,7 @@ def measured() -> SuiteResult:
     return SuiteResult("a machine", Memory(0, 1024, 10, 0), rows, Profile("paced", 20, True, parts, parts))
 
 
-def test_figures_replace_those_before_and_the_prose_stays(tmp_path: Path):
+def test_figures_are_replaced_and_the_prose_is_unchanged(tmp_path: Path):
     path = tmp_path / "report.md"
     path.write_text("# Before\n\n<!-- figures: written by bench.versus -->\nold\n<!-- /figures -->\n\nAfter\n")
 
@@ -158,7 +158,7 @@ def test_figures_replace_those_before_and_the_prose_stays(tmp_path: Path):
     assert all(f"(plots/{name})" in once for name in pictures)
 
 
-def test_a_report_without_marks_is_left_alone(tmp_path: Path):
+def test_a_report_without_marks_is_not_changed(tmp_path: Path):
     path = tmp_path / "report.md"
     path.write_text("# Mine\n")
 

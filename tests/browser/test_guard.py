@@ -7,7 +7,7 @@ from tests.browser.guard import Guard
 from tests.browser.talking import Talking
 
 
-async def test_what_a_page_complains_of_is_seen(talk: Talking, guard: Guard) -> None:
+async def test_errors_and_warnings_of_a_page_are_recorded(talk: Talking, guard: Guard) -> None:
     guard.expected.append("never")
     with pytest.raises(AssertionError, match="no error like never"):
         guard.verify()
@@ -24,7 +24,7 @@ async def test_what_a_page_complains_of_is_seen(talk: Talking, guard: Guard) -> 
     guard.expected.append("dropped")
 
 
-async def test_another_host_is_seen_and_not_reached(talk: Talking, guard: Guard) -> None:
+async def test_a_request_to_another_host_is_recorded_and_blocked(talk: Talking, guard: Guard) -> None:
     for host in ("elsewhere.example", "192.0.2.1"):
         with pytest.raises(Error, match="ERR_NAME_NOT_RESOLVED"):
             await talk.page.goto(f"http://{host}/")
@@ -34,7 +34,7 @@ async def test_another_host_is_seen_and_not_reached(talk: Talking, guard: Guard)
         guard.strangers.clear()
 
 
-async def test_no_script_may_be_written_into_the_page(talk: Talking, guard: Guard) -> None:
+async def test_inline_scripts_are_blocked(talk: Talking, guard: Guard) -> None:
     await talk.open()
     guard.expected.append("Content Security Policy")
     with pytest.raises(Error):

@@ -1,4 +1,4 @@
-"""Commands of ours as processes: what they print, and what is left of them."""
+"""Runs our commands as processes, reads what they print, and finds processes that they leave."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ _LONGEST_S = 90
 
 @dataclass
 class Command:
-    """A command that runs. `lines` are what it has printed so far, faults too."""
+    """A running command. `lines` has what it has printed so far, including standard error."""
 
     process: Process
     lines: list[str] = field(default_factory=list)
 
     async def until(self, text: str) -> str:
-        """Read on until a line holds `text`, and return that line."""
+        """Read until a line contains `text`, and return that line."""
         async with asyncio.timeout(_LONGEST_S):
             async for line in self:
                 if text in line:
@@ -33,7 +33,7 @@ class Command:
         raise AssertionError(f"it ended without a word of {text!r}:\n" + "\n".join(self.lines))
 
     async def event(self, name: str) -> dict:
-        """The next log line of that event."""
+        """Return the next log line with this event."""
         return loads(await self.until(f'"event":"{name}"'))
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -42,7 +42,7 @@ class Command:
             yield self.lines[-1]
 
     async def end(self) -> int:
-        """Read all that is left and return the exit code."""
+        """Read the remaining output and return the exit code."""
         async with asyncio.timeout(_LONGEST_S):
             async for _ in self:
                 pass
@@ -54,7 +54,7 @@ class Command:
 
 @asynccontextmanager
 async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
-    """Run `python -m <arguments>` with `env` beside our own; it is killed at the end of the block."""
+    """Run `python -m <arguments>` with `env` added to the environment. The end of the block kills it."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *arguments),
         env={**os.environ, **env},  # noqa: TID251 - it is handed on
@@ -75,6 +75,6 @@ async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
 
 
 async def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that do not end within some seconds."""
+    """Return the processes that do not end within some seconds."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=10)
     return alive

@@ -28,7 +28,7 @@ MANY = int(os.environ.get("PARLEY_SOAK_CONNECTIONS", "9000"))  # noqa: TID251
 
 @pytest.fixture
 def server(services: Services) -> Any:
-    """What `strategy` wants of a server: the stores, which the process shares."""
+    """The stores that the process uses, for the fixture `strategy`."""
 
     @dataclass
     class Stores:
@@ -39,7 +39,7 @@ def server(services: Services) -> Any:
 
 @asynccontextmanager
 async def server_with(descriptors: int, settings: Settings, **env: str) -> AsyncIterator[Command]:
-    """A process that may have so many open files."""
+    """Run a process that may have `descriptors` open files."""
     async with serving(settings, PARLEY_PROCESSES="1", **env) as process:
         resource.prlimit(process.process.pid, resource.RLIMIT_NOFILE, (descriptors, descriptors))
         yield process
@@ -70,7 +70,7 @@ async def half_heads(count: int, settings: Settings) -> AsyncIterator[None]:
 
 
 async def play(settings: Settings, count: int) -> list[str]:
-    """How streams end whose users were connected before so many half heads came."""
+    """Return how streams end whose users connected before many incomplete heads arrived."""
     async with ClientSession(connector=TCPConnector(limit=USERS)) as http:
         users = await callers(http, settings.public_url, USERS)
         async with half_heads(count, settings):
@@ -87,7 +87,7 @@ async def play(settings: Settings, count: int) -> list[str]:
     ("descriptors", "admitted", "count"),
     [(400, 150, 600), pytest.param(2_000, 750, MANY, marks=pytest.mark.soak)],
 )
-async def test_streams_reach_their_vendors_while_clients_hold_all_the_connections_they_may(
+async def test_streams_reach_their_vendors_while_clients_use_all_allowed_connections(
     settings: Settings, services: Services, strategy: Any, *, descriptors: int, admitted: int, count: int
 ) -> None:
     await strategy("good", "say:Here I am")

@@ -1,4 +1,4 @@
-"""A server that is told to end under load: no stream is cut before its time, and every one of them is kept."""
+"""A server gets SIGTERM under load: no stream is cut before the drain timeout, and each one is stored."""
 
 import asyncio
 import os
@@ -29,20 +29,20 @@ __all__ = ["settings"]
 
 FULL = int(os.environ.get("PARLEY_SOAK_STREAMS", "2000"))  # noqa: TID251
 PAUSE_S = 0.02
-"""Between two who arrive."""
+"""The time between two new users."""
 LATE = 0.05
-"""Of those who have a stream, the share that comes while the server is told to end."""
+"""New users during the drain, as a share of those who have a stream."""
 READY_S = 300
 BEYOND_S = 40
-"""Behind its drain a server has 10 s to keep streams, 10 s to leave logs to others and 5 s for last writes; the
-rest is for a machine that is busy."""
+"""After the drain a server has 10 s to store streams, 10 s to copy logs and 5 s for last writes. The rest is for a
+busy machine."""
 ROUNDED_MS = 10
 KEPT_AS = {"end": "complete", "error": "incomplete"}
 
 
 @dataclass
 class Crowd:
-    """Users of one server. `begun` have a stream; who was answered with another status is counted."""
+    """Users of one server. `begun` have a stream. `refused` counts the other responses."""
 
     http: ClientSession
     settings: Settings
@@ -52,10 +52,10 @@ class Crowd:
     begun: list[Caller] = field(default_factory=list)
     refused: Counter[tuple[int, str]] = field(default_factory=Counter)
     running_when_gone: int | None = None
-    """Turns under way, by their rows, when a new user found nobody listening."""
+    """The number of running turns in the database when the first new user could not connect."""
 
     async def converse(self, tasks: asyncio.TaskGroup) -> None:
-        """One user begins a stream, which is read to its end."""
+        """Begin the stream of one user and read it to its end."""
         token = {"X-Service-Session-Token": next(self.tokens)}
         caller = Caller(self.http, self.settings.public_url, token)
         response = await caller.say("Tell me a story", self.model)
@@ -67,7 +67,7 @@ class Crowd:
             response.release()
 
     async def arrive(self, tasks: asyncio.TaskGroup) -> None:
-        """One user after another, until nobody listens."""
+        """Begin one stream after another, until the server no longer listens."""
         try:
             while True:
                 await self.converse(tasks)
@@ -79,13 +79,13 @@ class Crowd:
                 )
 
     def talking(self, count: int) -> bool:
-        """Whether so many have begun and heard some words each."""
+        """Return whether `count` streams have begun and sent some events each."""
         return len(self.begun) >= count and all(len(caller.seen) > 3 for caller in self.begun[:count])
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of a server that was told to end at `told_ms`, when it had `live` streams."""
+    """The outcome of a server that got SIGTERM at `told_ms`, when it had `live` streams."""
 
     crowd: Crowd
     told_ms: float
@@ -105,11 +105,11 @@ async def listen(parent: Command) -> None:
 async def tell_to_end(
     settings: Settings, services: Services, model: str, *, streams: int, drain_s: int, processes: int
 ) -> Ended:
-    """Have so many streams and then more, and send SIGTERM while users arrive; the server must end by itself."""
+    """Begin `streams` streams and then more, and send SIGTERM while users arrive. The server must end by itself."""
     raise_descriptor_limit()
     tokens = [token for _, token in await make_users(services, "default", streams)]
     env = {"PARLEY_DRAIN_TIMEOUT_S": str(drain_s), "PARLEY_PROCESSES": str(processes)}
-    connector = TCPConnector(limit=0, force_close=True)  # each request may meet any process
+    connector = TCPConnector(limit=0, force_close=True)  # Any process may get each request.
     async with command("bench.upstream") as vendor:
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
         for key, value in strategies(DeploymentSpec(frozenset({model})), vendor_url, "").items():
@@ -138,7 +138,7 @@ async def tell_to_end(
 
 
 async def check(ended: Ended, services: Services, *, streams: int, drain_s: int, processes: int) -> None:
-    """What holds however long streams last: all are kept with the words that were sent, and others refused."""
+    """Check what holds for streams of any length: all are stored as they were sent, and later ones are refused."""
     crowd = ended.crowd
     assert ended.live >= streams, "they ended before all had begun: this machine is too slow for these lengths"
     assert ended.took_s < drain_s + BEYOND_S
@@ -161,7 +161,7 @@ async def check(ended: Ended, services: Services, *, streams: int, drain_s: int,
 
 
 async def end_in_time(settings: Settings, services: Services, model: str, **size: int) -> None:
-    """Tell a server to end whose streams are shorter than its drain."""
+    """Send SIGTERM to a server whose streams are shorter than its drain."""
     ended = await tell_to_end(settings, services, model, **size)
     await check(ended, services, **size)
     for caller in ended.crowd.begun:
@@ -173,7 +173,7 @@ async def end_in_time(settings: Settings, services: Services, model: str, **size
 
 
 async def outlive(settings: Settings, services: Services, model: str, **size: int) -> None:
-    """Tell a server to end whose streams are longer than its drain."""
+    """Send SIGTERM to a server whose streams are longer than its drain."""
     ended = await tell_to_end(settings, services, model, **size)
     await check(ended, services, **size)
     over_ms = ended.told_ms + size["drain_s"] * 1000 - ROUNDED_MS
@@ -188,7 +188,7 @@ async def outlive(settings: Settings, services: Services, model: str, **size: in
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_streams_end_in_their_own_time_while_a_server_drains(
+async def test_streams_end_normally_while_a_server_drains(
     settings: Settings, services: Services, processes: int
 ) -> None:
     await end_in_time(settings, services, "40x50", streams=20, drain_s=30, processes=processes)
@@ -196,21 +196,21 @@ async def test_streams_end_in_their_own_time_while_a_server_drains(
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_streams_that_outlive_the_drain_are_kept_as_far_as_they_were_sent(
+async def test_streams_longer_than_the_drain_are_stored_as_far_as_they_were_sent(
     settings: Settings, services: Services, processes: int
 ) -> None:
     await outlive(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
 
 
 @pytest.mark.soak
-async def test_two_thousand_streams_end_in_their_own_time_while_a_server_drains(
+async def test_two_thousand_streams_end_normally_while_a_server_drains(
     settings: Settings, services: Services
 ) -> None:
     await end_in_time(settings, services, "60x1000", streams=FULL, drain_s=300, processes=1)
 
 
 @pytest.mark.soak
-async def test_two_thousand_streams_that_outlive_the_drain_are_kept_as_far_as_they_were_sent(
+async def test_two_thousand_streams_longer_than_the_drain_are_stored_as_far_as_they_were_sent(
     settings: Settings, services: Services
 ) -> None:
     await outlive(settings, services, "600x1000", streams=FULL, drain_s=15, processes=1)

@@ -24,7 +24,7 @@ async def _healthy(http: ClientSession, url: str) -> None:
     await until(answers, every_s=0.05)
 
 
-async def test_engines_that_die_start_again_where_they_were_and_end_with_us(tmp_path: Path):
+async def test_engines_are_restarted_on_their_port_and_end_with_the_server(tmp_path: Path):
     before = set(_engines())
     async with local_engines(tmp_path / "log") as engines, ClientSession() as http:
         await _healthy(http, engines.url)

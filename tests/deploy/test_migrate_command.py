@@ -9,7 +9,9 @@ from app.settings import Settings
 from tests.deploy.commands import command
 
 
-async def test_serve_on_an_empty_database_says_what_to_run(settings: Settings, listener: socket.socket):
+async def test_error_of_serve_on_an_empty_database_names_the_migrate_command(
+    settings: Settings, listener: socket.socket
+):
     listener.close()
     conn = await asyncpg.connect(settings.database_url)
     await conn.execute("drop schema public cascade; create schema public")
@@ -28,7 +30,7 @@ async def test_serve_on_an_empty_database_says_what_to_run(settings: Settings, l
     assert serve.lines == ["parley: database: the database is not up to date: run `python -m app migrate`"]
 
 
-async def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(
+async def test_migrate_prints_what_it_applied_and_then_that_nothing_is_left(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     conn = await asyncpg.connect(settings.database_url)

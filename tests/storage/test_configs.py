@@ -38,7 +38,7 @@ async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
         yield store
 
 
-async def test_what_was_put_is_read_typed_with_its_revision(configs):
+async def test_a_written_config_is_read_typed_with_its_revision(configs):
     revision = await configs.put("default", "speech", "local", {"account": "a", "speed": 2}, author="ada")
     active = configs.get(SPEECH, "default", "local")
     speech: Speech = active.value
@@ -48,7 +48,7 @@ async def test_what_was_put_is_read_typed_with_its_revision(configs):
     assert configs.names(SPEECH, "default") == ["local"]
 
 
-async def test_a_config_that_nobody_wrote_is_not_found_and_a_singleton_has_its_defaults(configs):
+async def test_a_missing_config_is_not_found_and_a_missing_singleton_has_its_defaults(configs):
     assert not configs.exists(SPEECH, "default", "local")
     assert configs.names(SPEECH, "default") == []
     with pytest.raises(ItemNotFound, match="speech local does not exist"):
@@ -67,7 +67,7 @@ async def test_apps_do_not_see_each_others_configs(configs):
     assert configs.get(SPEECH, "two", "local").value.account == "b"
 
 
-async def test_revisions_count_from_one_for_each_name_and_are_all_kept(configs):
+async def test_revisions_are_numbered_from_one_for_each_name_and_all_stored(configs):
     for voice in ("x", "y"):
         await configs.put("default", "speech", "local", {"account": "a", "voice": voice}, author=voice)
     await configs.put("default", "speech", "other", {"account": "a"}, author="ada", comment="why")
@@ -96,7 +96,7 @@ async def test_a_rollback_keeps_the_secrets_of_its_revision(configs):
     assert api_key(configs) == "sk-old"
 
 
-async def test_a_rollback_to_nothing_is_refused(configs):
+async def test_a_rollback_to_a_missing_revision_is_refused(configs):
     await configs.put(*LOCAL, {"account": "a"}, author="ada")
     await configs.delete(LOCAL, author="ada")
     with pytest.raises(InvalidParameter, match="revision 2 is a deletion"):
@@ -105,7 +105,7 @@ async def test_a_rollback_to_nothing_is_refused(configs):
         await configs.rollback(LOCAL, 9, author="ada")
 
 
-async def test_a_deleted_config_is_gone_and_can_come_back(configs):
+async def test_a_deleted_config_is_not_found_and_can_be_rolled_back(configs):
     await configs.put(*LOCAL, {"account": "a"}, author="ada")
     assert await configs.delete(LOCAL, author="ada") == 2
     assert not configs.exists(SPEECH, "default", "local")
@@ -132,7 +132,7 @@ async def test_only_the_expected_revision_is_replaced(configs):
     assert configs.get(SPEECH, "default", "local").value.account == "b"
 
 
-async def test_of_many_writers_who_expect_the_same_revision_one_wins(settings, configs):
+async def test_one_of_several_writers_that_expect_the_same_revision_succeeds(settings, configs):
     await configs.put(*LOCAL, {"account": "a"}, author="ada")
     async with store_of(settings) as other:
         outcomes = await asyncio.gather(
@@ -162,7 +162,7 @@ async def test_of_many_writers_who_expect_the_same_revision_one_wins(settings, c
         ("vendor_accounts", "m", {"platform": "p", "api_key": {"secret": True}}, "api_key has no stored secret"),
     ],
 )
-async def test_a_value_that_does_not_fit_is_refused_with_the_place_of_the_fault(configs, kind, name, value, what):
+async def test_error_for_an_invalid_value_has_the_path_of_the_field(configs, kind, name, value, what):
     with pytest.raises(InvalidParameter, match=f"^invalid_parameter: {what}"):
         await configs.put("default", kind, name, value, author="ada")
     assert configs.names(KINDS[kind], "default") == []
@@ -175,7 +175,7 @@ async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs)
         await configs.put("two", "speech", "x", {"account": "a"}, author="ada")
 
 
-async def test_a_check_of_the_vendors_judges_what_is_written(settings):
+async def test_a_written_value_is_passed_to_the_check_of_vendors(settings):
     def check(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
         wrong = isinstance(value, Speech) and "pitch" in value.options
         return value, [Fault("options.pitch", "is unknown")] if wrong else []
@@ -189,7 +189,7 @@ async def test_a_check_of_the_vendors_judges_what_is_written(settings):
         assert await store.judge(LOCAL, bad) == [Fault("options.pitch", "is unknown")]
 
 
-async def test_a_stored_value_that_fits_no_longer_breaks_its_config_and_no_other(settings, configs):
+async def test_a_stored_value_that_has_become_invalid_breaks_only_its_config(settings, configs):
     class Loose(Model):
         account: int
         languages: list[int] = Field(default_factory=list)
@@ -208,7 +208,7 @@ async def test_a_stored_value_that_fits_no_longer_breaks_its_config_and_no_other
         assert store.get(SPEECH, "default", "old").value.account == "b"
 
 
-async def test_prices_are_the_decimals_that_were_written_also_those_of_older_code(settings, configs):
+async def test_prices_are_the_written_decimals_even_if_they_were_stored_as_floats(settings, configs):
     class FloatPrice(Model):
         input: float
 
@@ -234,7 +234,7 @@ async def test_prices_are_the_decimals_that_were_written_also_those_of_older_cod
             assert (await edit.converge(revision.key, revision.value)).outcome == "unchanged"
 
 
-async def test_a_broken_singleton_is_told_and_not_replaced_by_defaults(settings, configs):
+async def test_a_broken_singleton_is_an_error_and_not_replaced_by_defaults(settings, configs):
     class Loose(Model):
         require_sign: str
 
@@ -245,7 +245,7 @@ async def test_a_broken_singleton_is_told_and_not_replaced_by_defaults(settings,
             store.singleton(AUTH, "default")
 
 
-async def test_fields_of_newer_code_are_read_over(settings, configs):
+async def test_unknown_fields_of_a_newer_version_are_ignored(settings, configs):
     class Newer(Speech):
         whisper: bool = False
 
@@ -273,20 +273,20 @@ async def test_a_change_is_seen_by_another_process_within_a_second(settings, red
         await until(lambda: not reader.exists(SPEECH, "default", "local"), within_s=1)
 
 
-async def test_changes_are_announced_to_who_listens(settings):
+async def test_changes_are_announced_to_listeners(settings):
     async with open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey:
         woken = asyncio.Event()
         async with background(listen(valkey, woken)):
             await _woken(valkey, woken)
 
 
-async def test_a_write_succeeds_where_it_cannot_be_announced(settings):
+async def test_a_write_succeeds_if_it_cannot_be_announced(settings):
     async with store_of(settings, redis_url=NOWHERE) as store:
         await store.put("default", "apps", "default", {}, author="seed")
         assert store.exists(APPS, "default")
 
 
-async def test_writers_at_once_in_two_processes_lose_nothing(settings, configs):
+async def test_concurrent_writers_in_two_processes_lose_no_change(settings, configs):
     async with store_of(settings) as other:
         await asyncio.gather(
             *(
@@ -328,7 +328,7 @@ async def test_differences_are_named_by_their_paths(configs):
         await configs.diff(ConfigKey("default", "auth", "default"), before=1, after=3)
 
 
-async def test_a_process_that_hears_of_no_changes_is_not_ready(settings):
+async def test_a_process_that_cannot_read_changes_is_not_ready(settings):
     now = 0.0
     async with store_of(settings, clock=lambda: now) as store:
         await store.ping()
@@ -345,7 +345,7 @@ async def test_a_change_feed_query_uses_its_index(settings, configs):
     assert "configs_change" in "\n".join(row[0] for row in rows)
 
 
-async def test_a_listener_comes_back_after_valkey_was_away(settings, tmp_path):
+async def test_a_listener_subscribes_again_after_an_outage_of_valkey(settings, tmp_path):
     async with (
         door_to(settings.redis_url, tmp_path / "v.sock") as door,
         open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
@@ -360,7 +360,7 @@ async def test_a_listener_comes_back_after_valkey_was_away(settings, tmp_path):
 
 
 async def _woken(valkey: Valkey, woken: asyncio.Event) -> None:
-    """Announce until it is heard: the first announcements may come before anybody listens."""
+    """Announce until the listener receives it: the first announcements may precede its subscription."""
 
     async def is_woken() -> bool:
         with suppress(StoreError):
@@ -371,7 +371,7 @@ async def _woken(valkey: Valkey, woken: asyncio.Event) -> None:
 
 
 @pytest.mark.parametrize("steps", range(0, 30, 3))
-async def test_a_store_closes_however_soon_after_it_opened(settings, steps):
+async def test_a_store_can_be_closed_immediately_after_it_was_opened(settings, steps):
     async with asyncio.timeout(5):
         async with store_of(settings):
             for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Objects in a folder: whole or not there, and nothing left behind."""
+"""Objects in a folder are complete or missing, and leave no other files."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-async def test_reader_sees_the_old_object_until_the_new_one_is_whole(objects: ObjectStore):
+async def test_reader_gets_the_old_object_until_the_new_one_is_complete(objects: ObjectStore):
     await objects.put(KEY, b"old", content_type="audio/mpeg")
     seen = []
 
@@ -53,7 +53,7 @@ async def test_nothing_but_objects_remains(objects: ObjectStore, tmp_path: Path)
     assert files_below(tmp_path) == [KEY]
 
 
-async def test_folders_go_with_their_last_object(objects: ObjectStore, tmp_path: Path):
+async def test_folders_are_removed_with_their_last_object(objects: ObjectStore, tmp_path: Path):
     other = "conversation/0198c0de/2/0.mp3"
     await objects.put(KEY, b"x", content_type="audio/mpeg")
     await objects.put(other, b"x", content_type="audio/mpeg")
@@ -67,14 +67,14 @@ async def test_folders_go_with_their_last_object(objects: ObjectStore, tmp_path:
     assert await objects.get(KEY) == b"again"
 
 
-async def test_objects_outlive_the_process(tmp_path: Path):
+async def test_objects_remain_after_the_end_of_the_process(tmp_path: Path):
     async with open_store(folder=tmp_path) as before:
         await before.put(KEY, b"kept", content_type="audio/mpeg")
     async with open_store(folder=tmp_path) as after:
         assert await after.get(KEY) == b"kept"
 
 
-async def test_what_a_dead_process_left_half_written_goes_after_a_day(tmp_path: Path):
+async def test_incomplete_files_of_a_dead_process_are_removed_after_a_day(tmp_path: Path):
     incoming = tmp_path / ".incoming"
     incoming.mkdir()
     (incoming / "old").write_bytes(b"half")
@@ -86,7 +86,7 @@ async def test_what_a_dead_process_left_half_written_goes_after_a_day(tmp_path: 
         assert files_below(tmp_path) == [".incoming/young"]
 
 
-async def test_folder_that_is_gone_is_a_store_that_is_away(objects: ObjectStore, tmp_path: Path):
+async def test_missing_folder_makes_the_store_unavailable(objects: ObjectStore, tmp_path: Path):
     shutil.rmtree(tmp_path / ".incoming")
 
     with pytest.raises(StoreError) as away:
@@ -97,7 +97,7 @@ async def test_folder_that_is_gone_is_a_store_that_is_away(objects: ObjectStore,
     assert refused.value.error_type == "internal"
 
 
-async def test_disk_that_refuses_is_internal_and_never_a_missing_file(objects: ObjectStore):
+async def test_error_of_the_disk_is_internal_and_not_a_missing_file(objects: ObjectStore):
     await objects.put("a/b.mp3", b"x", content_type="audio/mpeg")
 
     with pytest.raises(StoreError, match="internal: the object store refused"):

@@ -1,4 +1,4 @@
-"""Objects in a bucket: what is sent to the service, and what happens when it fails."""
+"""Objects in a bucket: the requests to the service, and its failures."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -45,7 +45,7 @@ async def store_at(endpoint_url: str, bucket: str = "bucket") -> AsyncIterator[O
 
 
 class FaultyService:
-    """An S3 service that gives its answers in turn, the last one for ever."""
+    """An S3 service that sends its responses in turn, and then repeats the last one."""
 
     def __init__(self, *answers: web.Response) -> None:
         self._answers = list(answers)
@@ -102,7 +102,7 @@ async def test_bucket_that_does_not_exist_is_internal(s3_url: str):
             await objects.ping()
 
 
-async def test_service_that_is_busy_once_is_asked_again():
+async def test_request_that_a_busy_service_refuses_is_retried():
     service = FaultyService(refusal(503, "SlowDown"), web.Response())
     async with service.opened() as objects:
         await objects.put(KEY, b"x", content_type="audio/mpeg")
@@ -110,7 +110,7 @@ async def test_service_that_is_busy_once_is_asked_again():
     assert service.asked == [f"PUT /bucket/{KEY}"] * 2
 
 
-async def test_service_that_stays_down_is_away_after_three_tries():
+async def test_service_that_stays_down_is_unavailable_after_three_attempts():
     service = FaultyService(refusal(500, "InternalError"))
     async with service.opened() as objects:
         with pytest.raises(StoreError, match="not reachable") as away:
@@ -120,20 +120,20 @@ async def test_service_that_stays_down_is_away_after_three_tries():
     assert len(service.asked) == 3
 
 
-async def test_credentials_that_are_refused_are_no_missing_file():
+async def test_refused_credentials_are_not_reported_as_a_missing_file():
     service = FaultyService(refusal(403, "AccessDenied"))
     async with service.opened() as objects:
         with pytest.raises(StoreError, match="refused"):
             await objects.get(KEY)
 
 
-async def test_nobody_at_the_address_is_away(unused_tcp_port: int):
+async def test_unreachable_address_makes_the_store_unavailable(unused_tcp_port: int):
     async with store_at(f"http://127.0.0.1:{unused_tcp_port}") as objects:
         with pytest.raises(StoreError, match="not reachable"):
             await objects.ping()
 
 
-async def test_body_that_is_cut_on_its_way_is_no_object():
+async def test_truncated_body_is_an_error():
     async def cut(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000", "ETag": '"e"'})
         await response.prepare(request)

@@ -1,4 +1,4 @@
-"""Connections go from hand to hand: none is lost, none is used twice at once, and a broken one goes."""
+"""A pool loses no connection, gives each to one caller at a time, and replaces broken ones."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ async def backend(database: Database, *, holding_s: float = 0) -> int:
 
 
 async def all_are_there(database: Database) -> bool:
-    """Whether as many as there may be can be used at once."""
+    """Return whether the maximum number of connections can be used at once."""
     together = asyncio.Barrier(MOST)
 
     async def use() -> int:
@@ -42,11 +42,11 @@ async def all_are_there(database: Database) -> bool:
         return len(set(await asyncio.gather(*(use() for _ in range(MOST))))) == MOST
 
 
-async def test_who_comes_next_has_the_same_connection(database: Database) -> None:
+async def test_the_next_caller_gets_the_same_connection(database: Database) -> None:
     assert len({await backend(database) for _ in range(5)}) == 1
 
 
-async def test_no_more_than_so_many_are_made_and_each_has_one_user_at_a_time(database: Database) -> None:
+async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(database: Database) -> None:
     using: set[int] = set()
     seen: set[int] = set()
 
@@ -63,14 +63,14 @@ async def test_no_more_than_so_many_are_made_and_each_has_one_user_at_a_time(dat
     assert len(seen) == MOST
 
 
-async def test_who_waits_too_long_is_told_that_the_database_is_away(database: Database) -> None:
+async def test_a_caller_that_waits_too_long_gets_database_away(database: Database) -> None:
     holding = [backend(database, holding_s=2) for _ in range(MOST)]
     *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
     assert isinstance(refused, StoreAway)
     assert await all_are_there(database)
 
 
-async def test_who_is_cancelled_while_waiting_or_asking_takes_none_along(database: Database) -> None:
+async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_connection(database: Database) -> None:
     async def asks() -> None:
         async with database.connection() as conn:
             await conn.fetchval("select pg_sleep(10)")
@@ -84,7 +84,7 @@ async def test_who_is_cancelled_while_waiting_or_asking_takes_none_along(databas
     assert await all_are_there(database)
 
 
-async def test_connection_that_is_handed_to_one_who_is_cancelled_goes_to_the_next(database: Database) -> None:
+async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database: Database) -> None:
     held = asyncio.Event()
 
     async def hold() -> None:
@@ -105,22 +105,22 @@ async def test_connection_that_is_handed_to_one_who_is_cancelled_goes_to_the_nex
 
 
 async def test_connection_that_was_ended_is_replaced(database: Database, stores: Stores) -> None:
-    gone = await backend(database)
+    ended = await backend(database)
     killer = await asyncpg.connect(stores.database_url)
     try:
-        assert await killer.fetchval("select pg_terminate_backend($1)", gone)
+        assert await killer.fetchval("select pg_terminate_backend($1)", ended)
     finally:
         await killer.close()
     pids = set()
     for _ in range(3):
-        with suppress(StoreError):  # the one that finds out
+        with suppress(StoreError):  # The first use finds that the connection is closed.
             pids.add(await backend(database))
     assert pids
-    assert gone not in pids
+    assert ended not in pids
     assert await all_are_there(database)
 
 
-async def test_what_fails_in_a_transaction_leaves_nothing_behind(database: Database) -> None:
+async def test_an_error_in_a_transaction_rolls_it_back(database: Database) -> None:
     async def fail() -> None:
         async with database.transaction() as conn:
             await conn.execute("create table lent (x int)")
@@ -142,7 +142,7 @@ async def test_what_fails_in_a_transaction_leaves_nothing_behind(database: Datab
         "prepare it as select 1",
     ],
 )
-async def test_what_is_left_on_a_connection_is_seen_by_the_check_of_all_tests(
+async def test_the_check_of_all_tests_finds_state_that_is_left_on_a_connection(
     database: Database, statement: str
 ) -> None:
     async with database.transaction() as conn:

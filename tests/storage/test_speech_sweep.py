@@ -1,4 +1,4 @@
-"""Cached speech is removed when no link to it opens any more; one process at a time sees to it."""
+"""Cached speech is removed once all links to it have expired, by one process at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -36,7 +36,7 @@ def key_of(text: str) -> SpeechKey:
 
 
 async def stored(objects: ObjectStore, text: str) -> CachedSpeech:
-    """The objects of one synthesis, which no cache knows yet."""
+    """Store the objects of one synthesis, without an entry in the cache."""
     speech = CachedSpeech(key_of(text).new_name(), "audio/mpeg", 24_000, [5], has_viseme_file=True)
     await objects.put(speech.audio_key, b"audio", content_type="audio/mpeg")
     await objects.put(viseme_key_of(speech.name), b"[]", content_type="application/json")
@@ -50,7 +50,7 @@ async def cached(valkey: Valkey, objects: ObjectStore, text: str, *, days: float
 
 
 def names(folder: Path) -> set[str]:
-    """Of the syntheses that still have an object."""
+    """Return the names of the syntheses that still have an object."""
     return {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("speech-cache/app/*.*")}
 
 
@@ -72,7 +72,7 @@ async def test_speech_is_removed_with_its_mouth_shapes_once_no_link_to_it_opens(
     assert await sweep(valkey, objects) == 0
 
 
-async def test_the_days_of_speech_are_counted_from_when_it_was_last_said(
+async def test_the_days_of_cached_speech_are_counted_from_its_last_use(
     valkey: Valkey, objects: ObjectStore, tmp_path: Path
 ) -> None:
     said, unsaid = await cached(valkey, objects, "said"), await cached(valkey, objects, "unsaid")
@@ -83,7 +83,7 @@ async def test_the_days_of_speech_are_counted_from_when_it_was_last_said(
     assert names(tmp_path) == {said.name} != {unsaid.name}
 
 
-async def test_what_a_dead_process_stored_and_did_not_publish_is_removed(
+async def test_unpublished_speech_of_a_dead_process_is_removed(
     valkey: Valkey, objects: ObjectStore, tmp_path: Path
 ) -> None:
     speech = CachedSpeech(key_of("lost").new_name(), "audio/mpeg", 24_000, [5], has_viseme_file=False)
@@ -94,7 +94,7 @@ async def test_what_a_dead_process_stored_and_did_not_publish_is_removed(
     assert names(tmp_path) == set()
 
 
-async def test_of_many_who_sweep_at_once_one_does(valkey: Valkey, objects: ObjectStore) -> None:
+async def test_only_one_of_several_concurrent_sweeps_runs(valkey: Valkey, objects: ObjectStore) -> None:
     for text in range(30):
         await cached(valkey, objects, str(text))
     await pass_s(valkey, 3 * DAY_S)
@@ -103,13 +103,13 @@ async def test_of_many_who_sweep_at_once_one_does(valkey: Valkey, objects: Objec
     assert await sweep(valkey, objects) is None
 
 
-async def test_what_cannot_be_removed_holds_up_nothing_and_is_tried_again(
+async def test_an_object_that_cannot_be_removed_does_not_delay_others_and_is_retried(
     valkey: Valkey, objects: ObjectStore, tmp_path: Path
 ) -> None:
     stuck, *_ = [await cached(valkey, objects, str(text)) for text in range(30)]
     path = tmp_path / stuck.audio_key
     path.unlink()
-    path.mkdir()  # what is no file cannot be removed as one
+    path.mkdir()  # A folder cannot be removed like a file.
     await pass_s(valkey, 3 * DAY_S)
     removed = 0
     for _ in range(2):
@@ -125,7 +125,7 @@ async def test_what_cannot_be_removed_holds_up_nothing_and_is_tried_again(
     assert names(tmp_path) == set()
 
 
-async def test_a_sweep_without_valkey_fails_and_the_next_one_goes_on(
+async def test_a_sweep_without_valkey_fails_and_the_next_one_succeeds(
     valkey: Valkey, objects: ObjectStore, stores: Stores, tmp_path: Path
 ) -> None:
     await cached(valkey, objects, "text")
@@ -143,7 +143,7 @@ async def test_a_sweep_without_valkey_fails_and_the_next_one_goes_on(
 
 
 class _Watched:
-    """An object store that tells when the last of so many objects is gone."""
+    """An object store that signals when the last of `count` objects is deleted."""
 
     def __init__(self, objects: ObjectStore, count: int) -> None:
         self._objects = objects
@@ -158,9 +158,7 @@ class _Watched:
             self.empty.set()
 
 
-async def test_a_process_sweeps_as_soon_as_it_is_there(
-    valkey: Valkey, objects: ObjectStore, tmp_path: Path
-) -> None:
+async def test_a_process_sweeps_when_it_starts(valkey: Valkey, objects: ObjectStore, tmp_path: Path) -> None:
     await cached(valkey, objects, "text")
     await pass_s(valkey, 3 * DAY_S)
     watched: Any = _Watched(objects, 2)

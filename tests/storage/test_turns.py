@@ -1,4 +1,4 @@
-"""Turns of one moment are written together, and each as if it were alone."""
+"""Simultaneous turns are written in one transaction, with the same result as one by one."""
 
 import asyncio
 import os
@@ -77,13 +77,13 @@ async def value(services: Services, statement: str, *args: Any) -> Any:
 
 
 async def transactions(services: Services) -> int:
-    """How many wrote the records that there are."""
+    """Return the number of transactions that wrote the existing records."""
     count: int = await value(services, "select count(distinct xmin::text) from conversation_records")
     return count
 
 
 async def told(services: Services, turn: NewTurn) -> tuple[int, int, int, list[str]]:
-    """The counters of a conversation, and how its records stand."""
+    """Return the counters of a conversation, and the statuses of its records."""
     async with services.database.connection() as conn:
         found = await find(conn, turn.app_id, turn.uid, conversation_id=turn.conversation_id)
         assert found is not None
@@ -96,7 +96,7 @@ async def told(services: Services, turn: NewTurn) -> tuple[int, int, int, list[s
 
 @asynccontextmanager
 async def held(services: Services, turn: NewTurn) -> AsyncIterator[None]:
-    """Whoever writes to the conversation of `turn` waits as long as the block lasts."""
+    """Lock the conversation of `turn` during the block, so that writers to it wait."""
     async with services.database.transaction() as conn:
         await conn.execute("select from conversations where conversation_id = $1 for update", turn.conversation_id)
         yield
@@ -112,14 +112,14 @@ async def until_waiting(services: Services) -> None:
     await until(waiting)
 
 
-async def test_one_that_comes_alone_is_written_at_once(services: Services, turns: TurnWriter) -> None:
+async def test_a_single_turn_is_written_at_once(services: Services, turns: TurnWriter) -> None:
     async with asyncio.timeout(5):
         for number in range(1, 6):
             assert await turns.open(new_turn()) == 1
             assert await transactions(services) == number
 
 
-async def test_those_of_one_moment_are_written_together(services: Services, turns: TurnWriter) -> None:
+async def test_simultaneous_turns_are_written_in_one_transaction(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(MANY)]
     assert await opened(turns, asked) == [1] * MANY
     assert await transactions(services) == 1
@@ -130,13 +130,13 @@ async def test_those_of_one_moment_are_written_together(services: Services, turn
     assert await opened(turns, [new_turn(turn.conversation_id) for turn in asked]) == [2] * MANY
 
 
-async def test_more_than_a_group_takes_are_all_written(services: Services, turns: TurnWriter) -> None:
+async def test_turns_that_exceed_one_batch_are_all_written(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(3 * MOST_TOGETHER + 1)]
     assert await opened(turns, asked) == [1] * len(asked)
     assert await transactions(services) == 4
 
 
-async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(
+async def test_a_refused_turn_does_not_affect_the_others_of_its_batch(
     services: Services, turns: TurnWriter
 ) -> None:
     theirs, running = new_turn(uid="somebody else"), new_turn(process="lives")
@@ -155,7 +155,7 @@ async def test_one_that_is_refused_leaves_the_others_of_its_group_alone(
     assert await told(services, running) == (1, 1, 0, ["running"])
 
 
-async def test_what_the_database_does_not_take_fails_alone(services: Services, turns: TurnWriter) -> None:
+async def test_only_the_turn_that_the_database_refuses_fails(services: Services, turns: TurnWriter) -> None:
     good = [new_turn() for _ in range(MANY)]
     *firsts, bad = await opened(turns, [*good, new_turn(words="\0")])
     assert firsts == [1] * MANY
@@ -168,7 +168,7 @@ async def test_what_the_database_does_not_take_fails_alone(services: Services, t
     assert await value(services, "select count(*) from attempts") == MANY - 1
 
 
-async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, turns: TurnWriter) -> None:
+async def test_turns_of_dead_processes_and_expired_turns_are_ended(services: Services, turns: TurnWriter) -> None:
     left = [new_turn(process="dead") for _ in range(3)]
     long_ago = new_turn(process="lives")
     await opened(turns, [*left, long_ago])
@@ -184,7 +184,9 @@ async def test_turns_of_the_dead_and_of_long_ago_are_over(services: Services, tu
     assert await told(services, long_ago) == (2, 2, 0, ["incomplete", "running"])
 
 
-async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Services, turns: TurnWriter) -> None:
+async def test_only_one_of_two_simultaneous_turns_of_a_conversation_is_opened(
+    services: Services, turns: TurnWriter
+) -> None:
     first = new_turn()
     outcomes = await opened(turns, [first, new_turn(first.conversation_id)])
     assert 1 in outcomes
@@ -192,7 +194,7 @@ async def test_of_two_turns_of_a_conversation_at_once_one_is_opened(services: Se
     assert await told(services, first) == (1, 1, 0, ["running"])
 
 
-async def test_an_end_that_is_sent_again_is_written_once(services: Services, turns: TurnWriter) -> None:
+async def test_an_end_that_is_retried_is_written_once(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(MANY)]
     await opened(turns, asked)
     ends = [end_of(turn) for turn in asked]
@@ -206,7 +208,9 @@ async def test_an_end_that_is_sent_again_is_written_once(services: Services, tur
     assert await value(services, "select count(*) from attempts") == MANY
 
 
-async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Services, turns: TurnWriter) -> None:
+async def test_a_cancelled_open_is_not_written_but_a_cancelled_close_is(
+    services: Services, turns: TurnWriter
+) -> None:
     gone, stays = new_turn(), new_turn()
     giving_up, opening = turns.open(gone), turns.open(stays)
     giving_up.cancel()
@@ -220,7 +224,9 @@ async def test_who_no_longer_waits_opens_nothing_but_closes_still(services: Serv
     await until(written)
 
 
-async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Services, turns: TurnWriter) -> None:
+async def test_a_caller_that_is_cancelled_during_the_write_does_not_affect_others(
+    services: Services, turns: TurnWriter
+) -> None:
     first, *others = asked = [new_turn() for _ in range(5)]
     await opened(turns, asked)
     await closed(turns, [end_of(turn) for turn in asked])
@@ -231,9 +237,7 @@ async def test_who_goes_while_it_is_written_leaves_the_others_alone(services: Se
     assert await asyncio.gather(*opening[1:]) == [2] * len(others)
 
 
-async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_other(
-    services: Services, turns: TurnWriter
-) -> None:
+async def test_a_lost_connection_fails_only_the_current_batch(services: Services, turns: TurnWriter) -> None:
     asked = [new_turn() for _ in range(5)]
     await opened(turns, asked)
     async with held(services, asked[0]):
@@ -251,19 +255,21 @@ async def test_a_database_that_is_lost_in_the_middle_fails_the_group_and_no_othe
     assert await closed(turns, [end_of(turn) for turn in asked]) == ["complete"] * 5
 
 
-async def test_nobody_waits_longer_than_it_is_allowed(services: Services) -> None:
+async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None:
     first = new_turn()
     async with open_turn_writer(services.database, services.heartbeat, services.clock, within_s=0.3) as turns:
         assert await turns.open(first) == 1
         async with held(services, first), asyncio.timeout(10):
-            closing = [turns.close(end_of(first)) for _ in range(4)]  # two are under way, two wait for those
+            closing = [
+                turns.close(end_of(first)) for _ in range(4)
+            ]  # Two are being written, and two wait for them.
             assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {DatabaseAway}
         assert await turns.close(end_of(first))
 
 
 @asynccontextmanager
 async def hanging(services: Services, application: str) -> AsyncIterator[None]:
-    """The database answers no session of `application` as long as the block lasts; what it is sent waits."""
+    """Make the database answer no session of `application` during the block. What they send waits."""
     async with services.database.connection() as conn:
         found = await conn.fetch("select pid from pg_stat_activity where application_name = $1", application)
     pids = [pid for (pid,) in found]
@@ -278,7 +284,7 @@ async def hanging(services: Services, application: str) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("who", ["the same conversation", "another one"])
-async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_next(
+async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
     services: Services, database_url: str, who: str
 ) -> None:
     name = new_id()
@@ -295,21 +301,21 @@ async def test_a_turn_that_was_opened_though_nobody_was_told_is_let_go_by_the_ne
                 await turns.open(new_turn(first.conversation_id, process="lives"))
             assert await told(services, first) == (1, 1, 7, ["complete"])
 
-        async def opened_all_the_same() -> bool:
+        async def is_opened() -> bool:
             return (await told(services, first))[3] == ["complete", "running"]
 
-        async def let_go() -> bool:
+        async def is_ended() -> bool:
             return (await told(services, first))[3] == ["complete", "incomplete"]
 
-        await until(opened_all_the_same)
+        await until(is_opened)
         if who == "another one":
             assert await turns.open(new_turn()) == 1
-            await until(let_go)
+            await until(is_ended)
         assert await turns.open(new_turn(first.conversation_id, process="lives")) == 3
         assert await told(services, first) == (3, 3, 7, ["complete", "incomplete", "running"])
 
 
-async def test_what_was_asked_for_when_the_block_ends_is_written(services: Services) -> None:
+async def test_turns_that_wait_at_the_end_of_the_block_are_written(services: Services) -> None:
     asked = [new_turn() for _ in range(MANY)]
     async with open_turn_writer(services.database, services.heartbeat, services.clock) as turns:
         await opened(turns, asked)
@@ -319,7 +325,7 @@ async def test_what_was_asked_for_when_the_block_ends_is_written(services: Servi
         await turns.open(new_turn())
 
 
-async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) -> None:
+async def test_callers_that_still_wait_after_the_block_get_an_error(services: Services) -> None:
     first = new_turn()
     await services.turns.open(first)
     async with held(services, first):
@@ -329,7 +335,7 @@ async def test_the_end_of_the_block_leaves_nobody_waiting(services: Services) ->
         assert {type(future.exception()) for future in closing} == {DatabaseAway}
 
 
-async def test_more_than_there_is_room_for_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
+async def test_turns_that_exceed_the_queue_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
     waiting = [turns.open(new_turn()) for _ in range(MOST_BATCHES * MOST_TOGETHER)]
     refused = turns.open(new_turn())
     assert isinstance(refused.exception(), StoreAway)

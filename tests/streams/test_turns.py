@@ -1,4 +1,4 @@
-"""Tasks that process large pieces at the same time leave the event loop to others in between."""
+"""Tasks that process large pieces at the same time let the event loop run other tasks in between."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ async def test_large_pieces_of_many_tasks_are_processed_in_many_iterations() -> 
     assert len(set(iterations)) == TASKS
 
 
-async def test_a_task_does_not_wait_for_its_turn_while_no_other_has_taken_one() -> None:
+async def test_a_single_task_does_not_wait_for_its_turn() -> None:
     counter = [0]
     async with background(count_iterations(counter)):
         await asyncio.sleep(0)

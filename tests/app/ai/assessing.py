@@ -1,4 +1,4 @@
-"""Assessments as tests ask for them: strategies over the sandbox's vendor A, requests, what came of them."""
+"""Requests for assessments by strategies whose vendor A is the sandbox, and their results."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ def coded(audio: bytes) -> bytes:
 
 
 async def graders(server: Server, sandbox: Running, *keys: str, name: str = "one", **fields: Any) -> None:
-    """A strategy of an account with each key: `first`, `second`, `third`."""
+    """Create a strategy with one account for each key: `first`, `second`, `third`."""
     top = {field: fields.pop(field) for field in ("languages",) if field in fields}
     names = ("first", "second", "third")[: len(keys) or 1]
     for account_name, key in zip(names, keys or ["sandbox"], strict=True):
@@ -49,7 +49,7 @@ async def assessed(talk: Talk, body: Any, **options: Any) -> dict[str, Any]:
 
 
 async def refused(talk: Talk, body: Any) -> tuple[int, str]:
-    """The status and the message, which is that of an error of the envelope."""
+    """Return the status and the message of a response that must have the error envelope."""
     async with talk.post(PATH, data=body) as response:
         answer = await response.json()
         assert answer.keys() == {"error"}
@@ -63,7 +63,7 @@ async def called(sandbox: Running) -> Entry:
 
 
 async def closed(sandbox: Running) -> Entry:
-    """The first call that has ended, which it must within a second."""
+    """Return the first call that has ended, which must happen within a second."""
     return await asyncio.wait_for(sandbox.bill.wait(), 1)
 
 

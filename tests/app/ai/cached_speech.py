@@ -1,4 +1,4 @@
-"""Text to speech over the sandbox, and what is cached of it."""
+"""Text to speech with the sandbox as its vendor, and the cached speech."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ TEXT = "Good morning to you all. How may I help you today?"
 async def voice(
     server: Server, sandbox: Running, name: str = "one", *, key: str = "sandbox", cache: bool = True, **fields: Any
 ) -> None:
-    """A strategy of a vendor that tells the times of mouth shapes, with an account of its own."""
+    """Create a strategy and its account. The vendor sends the times of mouth shapes."""
     await account(server, sandbox, name, "vendor_c", key)
     value = {"account": name, "need_viseme": True, "cache": cache, **VOICES["vendor_c"], **fields}
     await server.services.configs.put("default", "speech", name, value, author="test")
@@ -43,7 +43,7 @@ def calls(sandbox: Running) -> int:
 
 
 async def only_key(server: Server, what: str) -> bytes:
-    """The one key of that sort in Valkey."""
+    """Return the only key in Valkey whose name contains `what`."""
     match = f"{server.services.settings.redis_prefix}*:{what}:*"
     (key,) = [key async for key in server.services.valkey.client.scan_iter(match=match)]
     return key

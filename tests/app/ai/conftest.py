@@ -1,4 +1,4 @@
-"""A server whose strategies ask a vendor of the test."""
+"""A server whose strategies call a vendor that the test controls."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ async def sandbox() -> AsyncIterator[Running]:
 
 @dataclass
 class Talk:
-    """A signed-in user who converses."""
+    """A signed-in user who has a conversation."""
 
     server: Server
     uid: str
@@ -88,7 +88,7 @@ async def talk(server: Server) -> Talk:
 
 @pytest.fixture
 async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[None]]:
-    """Makes a conversation strategy: `await strategy("name", "say:Hello", waits={...})`."""
+    """Creates a conversation strategy: `await strategy("name", "say:Hello", waits={...})`."""
     configs = server.services.configs
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test"}
     await configs.put("default", "vendor_accounts", "test", account, author="test")

@@ -29,11 +29,11 @@ async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def lookups(settings: Settings) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Yields what waits until Valkey has run the next command with the key of the requests."""
+    """Yield a function that waits until Valkey has executed the next command with the key of the requests."""
     async with Redis.from_url(settings.redis_url) as client, client.monitor() as monitor:
 
         async def next_lookup() -> None:
-            async for each in monitor.listen():  # the commands of other tests too
+            async for each in monitor.listen():  # Other tests use the same Valkey.
                 if settings.redis_prefix in each["command"] and FINGERPRINT in each["command"]:
                     return
 
@@ -47,7 +47,7 @@ def say(talk: Talk, text: str, *strategies: str, headers: dict[str, str] = KEY, 
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_asked_again_while_it_is_answered_is_the_same_stream(
+async def test_repeat_during_the_answer_gets_the_same_stream(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -65,7 +65,7 @@ async def test_asked_again_while_it_is_answered_is_the_same_stream(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_asked_again_after_its_end_is_said_again(
+async def test_repeat_after_the_end_gets_the_same_events(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Once and for all")
@@ -118,7 +118,7 @@ async def test_key_of_another_user_or_endpoint_is_another_key(
     assert len(vendor.calls) == 2
 
 
-async def test_stream_that_broke_before_its_input_was_whole_frees_its_key(
+async def test_stream_whose_input_breaks_off_releases_its_key(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("one", "say:Fine")
@@ -138,7 +138,7 @@ async def test_stream_that_broke_before_its_input_was_whole_frees_its_key(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_asked_again_before_the_server_knows_that_the_first_request_broke_is_answered(
+async def test_repeat_before_the_server_notices_that_the_first_request_broke_off_is_answered(
     talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Fine")
@@ -159,7 +159,7 @@ async def test_asked_again_before_the_server_knows_that_the_first_request_broke_
 
     async with asyncio.timeout(10), lookups(settings) as next_lookup, asyncio.TaskGroup() as tasks:
         again = tasks.create_task(ask_again())
-        await next_lookup()  # the repeat has found a stream whose input may still come
+        await next_lookup()  # The repeat has found a stream whose input may still arrive.
         broken.close()
     stream_id, seen = again.result()
     assert stream_id != broken.headers["X-Service-Stream-Id"]
@@ -168,7 +168,7 @@ async def test_asked_again_before_the_server_knows_that_the_first_request_broke_
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
+async def test_repeat_during_the_input_gets_the_same_stream(
     talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool
 ) -> None:
     await strategy("one", "say:Fine")
@@ -189,7 +189,7 @@ async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
 
     async with asyncio.timeout(10), lookups(settings) as next_lookup, asyncio.TaskGroup() as tasks:
         again = tasks.create_task(ask_again())
-        await next_lookup()  # the repeat has found a stream whose input still comes
+        await next_lookup()  # The repeat has found a stream whose input is still arriving.
         go_on.set()
     seen = await all_events(first)
     assert seen[-1].name == "end"
@@ -198,7 +198,7 @@ async def test_asked_again_while_the_input_still_comes_is_the_same_stream(
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "é"])
-async def test_key_that_is_none_is_refused(talk: Talk, strategy, key: str) -> None:
+async def test_malformed_key_is_refused(talk: Talk, strategy, key: str) -> None:
     await strategy("one", "say:Fine")
     async with say(talk, "hi", "one", headers={"Idempotency-Key": key}) as refused:
         assert refused.status == 400
@@ -206,7 +206,7 @@ async def test_key_that_is_none_is_refused(talk: Talk, strategy, key: str) -> No
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_speech_asked_for_twice_is_made_once(talk: Talk, server: Server) -> None:
+async def test_repeated_speech_request_is_synthesised_once(talk: Talk, server: Server) -> None:
     body = {"text": "Twice the same.", "strategies": ["local"]}
     streams = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What is wrong with a request is told before the 200, what is wrong with its input later, by an `error` event."""
+"""A malformed request is refused before the 200. Errors in its input are reported later, by an `error` event."""
 
 import asyncio
 import base64
@@ -55,7 +55,7 @@ async def refused(response) -> tuple[int, str, str]:
         (b'{"a":"' + b"x" * 70_000 + b'"}', 413, "invalid_parameter: the parameters exceed 65536 bytes"),
     ],
 )
-async def test_broken_parameters(talk: Talk, body: bytes, status: int, message: str) -> None:
+async def test_malformed_parameters_are_refused(talk: Talk, body: bytes, status: int, message: str) -> None:
     got = await refused(talk.post("/bp/ai/conversation", data=body))
     assert got[:2] == (status, "invalid_parameter")
     assert got[2].startswith(message)
@@ -81,14 +81,14 @@ async def test_wrong_fields_are_named(talk: Talk, change: dict[str, Any], what: 
     assert got == (400, "invalid_parameter", f"invalid_parameter: {what}")
 
 
-async def test_strategies_that_nobody_made_are_not_found_and_named(talk: Talk) -> None:
+async def test_error_for_missing_strategies_names_them(talk: Talk) -> None:
     got = await refused(talk.say("hi", "nobody", "nothing\n" + "x" * 100))
     named = f"nobody, nothing {'x' * 56}"
     what = f"item_not_found: strategies name no conversation strategy of this app: {named}"
     assert got == (404, "item_not_found", what)
 
 
-async def test_strategies_that_are_all_broken_are_told_by_config_and_field(talk: Talk, server: Server) -> None:
+async def test_error_for_broken_strategies_names_config_and_field(talk: Talk, server: Server) -> None:
     value = {"chat": {"account": "nowhere", "model": "x"}}
     await server.services.configs.put("default", "conversation", "broken", value, author="test")
     status, error_type, message = await refused(talk.say("hi", "broken"))
@@ -106,7 +106,7 @@ async def test_strategies_that_are_all_broken_are_told_by_config_and_field(talk:
         ({"Content-Encoding": "gzip"}, 400, "invalid_parameter", "Content-Encoding"),
     ],
 )
-async def test_headers_are_judged_before_the_body(
+async def test_headers_are_checked_before_the_body(
     talk: Talk, headers: dict[str, str], status: int, error_type: str, names: str
 ) -> None:
     got = await refused(talk.post("/bp/ai/conversation", data=b"not even JSON", headers=headers))
@@ -114,7 +114,7 @@ async def test_headers_are_judged_before_the_body(
     assert names in got[2]
 
 
-async def test_a_wrong_signature_is_told_by_its_header_alone(talk: Talk, server: Server) -> None:
+async def test_error_for_a_wrong_signature_names_only_its_header(talk: Talk, server: Server) -> None:
     value = {"require_sign": True, "sign_keys": [{"id": "k", "key": "a key of the tests"}]}
     await server.services.configs.put("signed", "apps", "default", {}, author="test")
     await server.services.configs.put("signed", "auth", "default", value, author="test")
@@ -124,7 +124,7 @@ async def test_a_wrong_signature_is_told_by_its_header_alone(talk: Talk, server:
     assert got == (401, "auth_failed", "auth_failed: X-Service-Sign is missing or wrong")
 
 
-async def test_a_path_knows_its_methods(talk: Talk) -> None:
+async def test_other_methods_of_a_path_are_refused(talk: Talk) -> None:
     async with talk.get("/bp/ai/conversation") as response:
         assert response.status == 405
         assert response.headers["Allow"] == "POST"
@@ -149,7 +149,7 @@ async def test_a_path_knows_its_methods(talk: Talk) -> None:
         ("audio", base64.b64encode(bytes(10 * 1024 * 1024 + 3)), "audio exceeds 10485760 bytes"),
     ],
 )
-async def test_wrong_input_ends_the_stream_and_nothing_is_kept_or_asked(
+async def test_wrong_input_ends_the_stream_without_a_record_or_a_vendor_call(
     talk: Talk, vendor: Vendor, kind: str, body: bytes, message: str
 ) -> None:
     whole = io.BytesIO(talk.params("one", type=kind) + body)
@@ -167,7 +167,7 @@ async def test_wrong_input_ends_the_stream_and_nothing_is_kept_or_asked(
         assert answer.status == 404
 
 
-async def test_a_client_that_still_uploads_sees_the_refusal(talk: Talk) -> None:
+async def test_a_client_that_still_uploads_receives_the_refusal(talk: Talk) -> None:
     async def endless():
         yield dumps({**GOOD, "type": "video"})
         for _ in range(64):
@@ -178,7 +178,7 @@ async def test_a_client_that_still_uploads_sees_the_refusal(talk: Talk) -> None:
     assert got[:2] == (400, "invalid_parameter")
 
 
-async def test_a_client_that_still_uploads_sees_the_error_event(talk: Talk) -> None:
+async def test_a_client_that_still_uploads_receives_the_error_event(talk: Talk) -> None:
     async def endless():
         yield talk.params("one")
         for _ in range(64):
@@ -214,7 +214,7 @@ async def test_a_client_that_still_uploads_sees_the_error_event(talk: Talk) -> N
         ({"record_id": "", "from": "1"}, 400),
     ],
 )
-async def test_wrong_history_queries(talk: Talk, query: dict[str, str], status: int) -> None:
+async def test_wrong_history_queries_are_refused(talk: Talk, query: dict[str, str], status: int) -> None:
     await talk.turn("hi", "one")
     if query and "conversation_id" not in query:
         query = {"conversation_id": talk.conversation_id, **query}
@@ -254,7 +254,9 @@ async def test_wrong_history_queries(talk: Talk, query: dict[str, str], status: 
         ),
     ],
 )
-async def test_wrong_speech_requests(talk: Talk, body: dict[str, Any], status: int, message: str) -> None:
+async def test_wrong_speech_requests_are_refused(
+    talk: Talk, body: dict[str, Any], status: int, message: str
+) -> None:
     got = await refused(talk.post("/bp/ai/audio/tts", json=body))
     assert got[0] == status
     assert got[2].startswith(message), got[2]

@@ -1,4 +1,4 @@
-"""What the attempts say was used is what the vendors bill, whatever fails and whoever leaves."""
+"""The usage in `attempts` equals what the vendors bill, whatever fails and whoever disconnects."""
 
 import asyncio
 import random
@@ -17,23 +17,23 @@ from vendors.sandbox.server import Running
 
 SAID = " ".join(["one two six ten"] * 12)
 ASKED = "Who are you now"
-"""Words that with their blank are four bytes long, as those of `SAID` are.
+"""Words that are four bytes long with their space, like those of `SAID`.
 
-Of a call that is cut nobody is told the usage: it is estimated from the bytes that went by, a token for each four,
-while the vendor of the sandbox bills a token for each word. Only of such words both counts are the same, so that
-the comparison can be exact; that an estimate is near the truth for other texts is not what is shown here.
+The vendor does not report the usage of a call that is cut. It is estimated from the received bytes, one token for
+each four. The sandbox bills one token for each word. Both counts are equal only for such words, which makes the
+comparison exact. These tests do not show how good the estimate is for other texts.
 """
 CHAT_FAULTS = {
     "cut_at_once": ("cut_mid_stream", 0),
     "cut": ("cut_mid_stream", 7),
     "error_at_once": ("error_inside_200", 0),
     "error": ("error_inside_200", 3),
-    "malformed": ("malformed_frame", len(SAID.split())),  # behind it nothing more is billed that we do not see
+    "malformed": ("malformed_frame", len(SAID.split())),  # Nothing is billed after the last word.
     "server_error": ("server_error", 0),
     "rate_limited": ("rate_limited", 0),
     "empty": ("empty_answer", 0),
 }
-"""And after how many outputs they come."""
+"""Faults, and the number of outputs before each."""
 SPEECH_FAULTS = {
     "cut_at_once": ("cut_mid_stream", 0),
     "cut": ("cut_mid_stream", 1),
@@ -43,7 +43,7 @@ SPEECH_FAULTS = {
     "empty": ("empty_answer", 0),
 }
 _RATE = 0.8
-"""Of the calls of a faulty strategy."""
+"""The share of the calls of a faulty strategy that fail."""
 CALLS = {
     "vendor_b_llm": {"model": "gpt-4o-mini"},
     "anthropic": {"model": "claude-3-5-haiku-latest"},
@@ -58,7 +58,7 @@ LIMITS = {"resume_grace_s": 0.02, "rates": {"signup": {"count": 10**6, "per_s": 
 
 
 async def make_all(server: Server, sandbox: Running, *, on_abandon: str) -> None:
-    """Strategies of every vendor that fail often, each in its own way, and a sound one of each."""
+    """Create strategies of every vendor that fail often, each with another fault, and a faultless one of each."""
     await server.services.configs.put("default", "limits", "default", LIMITS, author="test")
     for platform in CALLS:
         await make(server, sandbox, platform, on_abandon)
@@ -81,13 +81,13 @@ async def make(server: Server, sandbox: Running, platform: str, on_abandon: str)
 
 
 def some_of(platforms: tuple[str, ...], faults: Iterable[str], dice: random.Random) -> list[str]:
-    """Faulty strategies of several vendors, and a sound one behind them."""
+    """Return faulty strategies of several vendors, followed by a faultless one."""
     faulty = [f"{dice.choice(platforms)}-{fault}" for fault in dice.sample(list(faults), 4)]
     return [*faulty, f"{dice.choice(platforms)}-sound"]
 
 
 async def leaves_somewhere(response: ClientResponse, dice: random.Random) -> None:
-    """Read on; two readers of five leave in the middle."""
+    """Read the response; two of five readers disconnect in the middle."""
     most = dice.randint(2, 30) if dice.random() < 0.4 else 10**6
     seen = 0
     async for _ in events(response):
@@ -118,7 +118,7 @@ async def ask_all(server: Server, *, streams: int, at_once: int) -> None:
 
 
 Units = Counter[tuple[str, str]]
-"""By platform and unit."""
+"""Return the billed usage by platform and unit."""
 
 
 def billed(sandbox: Running) -> Units:
@@ -132,7 +132,7 @@ def billed(sandbox: Running) -> Units:
 
 
 async def accounted(server: Server) -> tuple[Units, int]:
-    """What the attempts used, and how many of them were a fallback from another one."""
+    """Return the usage of the attempts, and how many of them were fallbacks."""
     units: Units = Counter()
     streams: Counter[str] = Counter()
     async with server.services.database.connection() as conn:
@@ -161,21 +161,23 @@ async def _compare(server: Server, sandbox: Running, *, on_abandon: str, streams
             assert abs(theirs - ours) <= tolerated, (platform, unit, theirs, ours)
 
 
-async def test_streams_that_play_on_are_accounted_for_exactly(server: Server, sandbox: Running) -> None:
+async def test_usage_of_complete_streams_equals_the_bill(server: Server, sandbox: Running) -> None:
     await _compare(server, sandbox, on_abandon="drain", streams=72, at_once=8)
 
 
-async def test_streams_that_are_cut_are_accounted_for_nearly(server: Server, sandbox: Running) -> None:
+async def test_usage_of_cut_streams_is_close_to_the_bill(server: Server, sandbox: Running) -> None:
     await _compare(server, sandbox, on_abandon="cancel", streams=72, at_once=8)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("on_abandon", ["drain", "cancel"])
-async def test_a_thousand_attempts_are_accounted_for(server: Server, sandbox: Running, on_abandon: str) -> None:
+async def test_usage_of_a_thousand_attempts_is_close_to_the_bill(
+    server: Server, sandbox: Running, on_abandon: str
+) -> None:
     await _compare(server, sandbox, on_abandon=on_abandon, streams=1_000, at_once=20)
 
 
-async def test_a_stream_that_nobody_reads_plays_on_where_its_strategy_says_so(
+async def test_a_stream_without_readers_continues_if_its_strategy_outlives_readers(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await make_all(server, sandbox, on_abandon="drain")

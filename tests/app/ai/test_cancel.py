@@ -1,4 +1,4 @@
-"""Cancelled means: vendors are let go at once, what was said is kept, the turn is free when the answer comes."""
+"""Cancelling closes vendor calls at once, stores what was sent, and frees the turn before the response."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ async def cancel(talk: Talk, stream_id: str, **query: int) -> int:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_cancelled_answer_is_kept_as_far_as_it_was_said_and_the_next_turn_may_begin(
+async def test_cancelled_answer_is_stored_as_far_as_it_was_sent_and_the_next_turn_may_begin(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -66,7 +66,9 @@ async def test_cancelled_answer_is_kept_as_far_as_it_was_said_and_the_next_turn_
     assert await cancel(canceller, stream_id) == 200
 
 
-async def test_cancelled_before_the_first_word_keeps_the_users_words(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_turn_cancelled_before_its_first_word_stores_the_users_message(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
     await strategy("hang", "hang")
     response = await talk.say("Are you there?", "hang")
     talk.remember(response)
@@ -80,7 +82,9 @@ async def test_cancelled_before_the_first_word_keeps_the_users_words(talk: Talk,
     assert vendor.closed == ["hang"]
 
 
-async def test_cancelled_before_the_input_is_whole_keeps_nothing(talk: Talk, strategy, server: Server) -> None:
+async def test_turn_cancelled_before_its_input_is_complete_stores_nothing(
+    talk: Talk, strategy, server: Server
+) -> None:
     await strategy("one", "say:Fine")
     go_on = asyncio.Event()
 
@@ -114,9 +118,7 @@ async def test_finished_stream_can_be_cancelled_without_effect(talk: Talk, strat
 
 
 @pytest.mark.parametrize("heard_ms", ["-1", "x", "1.5", "86400001", "99999999999999999999", "9" * 5000])
-async def test_what_was_heard_is_a_number_of_a_day_at_most(
-    talk: Talk, other: Server, strategy, heard_ms: str
-) -> None:
+async def test_heard_ms_is_a_number_of_at_most_a_day(talk: Talk, other: Server, strategy, heard_ms: str) -> None:
     await strategy("one", "say:All of it")
     async with talk.say("hi", "one") as response:
         await all_events(response)
@@ -142,7 +144,7 @@ async def test_speech_that_has_failed_can_be_cancelled_without_effect(
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("spoken", [False, True])
-async def test_cancelled_speech_ends_as_cancelled_and_its_vendor_is_let_go(
+async def test_cancelled_speech_ends_as_canceled_and_its_vendor_call_is_closed(
     talk: Talk, server: Server, other: Server, sandbox: Running, *, spoken: bool, elsewhere: bool
 ) -> None:
     orders = {"pace_ms": 100} if spoken else {"delay_ms": 30_000}
@@ -170,7 +172,7 @@ async def test_cancelled_speech_ends_as_cancelled_and_its_vendor_is_let_go(
 
 
 async def spoken(talk: Talk, text: str, **fields: int) -> tuple[str, list]:
-    """An answer with its audio, read to its end: the stream's id and its events."""
+    """Read an answer with its audio to the end. Return the stream's id and its events."""
     async with talk.say(text, "scripted") as response:
         talk.remember(response)
         return response.headers["X-Service-Stream-Id"], await all_events(response)
@@ -194,14 +196,14 @@ async def test_finished_answer_is_cut_to_the_words_that_were_heard(
     assert record["status"] == "interrupted"
     heard = text_of(record)
     assert whole.startswith(heard)
-    assert 5 < len(heard) < 60  # a second and a half of speech
+    assert 5 < len(heard) < 60  # 1.5 s of speech
     assert whole[len(heard)] in " \n,.", "it was cut inside a word"
     assert await cancel(talk, stream_id, heard_ms=400) == 200
     assert text_of((await talk.history())["conversation_records"][0]) == heard
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_finished_answer_that_was_heard_whole_stays_as_it_is(talk: Talk) -> None:
+async def test_finished_answer_that_was_heard_completely_is_unchanged(talk: Talk) -> None:
     stream_id, _ = await spoken(talk, "Hello")
     before = (await talk.history())["conversation_records"][0]
     assert await cancel(talk, stream_id, heard_ms=600_000) == 200
@@ -211,7 +213,7 @@ async def test_finished_answer_that_was_heard_whole_stays_as_it_is(talk: Talk) -
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_nothing_heard_leaves_the_users_words_alone(talk: Talk) -> None:
+async def test_answer_of_which_nothing_was_heard_is_removed_from_its_record(talk: Talk) -> None:
     stream_id, _ = await spoken(talk, "Hello")
     assert await cancel(talk, stream_id, heard_ms=0) == 200
     record = (await talk.history())["conversation_records"][0]

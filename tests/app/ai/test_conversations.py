@@ -62,7 +62,7 @@ async def test_repeated_deletion_under_a_key_has_the_same_answer(talk: Talk, str
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_a_deleted_conversation_is_gone_with_its_audio(talk: Talk) -> None:
+async def test_deleting_a_conversation_deletes_its_records_and_audio(talk: Talk) -> None:
     await talk.turn("Hello", "scripted")
     record = (await talk.history())["conversation_records"][0]
     url = next(item["audio_url"]["url"] for item in record["content"][1]["content"] if item["type"] == "audio_url")
@@ -77,7 +77,7 @@ async def test_a_deleted_conversation_is_gone_with_its_audio(talk: Talk) -> None
     assert await listed(talk) == []
 
 
-async def test_the_streams_of_a_deleted_conversation_are_read_no_more(talk: Talk, strategy) -> None:
+async def test_the_streams_of_a_deleted_conversation_cannot_be_read(talk: Talk, strategy) -> None:
     await strategy("one", "say:Fine")
     streams = {}
     for words in ("stays", "goes", "goes again"):

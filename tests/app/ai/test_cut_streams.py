@@ -1,4 +1,4 @@
-"""What fails while a stream is sent cuts it: no envelope is put behind a head that is out."""
+"""A failure during a stream closes the connection. No error envelope follows headers that were sent."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ CHUNK = b"7\r\nid: 1\n\n\r\n"
 
 @dataclass(frozen=True)
 class Faulty:
-    """Says one thing, where it `speaks`, is silent until the head is out, and breaks."""
+    """Sends one frame if it `speaks`, waits until the headers are sent, and fails."""
 
     error: Exception
     speaks: bool
@@ -40,7 +40,7 @@ class Faulty:
 
 
 async def answered(source: Faulty) -> bytes:
-    """All that our server sends until it closes, where `source` is what it streams."""
+    """Return everything that a server that streams `source` sends until it closes the connection."""
     app = web.Application()
     app.router.add_get("/", source.answer)
     runner = runner_of(app, shutdown_timeout_s=0.1)
@@ -55,7 +55,7 @@ async def answered(source: Faulty) -> bytes:
                 while piece := await reader.read(65_536):
                     seen += piece
         except ConnectionResetError:
-            pass  # so may a cut look
+            pass  # A cut may cause this error.
         finally:
             writer.close()
         return seen

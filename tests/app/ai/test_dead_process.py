@@ -1,4 +1,4 @@
-"""What a process held when it died is free for others, and its turns are over."""
+"""When a process has died, its slots are free and its turns are ended."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from tests.servers import Server
 
 
 async def left_running(talk: Talk, server: Server) -> str:
-    """A conversation whose one turn was running in a process when that was killed."""
+    """Return a conversation whose only turn was running in a process that was killed."""
     services, conversation_id = server.services, new_id()
-    gone = Heartbeat(services.valkey, services.database, "gone", dict)
+    dead = Heartbeat(services.valkey, services.database, "dead", dict)
     slot = Slot("default", talk.uid, new_id(), conversation_id)
-    assert await Admissions(services.valkey, gone).take(slot, limit=4, lifetime_s=600) is None
+    assert await Admissions(services.valkey, dead).take(slot, limit=4, lifetime_s=600) is None
     message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello?", "source": {}}]}
     async with services.database.connection() as conn:
         turn = NewTurn(
@@ -26,22 +26,22 @@ async def left_running(talk: Talk, server: Server) -> str:
             content=[message],
             stream_id=slot.stream_id,
             longest_s=600,
-            process="gone",
+            process="dead",
         )
         await turn_rows.open_turn(conn, turn)
     return conversation_id
 
 
 async def seen(server: Server, *, alive: bool) -> None:
-    """Let the dead process be heard of now, or never; and Valkey have run for long enough."""
+    """Let the other process have a heartbeat, or none, and let Valkey have run for long enough to tell."""
     heartbeat = server.services.heartbeat
     heartbeat._void_after_s = 0.5
     if alive:
         services = server.services
-        await Heartbeat(services.valkey, services.database, "gone", dict, void_after_s=60).beat()
+        await Heartbeat(services.valkey, services.database, "dead", dict, void_after_s=60).beat()
 
 
-async def test_turn_that_a_dead_process_left_is_over_for_who_reads_it(talk: Talk, server: Server) -> None:
+async def test_history_shows_the_turn_of_a_dead_process_as_incomplete(talk: Talk, server: Server) -> None:
     talk.conversation_id = await left_running(talk, server)
     await seen(server, alive=False)
     data = await talk.history()
@@ -49,7 +49,7 @@ async def test_turn_that_a_dead_process_left_is_over_for_who_reads_it(talk: Talk
     assert data["conversation_records"][0]["status"] == "incomplete"
 
 
-async def test_next_turn_goes_on_where_a_dead_process_left(talk: Talk, strategy, server: Server) -> None:
+async def test_next_turn_follows_the_turn_of_a_dead_process(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Here again")
     talk.conversation_id = await left_running(talk, server)
     await seen(server, alive=False)
@@ -60,7 +60,7 @@ async def test_next_turn_goes_on_where_a_dead_process_left(talk: Talk, strategy,
     assert [record["status"] for record in records] == ["complete", "incomplete"]
 
 
-async def test_turn_of_a_living_process_is_left_alone(talk: Talk, strategy, server: Server) -> None:
+async def test_turn_of_a_live_process_is_not_ended(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Here again")
     talk.conversation_id = await left_running(talk, server)
     await seen(server, alive=True)

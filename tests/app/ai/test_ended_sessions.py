@@ -1,4 +1,4 @@
-"""A session that ends takes its running streams with it, on every server."""
+"""The end of a session ends its running streams, on every server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
 
 
 async def told(response: ClientResponse) -> AsyncIterator[SeenEvent]:
-    """Return the events of a stream whose story has been told and which now waits for its vendor."""
+    """Read the whole story of a stream, which then waits for its vendor. Return its further events."""
     reading, text = events(response), ""
     while text != STORY:
         text += "".join(chunk["text"] for chunk in named([await anext(reading)], "assistant_output_chunk"))
@@ -54,7 +54,7 @@ def check_ended(last: SeenEvent) -> None:
     assert (error["error_type"], error["extra"]["retryable"]) == ("account.invalid_session", False)
 
 
-async def test_logout_ends_the_streams_of_its_session_alone(
+async def test_logout_ends_only_the_streams_of_its_session(
     server: Server, other: Server, strategy, vendor: Vendor
 ) -> None:
     await strategy("slow", f"slow:{STORY}")
@@ -110,7 +110,7 @@ async def test_streams_continue_if_the_end_of_their_session_was_rolled_back(
         readings = [await told(response) for response in (kept, ended)]
         with pytest.raises(RuntimeError):
             await end_and_roll_back(server, talk)
-        await log_out(leaving)  # The announcement of this comes after the other.
+        await log_out(leaving)  # This session is announced after the other.
         check_ended((await rest(readings[1]))[-1])
         vendor.release.set()
         assert (await rest(readings[0]))[-1].name == "end"
@@ -131,7 +131,9 @@ async def end_and_roll_back(server: Server, talk: Talk) -> None:
         raise RuntimeError
 
 
-async def test_oldest_session_over_the_limit_takes_its_streams_with_it(server: Server, strategy) -> None:
+async def test_login_over_the_session_limit_ends_the_streams_of_the_oldest_session(
+    server: Server, strategy
+) -> None:
     auth = {"require_sign": False, "sessions_per_user": 1}
     await server.services.configs.put("default", "auth", "default", auth, author="test")
     await strategy("slow", f"slow:{STORY}")

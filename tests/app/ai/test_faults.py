@@ -30,7 +30,7 @@ CALLER_CELLS = [cell for cell in caller_cells() if not isinstance(cell.expected,
 
 @pytest.fixture(scope="module")
 async def stand(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
-    """One server and one sandbox for all cells: each has configs of its own."""
+    """One server and one sandbox for all cells. Each cell has its own configs."""
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(listening())
         names = await stack.enter_async_context(dns_server(Names()))
@@ -42,7 +42,7 @@ async def stand(databases: Databases, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-async def test_a_fault_of_a_vendor_ends_in_what_the_table_says(stand: FaultTestbed, cell: Cell) -> None:
+async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(stand: FaultTestbed, cell: Cell) -> None:
     await stand.configure(cell)
     assert await judge(stand, cell) == []
 
@@ -62,9 +62,7 @@ async def test_a_fault_of_a_caller_leaves_no_call_open(stand: FaultTestbed, cell
         ({"ended": CLOSED_BY_SERVER}, "a call ended with fault"),
     ],
 )
-async def test_a_server_that_does_not_what_the_table_says_is_found_out(
-    stand: FaultTestbed, wrong, told: str
-) -> None:
+async def test_a_server_that_deviates_from_the_table_fails(stand: FaultTestbed, wrong, told: str) -> None:
     found = next(cell for cell in CELLS if cell.name == "llm.openai.503.before")
     row: Row = replace(found.row, name=f"503 {told}".replace(",", ""), **wrong)
     cell = replace(found, row=row)

@@ -1,4 +1,4 @@
-"""Whoever ends a stream ends its vendors' calls with it, at once."""
+"""When a stream ends, its vendor calls are closed at once."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ SAID = " ".join(["one two six ten"] * 200)
 
 
 async def strategies(server: Server, sandbox: Running) -> list[str]:
-    """One whose vendor is silent at first, and one whose vendor speaks without end."""
+    """Create a strategy whose vendor is silent at first, and one whose vendor answers without end."""
     orders = {"silent": {"delay_ms": 30_000}, "speaks": {"pace_ms": 20}}
     for name, delays in orders.items():
         await account(server, sandbox, name, "vendor_b_llm", key_of(text=SAID, **delays))
@@ -32,7 +32,7 @@ async def strategies(server: Server, sandbox: Running) -> list[str]:
 
 
 async def _late_ms(talk: Talk, sandbox: Running, name: str, dice: random.Random, *, deleted: bool) -> int:
-    """How long after the end that the client made its vendor's call was open."""
+    """Return for how long the vendor call was open after the client had ended the stream."""
     before = max((entry.id for entry in sandbox.bill.since()), default=0)
     response = await talk.say("Tell me", name)
 
@@ -48,7 +48,7 @@ async def _late_ms(talk: Talk, sandbox: Running, name: str, dice: random.Random,
         assert [event.name async for event in events(response)][-1] == "end"
     else:
         response.close()
-        began += 50  # the grace
+        began += 50  # Wait for `resume_grace_s`.
     call = await asyncio.wait_for(sandbox.bill.wait(lambda entry: mine(entry) and entry.ended is not None), 5)
     assert call.how == "closed_by_client"
     return round(call.ended - began)
@@ -65,14 +65,16 @@ async def _let_go(server: Server, sandbox: Running, *, streams: int) -> list[int
     return sorted(late)
 
 
-async def test_vendors_are_let_go_when_a_stream_is_cancelled_or_given_up(server: Server, sandbox: Running) -> None:
+async def test_vendor_calls_are_closed_when_a_stream_is_cancelled_or_has_no_readers(
+    server: Server, sandbox: Running
+) -> None:
     late = await _let_go(server, sandbox, streams=20)
     assert late[len(late) // 2] <= 100
     assert late[-1] <= 1_000
 
 
 @pytest.mark.soak
-async def test_vendors_are_let_go_within_a_tenth_of_a_second(server: Server, sandbox: Running) -> None:
+async def test_vendor_calls_are_closed_within_a_tenth_of_a_second(server: Server, sandbox: Running) -> None:
     late = await _let_go(server, sandbox, streams=1_000)
     assert late[990] <= 100, late[-20:]
 
@@ -85,7 +87,7 @@ async def test_nothing_of_a_cancelled_stream_remains(server: Server, sandbox: Ru
     assert psutil.Process().num_fds() <= before + 4
 
 
-async def test_stream_that_played_on_is_let_go_once_its_strategy_does_not_want_that(
+async def test_stream_without_readers_ends_once_a_strategy_answers_that_does_not_outlive_readers(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await server.services.configs.put("default", "limits", "default", {"resume_grace_s": 0.05}, author="test")

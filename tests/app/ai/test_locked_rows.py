@@ -1,4 +1,4 @@
-"""Rows and tables that another session of the database holds: who needs them waits, nobody else does."""
+"""Rows and tables that another session has locked delay only the streams that need them."""
 
 import asyncio
 
@@ -27,9 +27,7 @@ async def until_somebody_waits(database: Database) -> None:
         await until(lambda: conn.fetchval(WAITS))
 
 
-async def test_two_conversations_that_somebody_holds_keep_nobody_else_waiting(
-    talk: Talk, strategy, server: Server
-) -> None:
+async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Fine thanks")
     held = [talk, Talk(server, *(await server.login()))]
     free = [Talk(server, *(await server.login())) for _ in range(2)]
@@ -45,10 +43,10 @@ async def test_two_conversations_that_somebody_holds_keep_nobody_else_waiting(
             for one in held:
                 waiting.append(group.create_task(one.turn("second", "one")))
                 await until_somebody_waits(database)
-                await asyncio.sleep(0.05)  # the next one is no more of its group
+                await asyncio.sleep(0.05)  # The next one is in another batch.
             async with asyncio.timeout(FREE_WITHIN_S):
                 ends = await asyncio.gather(*[one.turn("second", "one") for one in [*free, newcomer]])
-            await asyncio.sleep(RETRIED_S)  # the two that are held do not end meanwhile
+            await asyncio.sleep(RETRIED_S)  # The two locked ones do not end meanwhile.
             assert not any(task.done() for task in waiting)
         assert [(seen[-1].name, seen[-1].content.get("record_id")) for seen in ends] == [
             ("end", 2),
@@ -72,7 +70,7 @@ async def _cancel(_server: Server, talk: Talk, stream_id: str) -> None:
 
 
 @pytest.mark.parametrize("stop", [_cancel, _drain])
-async def test_speech_that_is_stopped_while_its_attempts_are_kept_ends_well_and_keeps_them(
+async def test_speech_that_is_stopped_while_its_attempts_are_stored_ends_normally_and_stores_them(
     talk: Talk, server: Server, sandbox: Running, stop
 ) -> None:
     await account(server, sandbox, "voice", "vendor_b_audio", key_of())

@@ -1,4 +1,4 @@
-"""Many conversations at once over vendors that fail now and then: each ends, and nothing of them remains."""
+"""Many concurrent conversations with vendors that sometimes fail: each ends, and the server releases everything."""
 
 import asyncio
 import os
@@ -34,12 +34,12 @@ READABLE_S = 2
 CONNECTIONS = 20
 COMMANDS = 1_000
 QUICK, SLOW = ("20x20", "10x20"), ("30x1000", "25x1000")
-"""Strategies by their answers: so many deltas, one every so many milliseconds."""
+"""Strategies named by their answers: the number of deltas, and the milliseconds between them."""
 
 
 @pytest.fixture
 def keep_alive_s() -> float:
-    """How long a vendor's connection is kept that nobody uses."""
+    """How long an idle connection to a vendor is kept."""
     return 0.2
 
 
@@ -49,7 +49,7 @@ def settings(settings: Settings, keep_alive_s: float) -> Settings:
 
 
 async def converse_many(server: Server, users: list[str], streams: int, strategies: list[str]) -> Counter[str]:
-    """So many streams, as many at once as there are users; how they ended."""
+    """Run `streams` streams, one at a time per user. Return how they ended."""
     ended: Counter[str] = Counter()
     left = iter(range(streams))
 
@@ -81,7 +81,7 @@ async def _run(server: Server, *, at_once: int, streams: int) -> None:
             chat = {"account": name, "model": "gpt-4o-mini"}
             await configs.put("default", "conversation", name, {"chat": chat}, author="t")
         users = [(await server.login())[1] for _ in range(at_once)]
-        await converse_many(server, users, at_once, ["first", "second"])  # so that connections are open
+        await converse_many(server, users, at_once, ["first", "second"])  # Opens connections.
         before = psutil.Process().num_fds()
         ended = await converse_many(server, users, streams, ["first", "second"])
         assert ended.total() == streams
@@ -108,7 +108,7 @@ async def test_five_hundred_conversations_at_once_all_end(server: Server) -> Non
 
 @dataclass(frozen=True)
 class Held:
-    """What the process of the server holds."""
+    """The resources that the server process holds."""
 
     actors: int
     tasks: int
@@ -125,16 +125,16 @@ class Held:
 
 @dataclass
 class Crowd:
-    """Many users of one server, whose vendor fails now and then; both the vendor and they are other processes."""
+    """Many users of one server whose vendor sometimes fails. The users and the vendor are other processes."""
 
     server: Server
     vendor_port: int
     folder: Path
     most: int = 0
-    """Of streams at once."""
+    """The number of concurrent streams."""
 
     async def converse(self, *models: str, at_once: int, streams: int, over_s: float) -> dict:
-        """A round, every stream of it read in full; its figures once the server has settled."""
+        """Run a round and read all its streams to the end. Return the figures once the server has settled."""
         result = self.folder / "result.json"
         load = ("--at-once", str(at_once), "--streams", str(streams), "--over", f"{over_s}s", "--json", str(result))
         where = ("--url", self.server.url, "--token-file", str(self.folder / "users"))
@@ -157,7 +157,7 @@ class Crowd:
 
 
 async def fill_pools(server: Server) -> None:
-    """Let the stores' pools grow to their ends: a round takes as many of them as it happens to need."""
+    """Open all connections of the stores' pools, because the number that a round needs varies."""
     async with AsyncExitStack() as stack:
         for _ in range(CONNECTIONS):
             await stack.enter_async_context(server.services.database.connection())
@@ -219,11 +219,11 @@ async def _rounds(
         assert await conn.fetchval("select count(*) from conversation_records where status = 'running'") == 0
 
 
-async def test_a_crowd_leaves_a_server_as_it_was(server: Server, tmp_path: Path) -> None:
+async def test_a_server_holds_nothing_after_many_streams(server: Server, tmp_path: Path) -> None:
     await _rounds(server, tmp_path, *QUICK, at_once=20, streams=40)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("keep_alive_s", [2])
-async def test_two_thousand_at_once_leave_a_server_as_it_was(server: Server, tmp_path: Path) -> None:
+async def test_a_server_holds_nothing_after_two_thousand_streams_at_once(server: Server, tmp_path: Path) -> None:
     await _rounds(server, tmp_path, *SLOW, at_once=2_000, streams=4_000, over_s=30)

@@ -1,4 +1,4 @@
-"""The README's table of metrics is what `/metrics` tells: no name more, none less, with its labels."""
+"""The README's table of metrics has exactly the names and labels of `/metrics`."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ README = Path(__file__).parents[3] / "README.md"
 
 
 def documented() -> list[tuple[str, set[str]]]:
-    """Each metric of the table, and its labels."""
+    """Return the metrics of the table with their labels."""
     rows = re.findall(r"^\| (`parley_\w+`[^|]*)\|([^|]*)\|", README.read_text(), re.MULTILINE)
     return [(name, set(re.findall(r"\w+", labels))) for names, labels in rows for name in re.findall(r"\w+", names)]
 

@@ -1,4 +1,4 @@
-"""How a text was read aloud is graded while it is read: one answer, a stream to all else."""
+"""Assessments are graded while the audio arrives. They have one reply, but otherwise count as streams."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
-async def test_answer_holds_text_raw_result_price_and_strategy(
+async def test_reply_contains_text_raw_result_price_and_strategy(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await graders(server, sandbox, price={"input": 0.25})
@@ -54,9 +54,7 @@ async def test_answer_holds_text_raw_result_price_and_strategy(
     assert (call.how, round(call.billed["seconds"], 3)) == ("done", 1.2)
 
 
-async def test_everything_that_can_be_asked_reaches_the_vendor(
-    talk: Talk, server: Server, sandbox: Running
-) -> None:
+async def test_all_options_reach_the_vendor(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox, options={"phoneme_alphabet": "IPA"})
     await assessed(
         talk,
@@ -91,7 +89,7 @@ async def test_everything_that_can_be_asked_reaches_the_vendor(
     }
 
 
-async def test_miscues_are_told_over_pauses(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox, key_of(text="good uh morning|friend"))
     audio = tone(1) + silence(1) + tone(1)
     answer = await assessed(talk, params(enable_miscue=True) + coded(audio))
@@ -114,7 +112,7 @@ async def test_vendor_is_called_while_the_user_still_reads(talk: Talk, server: S
 
     await assessed(talk, reading())
     (call,) = calls(sandbox)
-    assert round(call.billed["seconds"], 3) == 1.5  # with the silence, so that times count from its start
+    assert round(call.billed["seconds"], 3) == 1.5  # Includes the silence, so that times count from its start.
 
 
 @pytest.mark.parametrize("uploaded", [False, True])
@@ -134,14 +132,14 @@ async def test_client_that_leaves_closes_the_call(
 
     async with background(ask()):
         await called(sandbox)
-        if uploaded:  # a result comes at the end of the audio
+        if uploaded:  # The result is sent at the end of the audio.
             await asyncio.wait_for(sandbox.bill.wait(lambda call: call.outputs == 1), 5)
     assert (await closed(sandbox)).how == "closed_by_client"
     await asyncio.wait_for(server.services.supervisor.idle(), 1)
     assert [row[:4] for row in await attempts(server)] == [("first", "assess", "canceled", 1)]
 
 
-async def test_stream_that_lasts_too_long_is_ended(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_stream_that_exceeds_its_time_is_ended(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox, key_of(**HANGS))
     await limits(server, stream_s=0.3)
     got = await refused(talk, params() + coded(tone(0.5)))
@@ -149,7 +147,9 @@ async def test_stream_that_lasts_too_long_is_ended(talk: Talk, server: Server, s
     assert (await closed(sandbox)).how == "closed_by_client"
 
 
-async def test_assessments_are_streams_to_admission_and_drain(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_assessments_count_as_streams_in_admission_and_drain(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await graders(server, sandbox, key_of(**HANGS))
     await limits(server, streams_per_user=1)
 
@@ -173,7 +173,7 @@ async def test_assessments_are_streams_to_admission_and_drain(talk: Talk, server
     assert got == (503, "backend unavailable: the server is draining")
 
 
-async def test_a_server_asks_for_a_user(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_an_app_server_assesses_for_an_existing_user(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox)
     http, path = server.http, "/bp/server/user/{}/ai/audio/pronunciation"
     body = params() + coded(tone(0.5))

@@ -27,12 +27,12 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
-async def test_strategy_that_nobody_made_is_not_found(talk: Talk) -> None:
+async def test_missing_strategy_is_not_found(talk: Talk) -> None:
     got = await refused(talk, params("nobody") + coded(tone(0.5)))
     assert got == (404, "item_not_found: strategy names no pronunciation strategy of this app: nobody")
 
 
-async def test_strategy_whose_accounts_are_all_broken_is_told_by_config_and_field(
+async def test_error_for_a_strategy_without_a_usable_account_names_config_and_field(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     value = {"accounts": [{"account": "chat"}, {"account": "nowhere"}]}
@@ -45,7 +45,7 @@ async def test_strategy_whose_accounts_are_all_broken_is_told_by_config_and_fiel
     )
 
 
-async def test_broken_account_among_sound_ones_is_a_failed_attempt(
+async def test_broken_account_among_usable_ones_is_a_failed_attempt(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await account(server, sandbox, "sound", "vendor_a_audio")
@@ -99,7 +99,7 @@ async def test_account_that_fails_early_leaves_the_whole_audio_to_the_next(
     assert calls(sandbox)[-1].billed["seconds"] == pytest.approx(0.9)
 
 
-async def test_when_all_accounts_fail_each_is_told_of(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_error_lists_each_account_if_all_fail(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox, key_of(fault="unauthorized"), key_of(fault="cut_mid_stream"))
     async with talk.post(PATH, data=params() + coded(tone(0.5))) as response:
         assert response.status == 502
@@ -120,7 +120,7 @@ async def test_when_all_accounts_fail_each_is_told_of(talk: Talk, server: Server
     ]
 
 
-async def test_client_that_still_uploads_sees_that_all_accounts_failed(
+async def test_client_that_still_uploads_receives_the_error_of_all_accounts(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await graders(server, sandbox, key_of(fault="unauthorized"))
@@ -138,7 +138,7 @@ async def test_client_that_still_uploads_sees_that_all_accounts_failed(
         told.set()
 
 
-async def test_time_for_the_result_runs_from_the_end_of_the_audio_and_is_longer_for_longer_audio(
+async def test_timeout_of_the_result_starts_at_the_end_of_the_audio_and_grows_with_its_length(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await graders(server, sandbox, key_of(delay_ms=600), waits={"first_output_s": 0.2})
@@ -148,7 +148,7 @@ async def test_time_for_the_result_runs_from_the_end_of_the_audio_and_is_longer_
         yield params()
         for _ in range(4):
             yield coded(tone(0.51))
-            await asyncio.sleep(0.1)  # as people read: longer than the vendor may take
+            await asyncio.sleep(0.1)  # Reading takes longer than the vendor may take.
 
     assert (await assessed(talk, reading()))["text"] == REFERENCE
 

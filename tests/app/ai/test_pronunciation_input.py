@@ -1,4 +1,4 @@
-"""What is wrong with a reading is told as it is, and closes what a vendor was asked."""
+"""Errors in the audio are reported with their cause, and close the vendor call."""
 
 import asyncio
 import json  # noqa: TID251 - a client of its own
@@ -33,7 +33,7 @@ from vendors.sandbox.server import Running
 
 @pytest.mark.parametrize("size", [1, 3, 7, 4_000])
 @pytest.mark.parametrize("known", [True, False])
-async def test_wav_of_that_format_is_read_wherever_it_is_cut(
+async def test_wav_of_the_right_format_is_read_however_it_is_split(
     talk: Talk, server: Server, sandbox: Running, size: int, *, known: bool
 ) -> None:
     await graders(server, sandbox)
@@ -127,7 +127,7 @@ async def test_wrong_fields_are_named(
         ),
     ],
 )
-async def test_audio_that_cannot_be_meant_is_refused_and_no_vendor_is_asked(
+async def test_unusable_audio_is_refused_without_a_vendor_call(
     talk: Talk, server: Server, sandbox: Running, audio: bytes, message: str
 ) -> None:
     await graders(server, sandbox)
@@ -144,7 +144,7 @@ async def test_audio_that_cannot_be_meant_is_refused_and_no_vendor_is_asked(
         (wav_header(16_000, channels=2), "audio is a WAV of PCM, 2 channels, 16000 Hz, 16 bits"),
     ],
 )
-async def test_another_format_is_told_before_the_rest_of_the_audio_is_there(
+async def test_another_format_is_refused_before_the_rest_of_the_audio_arrives(
     talk: Talk, server: Server, sandbox: Running, head: bytes, message: str
 ) -> None:
     await graders(server, sandbox)
@@ -175,7 +175,7 @@ async def test_another_format_is_told_before_the_rest_of_the_audio_is_there(
         ([None], 400, "input timed out"),
     ],
 )
-async def test_fault_of_the_input_closes_the_call_and_no_other_account_is_asked(
+async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called(
     talk: Talk,
     server: Server,
     sandbox: Running,
@@ -209,7 +209,7 @@ async def test_fault_of_the_input_closes_the_call_and_no_other_account_is_asked(
     assert row[3] in {1, 2}  # audio within the limit may reach the vendor before the rest exceeds it
 
 
-async def test_recogniser_that_understands_nothing_has_not_failed(
+async def test_account_that_recognises_no_words_has_not_failed(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await graders(server, sandbox, key_of(text=""), "sandbox")

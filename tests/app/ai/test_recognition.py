@@ -1,4 +1,4 @@
-"""What is spoken is heard while it arrives, where the vendor can; else when it is whole."""
+"""Speech is recognised while it arrives if the vendor supports this, and otherwise once it is complete."""
 
 import asyncio
 import base64
@@ -18,7 +18,7 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in range(16_000))
-"""A second of a tone: 32,000 bytes."""
+"""One second of a tone: 32,000 bytes."""
 
 
 def coded(audio: bytes) -> bytes:
@@ -37,14 +37,16 @@ async def ears(
     key: str = "sandbox",
     **fields: Any,
 ) -> None:
-    """A conversation strategy whose ears are of `platform`."""
+    """Create a conversation strategy with recognition by `platform`."""
     await account(server, sandbox, f"{name}-ears", platform, key)
     value = {"account": f"{name}-ears", **fields}
     await server.services.configs.put("default", "recognition", name, value, author="test")
     await chat(server, sandbox, name, "vendor_b_llm", recognition=name)
 
 
-async def test_vendor_hears_while_the_user_still_speaks(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_vendor_receives_audio_while_the_user_still_speaks(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await ears(server, sandbox, "one", key=key_of(text="Where is my parcel?"))
 
     async def speaking() -> AsyncIterator[bytes]:
@@ -61,7 +63,7 @@ async def test_vendor_hears_while_the_user_still_speaks(talk: Talk, server: Serv
     assert seen[-1].content["latency_ms"]["input"] <= seen[-1].content["latency_ms"]["stt"]
 
 
-async def test_time_for_the_first_output_runs_from_the_end_of_the_input(
+async def test_timeout_of_the_first_output_starts_at_the_end_of_the_input(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     waits = {"connect_s": 2, "first_output_s": 0.3, "between_s": 2}
@@ -71,14 +73,14 @@ async def test_time_for_the_first_output_runs_from_the_end_of_the_input(
         yield talk.params("one", type="audio")
         for at in range(0, 32_000, 4_800):
             yield coded(SPOKEN[at : at + 4_800])
-            await asyncio.sleep(0.1)  # as people speak: longer than the vendor may take
+            await asyncio.sleep(0.1)  # Speaking takes longer than the vendor may take.
 
     async with talk.post("/bp/ai/conversation", data=speaking()) as response:
         seen = await all_events(response)
     assert named(seen, "user_input") == ["Good morning"]
 
 
-async def test_vendor_that_never_answers_is_given_up_after_the_input(
+async def test_vendor_that_never_answers_times_out_after_the_input(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     waits = {"first_output_s": 0.2}
@@ -92,7 +94,7 @@ async def test_vendor_that_never_answers_is_given_up_after_the_input(
     assert call.how == "closed_by_client"
 
 
-async def test_vendor_refused_early_leaves_the_whole_input_to_the_next(
+async def test_next_vendor_gets_the_whole_input_if_the_first_refuses_early(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await ears(server, sandbox, "one", key=key_of(fault="unauthorized"))
@@ -113,7 +115,7 @@ async def test_vendor_refused_early_leaves_the_whole_input_to_the_next(
 
 
 @pytest.mark.parametrize("behind", [b"*", b"A"])
-async def test_fault_of_the_input_ends_the_call_and_no_other_vendor_is_asked(
+async def test_error_of_the_input_ends_the_call_and_no_other_vendor_is_called(
     talk: Talk, server: Server, sandbox: Running, behind: bytes
 ) -> None:
     await ears(server, sandbox, "one")
@@ -150,7 +152,9 @@ async def test_client_that_breaks_off_closes_the_call(talk: Talk, server: Server
     await asyncio.wait_for(server.services.supervisor.idle(), 5)
 
 
-async def test_what_a_container_tells_of_its_length_is_billed(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_duration_in_the_header_of_a_container_is_billed(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     from streams.audio import wav_header  # noqa: PLC0415
 
     await ears(server, sandbox, "one", "vendor_d_audio", price={"input": 0.5})

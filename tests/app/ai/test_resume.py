@@ -1,4 +1,4 @@
-"""A stream is read on where it was left, on any server; nothing that was said is lost or said twice."""
+"""A stream can be resumed at any event, on any server, without a lost or repeated event."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
 
 
 async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:
-    """So many events, then the reader leaves."""
+    """Read `count` events, then disconnect."""
     seen: list[SeenEvent] = []
     async for event in events(response):
         seen.append(event)
@@ -76,7 +76,7 @@ async def test_answer_read_in_two_parts_is_the_answer(
 
 
 async def read_with_breaks(reader: Talk, response: ClientResponse, stream_id: str, dice: random.Random) -> list:
-    """Read a stream to its end, leaving it now and then."""
+    """Read a stream to its end, with some disconnects."""
     seen = await read_some(response, dice.randint(1, 8))
     while seen[-1].name not in {"end", "error"}:
         async with resume(reader, stream_id, seen[-1].id) as again:
@@ -105,7 +105,7 @@ async def _resume_often(server: Server, other: Server, *, streams: int) -> None:
     await asyncio.gather(*(one_user(talk) for talk in users))
 
 
-async def test_twenty_streams_left_again_and_again_are_read_whole_on_another_server(
+async def test_twenty_streams_with_repeated_breaks_are_read_completely_on_another_server(
     server: Server, other: Server, strategy
 ) -> None:
     await strategy("many", "paced:60")
@@ -113,7 +113,9 @@ async def test_twenty_streams_left_again_and_again_are_read_whole_on_another_ser
 
 
 @pytest.mark.soak
-async def test_a_thousand_streams_are_read_whole_on_another_server(server: Server, other: Server, strategy) -> None:
+async def test_a_thousand_streams_are_read_completely_on_another_server(
+    server: Server, other: Server, strategy
+) -> None:
     await strategy("many", "paced:200")
     await limits(server, rates={"signup": {"count": 10**6, "per_s": 1}})
     await _resume_often(server, other, streams=1_000)
@@ -137,7 +139,7 @@ async def test_finished_stream_can_be_read_again_on_every_server(
             assert again.status == 400
 
 
-async def test_events_larger_than_a_piece_are_read_on_every_server_from_wherever_the_reader_was(
+async def test_events_larger_than_a_piece_are_read_on_every_server_from_any_position(
     talk: Talk, strategy, server: Server, other: Server
 ) -> None:
     await strategy("one", "wide:700")
@@ -169,7 +171,9 @@ async def test_many_readers_at_once_on_another_server_see_all_events(
         assert body == seen
 
 
-async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, server: Server, other: Server) -> None:
+async def test_finished_stream_cannot_be_read_after_its_time(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
     await limits(server, readable_s=0.2)
     await strategy("one", "say:Hello there")
     async with talk.say("hi", "one") as response:
@@ -184,7 +188,7 @@ async def test_finished_stream_is_forgotten_in_the_end(talk: Talk, strategy, ser
         await until(is_forgotten)
 
 
-async def test_spilled_log_expires_when_its_stream_can_no_longer_be_read(
+async def test_copied_log_expires_when_its_stream_can_no_longer_be_read(
     talk: Talk, strategy, server: Server, other: Server, vendor: Vendor
 ) -> None:
     valkey = server.services.valkey
@@ -204,10 +208,10 @@ async def test_spilled_log_expires_when_its_stream_can_no_longer_be_read(
     async def expires() -> bool:
         return 0 < await valkey.client.pttl(key) <= 50_000
 
-    await until(expires)  # it is set behind the last event
+    await until(expires)  # The expiry is set after the last event.
 
 
-async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(
+async def test_log_that_is_copied_after_its_end_expires_after_the_remaining_time(
     talk: Talk, strategy, server: Server
 ) -> None:
     valkey = server.services.valkey
@@ -217,13 +221,13 @@ async def test_log_that_is_spilled_after_its_end_is_kept_for_what_is_left(
         stream_id = response.headers["X-Service-Stream-Id"]
         await all_events(response)
     await server.services.supervisor.idle()
-    await asyncio.sleep(0.5)  # a part of the time for which the log is kept
+    await asyncio.sleep(0.5)  # Part of `readable_s`.
     await server.services.supervisor.spill_finished()
     assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
 
 
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "", "99999999999999999999"])
-async def test_position_that_is_none_is_refused(talk: Talk, strategy, after: str) -> None:
+async def test_malformed_position_is_refused(talk: Talk, strategy, after: str) -> None:
     await strategy("one", "say:Hello there")
     async with talk.say("hi", "one") as response:
         await all_events(response)
@@ -269,7 +273,7 @@ async def test_sixteen_readers_see_the_same_and_a_seventeenth_is_refused(
     assert all(seen == first for seen in others)
 
 
-async def test_reader_from_before_the_kept_events_is_told_so(
+async def test_reader_of_events_that_were_dropped_gets_an_error(
     talk: Talk, strategy, server: Server, other: Server
 ) -> None:
     await limits(server, log_bytes=65_536)
@@ -298,7 +302,7 @@ async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_
     reader = at(other, talk) if elsewhere else talk
     stream_id = response.headers["X-Service-Stream-Id"]
     again = await resume(reader, stream_id, 4)
-    await asyncio.sleep(0.5)  # longer than a stream goes on that nobody reads
+    await asyncio.sleep(0.5)  # Longer than `resume_grace_s`.
     assert server.services.supervisor.live()
     again.close()
     await asyncio.wait_for(server.services.supervisor.idle(), 25)
@@ -311,7 +315,7 @@ async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_
     assert seen[-1].content["error"]["extra"]["record_id"] == 1
 
 
-async def test_stream_whose_process_is_gone_ends_with_an_error_without_an_id(talk: Talk, server: Server) -> None:
+async def test_stream_of_a_dead_process_ends_with_an_error_without_an_id(talk: Talk, server: Server) -> None:
     services = server.services
     gone = Heartbeat(services.valkey, services.database, "gone", dict)
     slot = Slot("default", talk.uid, new_id(), new_id())
@@ -323,7 +327,7 @@ async def test_stream_whose_process_is_gone_ends_with_an_error_without_an_id(tal
     assert seen[0].content["error"]["extra"]["retryable"] is True
 
 
-async def test_server_that_drains_leaves_its_streams_to_be_read_elsewhere(
+async def test_streams_of_a_drained_server_can_be_read_on_another_server(
     talk: Talk, strategy, server: Server, settings: Settings, vendor: Vendor
 ) -> None:
     await strategy("quick", "say:All of it")
@@ -348,10 +352,10 @@ async def test_server_that_drains_leaves_its_streams_to_be_read_elsewhere(
     assert vendor.closed
 
 
-async def test_streams_cost_valkey_two_scripts_each(server: Server, strategy) -> None:
+async def test_each_stream_runs_two_scripts_in_valkey(server: Server, strategy) -> None:
     await strategy("one", "say:Hello there")
     users = [Talk(server, *(await server.login())) for _ in range(20)]
-    await asyncio.gather(*(talk.turn("hi", "one") for talk in users))  # so that the scripts are known
+    await asyncio.gather(*(talk.turn("hi", "one") for talk in users))  # Valkey then knows the scripts.
 
     valkey = server.services.valkey
     seen: Counter[str] = Counter()
@@ -362,7 +366,7 @@ async def test_streams_cost_valkey_two_scripts_each(server: Server, strategy) ->
             async for command in monitor.listen():
                 if command["command"] == f"PUBLISH {valkey.channel('over')} now":
                     return
-                if valkey.key("").partition("{")[0] in command["command"]:  # others use the same Valkey
+                if valkey.key("").partition("{")[0] in command["command"]:  # Other tests use the same Valkey.
                     seen[command["command"].split(" ", 1)[0].upper()] += 1
 
     listening = asyncio.Event()
@@ -371,6 +375,6 @@ async def test_streams_cost_valkey_two_scripts_each(server: Server, strategy) ->
         await asyncio.gather(*(talk.turn("hi", "one") for talk in users))
         await valkey.client.publish(valkey.channel("over"), "now")
         await monitoring
-    assert seen["EVALSHA"] <= 2 * len(users) + 1  # a heartbeat may come in between
+    assert seen["EVALSHA"] <= 2 * len(users) + 1  # A heartbeat may be sent meanwhile.
     assert seen["EVALSHA"] >= 2 * len(users)
     assert not seen["XADD"]

@@ -11,7 +11,7 @@ from vendors.sandbox.server import Running
 
 
 async def answers(server: Server, strategy, text: str) -> None:
-    """A strategy that gives this answer, spoken sentence by sentence."""
+    """Create a strategy with this answer, spoken sentence by sentence."""
     await strategy("silent", "say:")
     chat = {"account": "test", "model": f"say:{text}"}
     value = {"chat": chat, "speech": "one", "sentence_characters": 20}
@@ -52,7 +52,7 @@ async def test_a_sentence_of_a_conversation_is_synthesised_once_for_all(
     assert cached_files(settings) == kept
 
 
-async def test_the_only_sentence_of_an_answer_is_kept_too(
+async def test_the_only_sentence_of_an_answer_is_cached_too(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox)
@@ -62,7 +62,7 @@ async def test_the_only_sentence_of_an_answer_is_kept_too(
     assert calls(sandbox) == 1
 
 
-async def test_a_sentence_that_an_answer_says_again_and_again_is_made_once(
+async def test_a_sentence_that_an_answer_repeats_is_synthesised_once(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox, key=key_of(pace_ms=20))

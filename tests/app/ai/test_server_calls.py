@@ -9,7 +9,7 @@ from tests.servers import Server
 from tests.sse_client import all_events
 
 
-async def test_a_server_converses_for_a_user_who_finds_it_in_their_history(talk: Talk, strategy) -> None:
+async def test_a_conversation_by_an_app_server_is_in_the_history_of_the_user(talk: Talk, strategy) -> None:
     await strategy("one", "say:Hello there")
     url = f"{talk.server.url}/bp/server/user/{talk.uid}/ai/conversation"
     http = talk.server.http
@@ -24,14 +24,14 @@ async def test_a_server_converses_for_a_user_who_finds_it_in_their_history(talk:
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_a_server_has_a_text_spoken(talk: Talk) -> None:
+async def test_an_app_server_can_request_speech(talk: Talk) -> None:
     url = f"{talk.server.url}/bp/server/user/{talk.uid}/ai/audio/tts"
     body = {"text": "Hello", "strategies": ["local"]}
     async with talk.server.http.post(url, json=body, headers=token()) as response:
         assert (await all_events(response))[-1].name == "end"
 
 
-async def test_a_server_is_refused_as_its_token_says(talk: Talk, server: Server, strategy) -> None:
+async def test_an_app_server_is_refused_if_its_token_does_not_fit(talk: Talk, server: Server, strategy) -> None:
     await strategy("one", "say:Hello there")
 
     async def refusal(user_id: str, headers: dict[str, str]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Voices that are slow, silent or break off: who speaks in their place, and what the client hears."""
+"""Voices that are slow, silent or break off: which voice replaces them, and what the client receives."""
 
 import asyncio
 import shutil
@@ -21,7 +21,7 @@ from vendors.sandbox.server import Running
 
 TEXT = "Good morning to you all, and welcome."
 HALF_PACE = key_of(pace_ms=200)
-"""A piece of 100 ms each 200 ms."""
+"""One piece of 100 ms every 200 ms."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def keys_of(sandbox: Running) -> list[str]:
 
 @pytest.mark.parametrize("platform", ["vendor_a_audio", "vendor_b_audio", "vendor_c"])
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_the_next_voice_speaks_where_the_first_is_slower_than_its_audio(
+async def test_the_next_voice_speaks_if_the_first_is_slower_than_real_time(
     talk: Talk, server: Server, sandbox: Running, platform: str, audio_format: str
 ) -> None:
     await voice(server, sandbox, "slow", platform, HALF_PACE, audio_format=audio_format)
@@ -84,7 +84,7 @@ async def test_the_next_voice_speaks_where_the_first_is_slower_than_its_audio(
     assert entry.closed_ms is not None, "a call that is given up is closed"
 
 
-async def test_one_that_asks_for_less_pace_gets_what_comes_slowly(
+async def test_a_strategy_that_requires_less_pace_accepts_slow_audio(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, "slow", key=HALF_PACE, min_realtime_factor=0.3)
@@ -93,7 +93,7 @@ async def test_one_that_asks_for_less_pace_gets_what_comes_slowly(
 
 
 @pytest.mark.parametrize("behind", [[], ["gone"], ["missing"]])
-async def test_the_last_voice_that_can_speak_is_heard_as_it_comes_however_slow(
+async def test_the_last_voice_is_accepted_however_slow_it_is(
     talk: Talk, server: Server, sandbox: Running, behind: list[str]
 ) -> None:
     await voice(server, sandbox, "slow", key=HALF_PACE)
@@ -115,7 +115,7 @@ async def test_the_last_voice_that_can_speak_is_heard_as_it_comes_however_slow(
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_the_next_voice_speaks_where_the_first_is_silent(
+async def test_the_next_voice_speaks_if_the_first_is_silent(
     talk: Talk, server: Server, sandbox: Running, upstream: Upstream, audio_format: str
 ) -> None:
     await silent_voice(server, upstream, audio_format)
@@ -131,7 +131,7 @@ async def test_the_next_voice_speaks_where_the_first_is_silent(
     assert seen[-1].content["strategy"] == "silent"
 
 
-async def test_a_voice_that_breaks_off_before_it_is_judged_is_replaced_and_one_behind_it_is_not(
+async def test_a_voice_that_breaks_off_is_replaced_only_before_its_pace_is_known(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, "soon", key=key_of(fault="cut_mid_stream", position=2))
@@ -148,14 +148,14 @@ async def test_a_voice_that_breaks_off_before_it_is_judged_is_replaced_and_one_b
     assert [entry.vendor for entry in sandbox.bill.since()] == ["openai"]
 
 
-async def test_audio_that_cannot_be_kept_is_heard_whole_and_then_an_error(
+async def test_audio_that_cannot_be_stored_is_sent_completely_before_the_error(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, "good")
     whole = audio_of(named(await spoken(talk, "good"), "audio_chunk"))
     objects = server.services.settings.data_dir / "objects"
     shutil.rmtree(objects)
-    objects.touch()  # no folder can be made there
+    objects.touch()  # No folder can be created in a file.
     seen = await spoken(talk, "good")
     assert audio_of(named(seen, "audio_chunk")) == whole
     assert seen[-1].name == "error"
@@ -164,7 +164,7 @@ async def test_audio_that_cannot_be_kept_is_heard_whole_and_then_an_error(
     assert (error["error_type"], error["extra"]["retryable"]) == ("internal", True)
 
 
-async def test_an_answer_is_spoken_by_the_next_voice_where_the_first_is_slow(
+async def test_an_answer_is_spoken_by_the_next_voice_if_the_first_is_slow(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox, "slow", key=HALF_PACE)

@@ -29,7 +29,7 @@ async def speak(talk: Talk, text: str = TEXT, strategy: str = "local", **params:
         return await all_events(response)
 
 
-async def test_a_text_is_spoken_and_the_kept_file_is_what_was_sent(talk: Talk) -> None:
+async def test_the_stored_file_equals_the_audio_that_was_sent(talk: Talk) -> None:
     seen = await speak(talk, need_viseme=False)
     assert [seen[0].name, seen[-2].name, seen[-1].name] == ["start", "audio", "end"]
     chunks = named(seen, "audio_chunk")
@@ -48,7 +48,7 @@ async def test_a_text_is_spoken_and_the_kept_file_is_what_was_sent(talk: Talk) -
     assert end["latency_ms"]["first_audio"] <= end["latency_ms"]["total"]
 
 
-async def test_visemes_come_no_later_than_their_audio_and_are_kept(talk: Talk) -> None:
+async def test_visemes_are_sent_before_their_audio_and_are_stored(talk: Talk) -> None:
     seen = await speak(talk, need_viseme=True)
     spoken_ms, audio, shapes = 0, b"", []
     for event in seen:
@@ -66,13 +66,13 @@ async def test_visemes_come_no_later_than_their_audio_and_are_kept(talk: Talk) -
         assert await response.json() == shapes
 
 
-async def test_speed_makes_it_shorter(talk: Talk) -> None:
+async def test_higher_speed_shortens_the_audio(talk: Talk) -> None:
     slow = mp3_duration_ms(audio_of(named(await speak(talk, speed=0.7), "audio_chunk")))
     fast = mp3_duration_ms(audio_of(named(await speak(talk, speed=2.0), "audio_chunk")))
     assert fast < slow / 1.5
 
 
-async def test_wav_is_streamed_with_open_sizes_and_kept_with_true_ones(talk: Talk) -> None:
+async def test_wav_is_streamed_with_unknown_sizes_and_stored_with_the_real_ones(talk: Talk) -> None:
     value = {"account": "local-audio", "model": "espeak", "voice": "en-us", "audio_format": "wav"}
     await talk.server.services.configs.put("default", "speech", "wav", value, author="test")
     seen = await speak(talk, strategy="wav")
@@ -86,7 +86,7 @@ async def test_wav_is_streamed_with_open_sizes_and_kept_with_true_ones(talk: Tal
         assert 3 < file.getnframes() / file.getframerate() < 9
 
 
-async def test_the_next_voice_speaks_when_the_first_is_not_reached(talk: Talk) -> None:
+async def test_the_next_voice_speaks_if_the_first_is_unreachable(talk: Talk) -> None:
     configs = talk.server.services.configs
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
     await configs.put("default", "vendor_accounts", "gone", account, author="test")
@@ -136,7 +136,7 @@ async def test_an_answer_is_spoken_paragraph_by_paragraph_while_it_is_written(ta
 
 
 def _check_digest(seen: list[SeenEvent]) -> None:
-    """What `end` says of all that was sent, computed again from the events in the order of their ids."""
+    """Check the digest in `end` against the events in the order of their ids."""
     sha, chars = hashlib.sha256(), 0
     for event in seen:
         if event.name == "assistant_output_chunk":
@@ -147,7 +147,9 @@ def _check_digest(seen: list[SeenEvent]) -> None:
     assert seen[-1].content["digest"] == {"chars": chars, "sha256": sha.hexdigest()}
 
 
-async def test_without_its_voice_an_answer_is_text_and_end_says_why(talk: Talk, strategy, server: Server) -> None:
+async def test_an_answer_whose_voice_fails_is_text_and_the_end_event_has_the_reason(
+    talk: Talk, strategy, server: Server
+) -> None:
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
     await server.services.configs.put("default", "vendor_accounts", "gone", account, author="test")
     value = {"account": "gone", "model": "espeak"}
@@ -186,7 +188,7 @@ async def test_spoken_words_come_back_as_user_input(talk: Talk) -> None:
     assert await fetch(talk, audio["audio_url"]["url"]) == wav
 
 
-async def test_silence_is_told_as_such_and_no_model_is_asked(talk: Talk) -> None:
+async def test_silence_is_refused_without_a_call_of_the_model(talk: Talk) -> None:
     silence = base64.b64encode(bytes(32_000))
     async with talk.post(
         "/bp/ai/conversation", data=talk.params("scripted-text", type="audio") + silence

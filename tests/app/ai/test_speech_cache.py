@@ -1,4 +1,4 @@
-"""What was said once is said again without its vendor; what many want at once is made once."""
+"""Repeated speech is replayed without a vendor call. Concurrent requests for the same text share one synthesis."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ async def limit(server: Server, **fields: Any) -> None:
 
 
 def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
-    """All of a stream that does not tell of its own times and links."""
+    """Return the events of a stream without those that contain times or links."""
     return [(event.name, event.content) for event in seen if event.name in {"start", "viseme", "audio_chunk"}]
 
 
@@ -45,7 +45,7 @@ async def rows(talk: Talk) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def sibling(settings: Settings) -> AsyncIterator[Server]:
-    """Another server on the same stores, which knows the configs that stand."""
+    """Run another server on the same stores, with the existing configs."""
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(listening_socket())
         port = listener.getsockname()[1]
@@ -57,7 +57,7 @@ async def sibling(settings: Settings) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def behind_a_door(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, Door]]:
-    """The same user at a server whose Valkey can be shut away."""
+    """Yield the same user on a server whose Valkey can be made unavailable."""
     async with (
         door_to(settings.redis_url, folder / "v.sock") as door,
         sibling(replace(settings, redis_url=door.url)) as other,
@@ -66,7 +66,7 @@ async def behind_a_door(talk: Talk, settings: Settings, folder: Path) -> AsyncIt
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_what_was_said_once_is_said_again_as_the_same_events_for_nothing(
+async def test_a_repeated_text_is_replayed_as_the_same_events_at_no_cost(
     talk: Talk, server: Server, sandbox: Running, settings: Settings, audio_format: str
 ) -> None:
     await voice(server, sandbox, audio_format=audio_format, price={"input": 0.25})
@@ -99,7 +99,9 @@ async def test_what_was_said_once_is_said_again_as_the_same_events_for_nothing(
     assert (again["input_unit"], again["output_unit"], float(again["price"])) == (0, 0, 0)
 
 
-async def test_estimated_mouth_shapes_are_the_same_again(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_replayed_speech_has_the_same_estimated_mouth_shapes(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await account(server, sandbox, "untimed", "vendor_b_audio")
     value = {"account": "untimed", "need_viseme": True, "cache": True, **VOICES["vendor_b_audio"]}
     await server.services.configs.put("default", "speech", "untimed", value, author="test")
@@ -111,7 +113,7 @@ async def test_estimated_mouth_shapes_are_the_same_again(talk: Talk, server: Ser
         assert await response.json() == named(first, "viseme")[0]["visemes"]
 
 
-async def test_twenty_who_ask_two_servers_at_once_get_one_synthesis(
+async def test_twenty_concurrent_requests_to_two_servers_share_one_synthesis(
     talk: Talk, server: Server, sandbox: Running, settings: Settings
 ) -> None:
     await limit(server, streams_per_user=50)
@@ -130,7 +132,9 @@ async def test_twenty_who_ask_two_servers_at_once_get_one_synthesis(
     assert sorted(row["vendor"] for row in await rows(talk)) == ["cache"] * 19 + ["vendor_c"]
 
 
-async def test_what_differs_in_anything_is_synthesised_anew(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_a_request_that_differs_in_any_setting_is_synthesised(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await voice(server, sandbox)
     await spoken(talk)
     for count, wishes in enumerate(
@@ -147,7 +151,7 @@ async def test_what_differs_in_anything_is_synthesised_anew(talk: Talk, server: 
     assert calls(sandbox) == 7
 
 
-async def test_a_strategy_that_is_not_to_be_cached_is_asked_every_time(
+async def test_a_strategy_without_a_cache_is_called_for_every_request(
     talk: Talk, server: Server, sandbox: Running, settings: Settings
 ) -> None:
     await voice(server, sandbox, cache=False)
@@ -156,7 +160,7 @@ async def test_a_strategy_that_is_not_to_be_cached_is_asked_every_time(
     assert cached_files(settings) == []
 
 
-async def test_when_the_client_of_the_first_leaves_the_next_one_asks(
+async def test_if_the_leading_client_disconnects_a_waiting_stream_calls_the_vendor(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await limit(server, resume_grace_s=0, ping_after_s=0.1)
@@ -177,7 +181,7 @@ async def test_when_the_client_of_the_first_leaves_the_next_one_asks(
     assert next(sandbox.bill.since()).how == "closed_by_client"
 
 
-async def test_when_the_process_of_the_first_dies_another_goes_on_once_its_lease_is_over(
+async def test_if_the_leading_process_dies_another_calls_the_vendor_once_the_lease_has_expired(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, key=key_of(pace_ms=30))
@@ -189,7 +193,7 @@ async def test_when_the_process_of_the_first_dies_another_goes_on_once_its_lease
         await all_events(leader)
     assert not await client.exists(flight)
     await client.delete(await only_key(server, "speech"))
-    await client.set(flight, new_id(), px=10_000)  # as a process leaves it that was killed
+    await client.set(flight, new_id(), px=10_000)  # The state that a killed process leaves.
     async with tts(talk) as follower:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
@@ -199,7 +203,7 @@ async def test_when_the_process_of_the_first_dies_another_goes_on_once_its_lease
     assert calls(sandbox) == 2
 
 
-async def test_all_who_wait_take_the_voice_that_the_first_fell_back_to(
+async def test_waiting_streams_use_the_voice_that_the_leader_fell_back_to(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await limit(server, streams_per_user=50)
@@ -211,10 +215,10 @@ async def test_all_who_wait_take_the_voice_that_the_first_fell_back_to(
     assert calls(sandbox) == 2
     again = await spoken(talk, "bad", "good")
     assert again[-1].content["strategy"] == "good"
-    assert calls(sandbox) == 3  # the first voice is tried first, as ever
+    assert calls(sandbox) == 3  # The first voice is tried first.
 
 
-async def test_when_no_voice_can_speak_all_who_wait_are_told_so(
+async def test_if_no_voice_can_speak_all_waiting_streams_get_the_error(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await limit(server, streams_per_user=50)
@@ -223,7 +227,7 @@ async def test_when_no_voice_can_speak_all_who_wait_are_told_so(
     assert {seen[-1].content["error"]["error_type"] for seen in every} == {"all_strategies_failed"}
 
 
-async def test_a_synthesis_that_broke_off_is_not_kept(
+async def test_an_incomplete_synthesis_is_not_cached(
     talk: Talk, server: Server, sandbox: Running, settings: Settings
 ) -> None:
     await voice(server, sandbox, key=key_of(fault="cut_mid_stream", position=8, times=1))
@@ -236,7 +240,7 @@ async def test_a_synthesis_that_broke_off_is_not_kept(
     assert calls(sandbox) == 2
 
 
-async def test_a_fallback_that_is_cached_costs_nothing_where_the_first_fails(
+async def test_a_cached_fallback_costs_nothing_if_the_first_voice_fails(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, "bad", key=key_of(fault="unauthorized"), cache=False)
@@ -247,7 +251,7 @@ async def test_a_fallback_that_is_cached_costs_nothing_where_the_first_fails(
     assert [row["vendor"] for row in await rows(talk)] == ["vendor_c", "vendor_c", "cache"]
 
 
-async def test_an_entry_whose_audio_is_gone_or_changed_is_none(
+async def test_an_entry_whose_audio_is_missing_or_changed_is_ignored(
     talk: Talk, server: Server, sandbox: Running, settings: Settings
 ) -> None:
     await voice(server, sandbox)
@@ -278,7 +282,7 @@ async def test_without_valkey_every_request_is_spoken_by_its_vendor(
         assert calls(sandbox) == 3
 
 
-async def test_valkey_may_go_in_the_middle_of_what_many_wait_for(
+async def test_waiting_streams_are_answered_if_valkey_becomes_unavailable(
     talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
 ) -> None:
     await voice(server, sandbox, key=key_of(pace_ms=20))

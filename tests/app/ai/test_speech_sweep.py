@@ -1,4 +1,4 @@
-"""Links to cached speech open for as long as they promise; afterwards its files are removed."""
+"""Links to cached speech work until they expire; afterwards its files are removed."""
 
 from app.settings import Settings
 from storage.speech_sweep import sweep
@@ -11,7 +11,7 @@ from tests.storage.speech_sweeps import DAY_S, HOUR_S, pass_s
 from vendors.sandbox.server import Running
 
 
-async def test_the_files_of_speech_that_nobody_asked_for_again_are_removed(
+async def test_files_of_cached_speech_are_removed_if_it_is_not_requested_again(
     talk: Talk, server: Server, sandbox: Running, settings: Settings
 ) -> None:
     await voice(server, sandbox, cache_days=2)
@@ -20,7 +20,7 @@ async def test_the_files_of_speech_that_nobody_asked_for_again_are_removed(
     await pass_s(valkey, DAY_S)
     link = named(await spoken(talk), "audio")[0]["audio_url"]
     await pass_s(valkey, 3 * DAY_S)
-    await valkey.client.delete(await only_key(server, "speech"))  # its days are over
+    await valkey.client.delete(await only_key(server, "speech"))  # Its days have passed.
     assert await sweep(valkey, objects) == 0
     assert await fetch(talk, link)
     await pass_s(valkey, 2 * HOUR_S)

@@ -7,7 +7,7 @@ from tests.vendor import Vendor
 ACCOUNT = "vendor_accounts"
 
 
-async def test_stored_strategy_with_a_wrong_option_loads_and_is_told_when_it_is_used(
+async def test_stored_strategy_with_a_wrong_option_loads_and_is_refused_when_it_is_used(
     talk: Talk, server: Server, strategy, vendor: Vendor
 ) -> None:
     await strategy("one", "say:Fine")

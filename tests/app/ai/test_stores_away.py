@@ -1,4 +1,4 @@
-"""Streams while a store is away: one turn at a time still, no answer lost, no place kept."""
+"""Streams while a store is unavailable: one turn at a time, no answer is lost, and every slot is released."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ async def until_first_words(response) -> None:
             return
 
 
-async def test_without_valkey_a_second_turn_is_still_refused_and_the_first_is_kept(
+async def test_without_valkey_a_second_turn_is_refused_and_the_first_is_stored(
     talk: Talk, strategy, vendor: Vendor, door: Door
 ) -> None:
     await strategy("one", "say:Fine")
@@ -46,7 +46,7 @@ async def test_without_valkey_a_second_turn_is_still_refused_and_the_first_is_ke
     assert (await talk.turn("third", "one"))[-1].content["record_id"] == 3
 
 
-async def test_without_valkey_a_user_still_has_four_streams_at_most(
+async def test_without_valkey_a_user_has_four_streams_at_most(
     talk: Talk, strategy, vendor: Vendor, door: Door
 ) -> None:
     await strategy("slow", "slow:Once upon")
@@ -61,7 +61,7 @@ async def test_without_valkey_a_user_still_has_four_streams_at_most(
         response.release()
 
 
-async def test_a_place_is_given_back_when_valkey_comes_again(
+async def test_a_slot_is_released_when_valkey_is_available_again(
     talk: Talk, strategy, vendor: Vendor, door: Door, server: Server
 ) -> None:
     await strategy("one", "say:Fine")
@@ -85,7 +85,7 @@ async def test_a_place_is_given_back_when_valkey_comes_again(
     await until(is_free, every_s=0.05)
 
 
-async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
+async def test_a_queued_end_is_written_once(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
     await strategy("slow", "slow:Once upon")
     services = server.services
     async with talk.say("go", "slow") as response:
@@ -110,7 +110,7 @@ async def test_an_end_that_was_parked_is_written_once(talk: Talk, strategy, serv
     assert data["conversation_records"][0]["content"][1]["content"][0]["text"] == "Parked"
 
 
-async def test_an_end_whose_connection_is_lost_in_the_middle_is_sent_again(
+async def test_the_end_of_a_turn_is_retried_if_the_connection_is_lost(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon")
@@ -137,7 +137,7 @@ async def test_an_end_whose_connection_is_lost_in_the_middle_is_sent_again(
 
 @asynccontextmanager
 async def read_only(database_url: str) -> AsyncIterator[None]:
-    """Sessions write nothing as long as the block lasts: those that there are end, at its end too."""
+    """Make new database sessions read-only during the block. End the existing ones at its start and end."""
     conn = await asyncpg.connect(database_url)
     name = await conn.fetchval("select current_database()")
     try:
@@ -153,7 +153,7 @@ async def read_only(database_url: str) -> AsyncIterator[None]:
         await conn.close()
 
 
-async def test_an_end_that_the_database_refuses_to_write_is_written_when_it_takes_it_again(
+async def test_the_end_of_a_turn_is_written_once_the_database_accepts_writes_again(
     talk: Talk, strategy, server: Server, vendor: Vendor, settings: Settings
 ) -> None:
     await strategy("slow", "slow:Once upon")
@@ -166,7 +166,7 @@ async def test_an_end_that_the_database_refuses_to_write_is_written_when_it_take
             assert (await all_events(response))[-1].name == "end"
     async with asyncio.timeout(5):
         while True:
-            with suppress(StoreError):  # from a connection whose end is not known yet
+            with suppress(StoreError):  # From a connection that is not yet known to be closed.
                 await write_queued(services.database, services.valkey)
                 async with services.database.connection() as conn:
                     if not await conn.fetchval(_RUNNING):

@@ -1,4 +1,4 @@
-"""A turn that somebody else has ended: its stream never says `end`, and what was said is in its record."""
+"""A turn that another process has ended: its stream has no `end` event, and its answer is stored."""
 
 from itertools import product
 from typing import Any, get_args
@@ -22,7 +22,7 @@ ENDS = [status for status in get_args(RecordStatus) if status != "running"]
 
 
 async def take_over(services: Services, conversation_id: str) -> None:
-    """End the running turn as a process does that has not heard of this one."""
+    """End the running turn, as a process does that considers this one dead."""
     observer = Heartbeat(services.valkey, services.database, "observer", dict, void_after_s=0)
     assert await turn_rows.end_dead_turn(
         services.database, observer, services.clock, app_id="default", conversation_id=conversation_id
@@ -39,7 +39,7 @@ async def until_story(talk: Talk, response: Any) -> None:
 
 
 async def records(services: Services, conversation_id: str) -> list[tuple[str, list[str], int]]:
-    """Of each record its status, its texts, and the tokens of its answer."""
+    """Return the status, the texts and the tokens of the answer of each record."""
     async with services.database.connection() as conn:
         rows = await conn.fetch(
             "select status, content, input_token + output_token from conversation_records"
@@ -50,7 +50,7 @@ async def records(services: Services, conversation_id: str) -> list[tuple[str, l
 
 
 @pytest.mark.parametrize("canceled", [False, True])
-async def test_stream_whose_turn_was_taken_over_ends_with_an_error_and_keeps_its_words(
+async def test_stream_whose_turn_was_taken_over_ends_with_an_error_and_its_answer_is_stored(
     talk: Talk, strategy, server: Server, vendor: Vendor, *, canceled: bool
 ) -> None:
     await strategy("slow", f"slow:{STORY}")
@@ -75,7 +75,7 @@ async def test_stream_whose_turn_was_taken_over_ends_with_an_error_and_keeps_its
     assert vendor.calls[1]["messages"][-2] == {"role": "assistant", "content": STORY}
 
 
-async def test_stream_that_fails_after_its_turn_was_taken_over_keeps_its_own_error_and_its_words(
+async def test_stream_that_fails_after_its_turn_was_taken_over_has_its_own_error_and_its_answer_is_stored(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", f"slow:{STORY}", waits={"between_s": 0.5})
@@ -89,7 +89,7 @@ async def test_stream_that_fails_after_its_turn_was_taken_over_keeps_its_own_err
     ]
 
 
-async def test_stream_whose_conversation_is_gone_says_that_nothing_is_kept(
+async def test_error_of_a_stream_whose_conversation_was_deleted_says_that_nothing_is_stored(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", f"slow:{STORY}")
@@ -106,7 +106,7 @@ async def test_stream_whose_conversation_is_gone_says_that_nothing_is_kept(
     assert last.content["error"]["error_type"] == "item_not_found"
 
 
-async def test_end_that_was_parked_is_in_its_record_whoever_has_ended_the_turn_since(
+async def test_queued_end_is_written_although_another_process_has_ended_the_turn(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("quick", "say:Fine")
@@ -148,10 +148,10 @@ def ended(turn: NewTurn, status: RecordStatus) -> ClosedTurn:
 
 
 @pytest.mark.parametrize(("first", "then"), [*product([*ENDS, "taken over", "left running"], ENDS)])
-async def test_close_keeps_what_was_said_once_and_tells_what_the_record_says(
+async def test_close_turn_stores_the_answer_once_and_returns_the_status_of_the_record(
     services: Services, first: str, then: RecordStatus
 ) -> None:
-    """`first`: what has become of the record before it is closed with `then`."""
+    """`first`: the state of the record before it is closed with `then`."""
     turn = await opened(services, "u")
     if first == "taken over":
         await take_over(services, turn.conversation_id)

@@ -1,4 +1,4 @@
-"""After Valkey was away or lost its data, every process finds the streams of the others again."""
+"""After an outage of Valkey or the loss of its data, every process finds the streams of the others."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ async def strategies(strategy) -> None:
 
 @pytest.fixture
 def empty_valkey(stores: Stores, settings: Settings) -> Callable[[], Awaitable[None]]:
-    """Deletes all that this deployment has in Valkey; the door does not matter to it."""
+    """A function that deletes all keys of this deployment, even while the door is shut."""
 
     async def empty() -> None:
         async with Redis.from_url(stores.redis_url) as client:
@@ -49,7 +49,7 @@ def resume(talk: Talk, stream_id: str, after: int = 0) -> Any:
 
 
 async def read_when_found(talk: Talk, stream_id: str) -> list[Any]:
-    """All events of the stream. Until they can be read, each answer must ask the client to try again."""
+    """Return all events of the stream. Until they can be read, each response must be retryable."""
     seen: list[Any] = []
 
     async def is_found() -> bool:
@@ -58,7 +58,7 @@ async def read_when_found(talk: Talk, stream_id: str) -> list[Any]:
                 assert (response.status, response.headers["Retry-After"]) == (503, "1")
                 return False
             seen[:] = await all_events(response)
-        if seen[-1].id is None:  # the processes do not hear each other yet
+        if seen[-1].id is None:  # The processes do not receive the messages of each other yet.
             assert seen[-1].content["error"]["extra"]["retryable"] is True
         return seen[-1].id is not None
 
@@ -79,7 +79,7 @@ async def until_first_words(response: Any) -> None:
 
 @asynccontextmanager
 async def telling(talk: Talk) -> AsyncIterator[tuple[Any, str]]:
-    """The response of a stream that has said its first words, and its id. It waits for the vendor's release."""
+    """Return the response and the id of a stream that has sent its first words and waits for `vendor.release`."""
     async with talk.say("story", "slow") as running:
         assert running.status == 200
         await until_first_words(running)
@@ -87,7 +87,7 @@ async def telling(talk: Talk) -> AsyncIterator[tuple[Any, str]]:
 
 
 @pytest.mark.usefixtures("strategies")
-async def test_stream_that_began_while_valkey_was_away_is_found_elsewhere_once_it_is_back(
+async def test_stream_that_began_without_valkey_is_found_on_other_servers_once_valkey_is_available(
     talk: Talk, other: Server, vendor: Vendor, door: Door
 ) -> None:
     await door.shut()
@@ -100,7 +100,7 @@ async def test_stream_that_began_while_valkey_was_away_is_found_elsewhere_once_i
 
 @pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.usefixtures("strategies")
-async def test_stream_is_found_elsewhere_after_valkey_came_back_without_its_data(
+async def test_stream_is_found_on_other_servers_after_valkey_lost_its_data(
     talk: Talk, other: Server, vendor: Vendor, door: Door, empty_valkey, *, ended: bool
 ) -> None:
     async with telling(talk) as (running, stream_id):
@@ -117,7 +117,7 @@ async def test_stream_is_found_elsewhere_after_valkey_came_back_without_its_data
 
 @pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.usefixtures("strategies")
-async def test_stream_that_was_left_is_read_whole_elsewhere_after_valkey_lost_its_data(
+async def test_interrupted_stream_is_read_completely_on_another_server_after_valkey_lost_its_data(
     talk: Talk, other: Server, vendor: Vendor, server: Server, empty_valkey, *, ended: bool
 ) -> None:
     async with telling(talk) as (running, stream_id):
@@ -136,7 +136,7 @@ async def test_stream_that_was_left_is_read_whole_elsewhere_after_valkey_lost_it
     assert seen[-1].name == "end"
 
 
-async def test_unknown_stream_is_not_called_unknown_until_the_others_have_registered_theirs(
+async def test_unknown_stream_is_unavailable_until_the_other_processes_have_registered_theirs(
     talk: Talk, server: Server, door: Door
 ) -> None:
     path = f"/bp/ai/stream/{new_id()}"
@@ -154,7 +154,7 @@ async def test_unknown_stream_is_not_called_unknown_until_the_others_have_regist
     await until(is_unknown, every_s=0.05)
 
 
-async def test_unknown_stream_is_not_called_unknown_while_valkey_lacks_a_living_process(
+async def test_unknown_stream_is_unavailable_while_valkey_lacks_a_live_process(
     talk: Talk, other: Server, server: Server, empty_valkey
 ) -> None:
     path = f"/bp/ai/stream/{new_id()}"

@@ -1,4 +1,4 @@
-"""Which client reads vendors' answers is the operator's to choose, and no proxy stands between."""
+"""The operator chooses the HTTP client for vendors. Proxies of the environment are ignored."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ async def test_conversation_is_the_same_with_either_client(
     assert isinstance(client, Http1Client if settings.vendor_client == "http1" else AiohttpClient)
 
 
-async def test_proxy_of_the_environment_is_told_to_be_ignored(settings: Settings):
+async def test_ignored_proxy_of_the_environment_is_logged(settings: Settings):
     with capture_logs() as lines:
         async with open_services(replace(settings, ignored_proxies=("HTTPS_PROXY",))):
             pass

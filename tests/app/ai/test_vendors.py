@@ -25,7 +25,7 @@ async def test_every_language_model_answers(talk: Talk, server: Server, sandbox:
     assert (price["input_token"], price["output_token"]) == (billed["input_tokens"], billed["output_tokens"])
 
 
-async def test_three_vendors_fall_over_one_after_another(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_strategies_fall_back_from_three_failed_vendors(talk: Talk, server: Server, sandbox: Running) -> None:
     await chat(server, sandbox, "a", "vendor_b_llm", key_of(fault="unavailable"))
     await chat(server, sandbox, "b", "gemini", key_of(fault="error_inside_200", position="before"))
     await chat(server, sandbox, "c", "anthropic")
@@ -33,7 +33,7 @@ async def test_three_vendors_fall_over_one_after_another(talk: Talk, server: Ser
     assert seen[-1].content["strategy"] == "c"
 
 
-async def test_a_cut_answer_is_gone_on_with_by_a_model_that_takes_a_beginning(
+async def test_an_interrupted_answer_is_continued_by_a_model_that_supports_it(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await chat(
@@ -61,7 +61,7 @@ async def test_every_voice_speaks_with_mouth_shapes(
         seen = await all_events(response)
     assert seen[-1].name == "end", seen[-1]
     assert mp3_duration_ms(audio_of(named(seen, "audio_chunk"))) > 1_000
-    if platform != "vendor_b_audio":  # it tells no times
+    if platform != "vendor_b_audio":  # It sends no times.
         assert sum(len(content["visemes"]) for content in named(seen, "viseme")) > 5
 
 
@@ -77,7 +77,7 @@ HOSTILE_KEY = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz"
         HOSTILE_KEY.upper(),
     ],
 )
-async def test_key_that_a_vendor_echoes_is_told_to_nobody(
+async def test_key_that_a_vendor_echoes_is_removed_from_messages_and_logs(
     talk: Talk, server: Server, capsys: pytest.CaptureFixture[str], message: str
 ) -> None:
     async def refuse(_: web.Request) -> web.Response:

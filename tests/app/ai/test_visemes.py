@@ -1,4 +1,4 @@
-"""Mouth shapes of every vendor: in time where the vendor tells times, else estimated, told once and kept."""
+"""Mouth shapes of every vendor: sent before their audio if the vendor sends times, and otherwise estimated."""
 
 import base64
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ TIMED = ["vendor_a_audio", "vendor_c", "vendor_d_audio"]
 TEXT = "Good morning to you all. How are you today? It is a fine day for a walk in the park."
 ANSWER = f"{TEXT}\n\nShall we go? {TEXT}"
 LATE_MS = {"wav": 1, "mp3": 120}
-"""How late a shape may seem: the vendors of the sandbox count an MP3's padding as speech."""
+"""How late a shape may appear, because the vendors of the sandbox count the padding of an MP3 as speech."""
 
 
 async def voice(server: Server, sandbox: Running, platform: str, **fields: Any) -> None:
@@ -51,7 +51,7 @@ def length_ms(audio: bytes, chunk: dict[str, Any]) -> float:
 
 
 def shapes_in_time(seen: Sequence[SeenEvent], audio_name: str, *, late_ms: float) -> list[dict[str, int]]:
-    """All shapes of one audio: each was told before the audio that it belongs to."""
+    """Return all shapes of one audio. Each must have been sent before its audio."""
     audio, first, shapes = b"", None, []
     for event in seen:
         if event.name == audio_name:
@@ -84,7 +84,7 @@ def check(shapes: Sequence[dict[str, int]], most_ms: float) -> None:
 
 @pytest.mark.parametrize("platform", TIMED)
 @pytest.mark.parametrize("audio_format", LATE_MS)
-async def test_shapes_that_a_vendor_times_come_before_their_audio(
+async def test_shapes_with_times_of_the_vendor_are_sent_before_their_audio(
     talk: Talk, server: Server, sandbox: Running, platform: str, audio_format: str
 ) -> None:
     await voice(server, sandbox, platform, audio_format=audio_format)
@@ -95,7 +95,7 @@ async def test_shapes_that_a_vendor_times_come_before_their_audio(
 
 @pytest.mark.parametrize("platform", TIMED)
 @pytest.mark.parametrize("audio_format", LATE_MS)
-async def test_shapes_of_an_answer_come_before_their_audio_paragraph_by_paragraph(
+async def test_shapes_of_each_paragraph_of_an_answer_are_sent_before_its_audio(
     talk: Talk, sandbox: Running, strategy, platform: str, audio_format: str
 ) -> None:
     await voice(talk.server, sandbox, platform, audio_format=audio_format)
@@ -109,7 +109,7 @@ async def test_shapes_of_an_answer_come_before_their_audio_paragraph_by_paragrap
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_where_a_vendor_tells_no_times_shapes_are_estimated_and_told_once_behind_the_audio(
+async def test_shapes_are_estimated_and_sent_after_the_audio_if_the_vendor_sends_no_times(
     talk: Talk, server: Server, sandbox: Running, audio_format: str
 ) -> None:
     await voice(server, sandbox, "vendor_b_audio", audio_format=audio_format)
@@ -130,7 +130,7 @@ async def test_where_a_vendor_tells_no_times_shapes_are_estimated_and_told_once_
     assert await kept(talk, named(seen, "audio")[0]["viseme_url"]) == told["visemes"]
 
 
-async def test_paragraphs_without_times_get_estimated_shapes_sentence_by_sentence(
+async def test_shapes_are_estimated_for_each_sentence_of_paragraphs_without_times(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox, "vendor_b_audio", audio_format="wav")
@@ -163,7 +163,7 @@ async def test_paragraphs_without_times_get_estimated_shapes_sentence_by_sentenc
     assert told[0]["visemes"][len(alone)]["offset_ms"] == pytest.approx(first_ms, abs=20)
 
 
-async def test_a_request_says_whether_it_wants_shapes(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_a_request_chooses_whether_it_gets_shapes(talk: Talk, server: Server, sandbox: Running) -> None:
     await voice(server, sandbox, "vendor_b_audio", need_viseme=False)
     seen = await spoken(talk)
     assert not named(seen, "viseme")
@@ -174,7 +174,7 @@ async def test_a_request_says_whether_it_wants_shapes(talk: Talk, server: Server
     assert "viseme_url" in named(seen, "audio")[0]
 
 
-async def test_a_strategy_without_shapes_tells_none_in_an_answer(
+async def test_an_answer_of_a_strategy_without_shapes_has_none(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox, "vendor_b_audio", need_viseme=False)

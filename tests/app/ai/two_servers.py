@@ -1,4 +1,4 @@
-"""A second server on the same stores, as another process of the deployment is."""
+"""A second server on the same stores, like another process of the deployment."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,10 +23,10 @@ async def another_server(settings: Settings) -> AsyncIterator[Server]:
 
 
 def at(server: Server, talk: Talk) -> Talk:
-    """The same user at another server."""
+    """Return the same user on another server."""
     return Talk(server, talk.uid, talk.token, talk.conversation_id)
 
 
 async def knows(server: Server, strategy: str) -> None:
-    """Wait until a strategy that was just made is known there too."""
+    """Wait until the other server knows a new strategy."""
     await until(lambda: server.services.configs.exists(CONVERSATION, "default", strategy))

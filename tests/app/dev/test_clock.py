@@ -76,7 +76,7 @@ async def test_session_expires_by_the_clock_of_its_app_and_server_tokens_do_not(
     assert await error_of(server, "/bp/user/me", session) is None
 
 
-async def test_other_processes_follow(server: Server, services: Services) -> None:
+async def test_other_processes_use_the_moved_clock(server: Server, services: Services) -> None:
     async with open_clock(services.database, services.valkey, movable=True) as other:
         await move(server, now() + DAY)
         await until(lambda: other.offset_s("default") > 80_000, within_s=2)
