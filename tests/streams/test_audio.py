@@ -1,4 +1,4 @@
-"""Bytes are told apart by what they begin with, and WAVs by what their header says."""
+"""Audio types are detected by their first bytes, and WAV formats by their header."""
 
 import io
 import struct
@@ -35,12 +35,12 @@ from tests.streams.wav_files import fmt, wav
         (b"\xff\xf3\x64\xc4" + bytes(2000), None),
     ],
 )
-def test_type_is_told_by_the_first_bytes(head: bytes, mime_type: str | None):
+def test_type_is_detected_by_the_first_bytes(head: bytes, mime_type: str | None):
     assert sniff(head) == mime_type
 
 
 @given(st.binary(min_size=SNIFF_BYTES // 2 + 1, max_size=SNIFF_BYTES // 2 + 1))
-def test_quiet_pcm_is_no_mp3(noise: bytes):
+def test_quiet_pcm_is_not_detected_as_mp3(noise: bytes):
     samples = [byte % 7 - 3 for byte in noise]
 
     assert sniff(struct.pack(f"<{len(samples)}h", *samples)) is None
@@ -61,7 +61,7 @@ def test_bytes_beyond_the_first_do_not_change_the_type(head: bytes, more: bytes)
 
 @pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("sample_rate", [8_000, 16_000, 44_100])
-def test_header_is_that_of_the_standard_library(channels: int, sample_rate: int):
+def test_header_equals_that_of_the_standard_library(channels: int, sample_rate: int):
     samples = b"\1\2\3\4" * 100
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
@@ -79,7 +79,7 @@ def test_header_is_that_of_the_standard_library(channels: int, sample_rate: int)
     st.sampled_from([8, 16, 24, 32]),
     st.integers(min_value=1, max_value=2**31 - 5000) | st.none(),
 )
-def test_header_that_was_written_is_read(rate: int, channels: int, bits: int, data_bytes: int | None):
+def test_written_header_is_read_back(rate: int, channels: int, bits: int, data_bytes: int | None):
     rate = rate % 400_000 + 1
     header = wav_header(rate, channels=channels, bits=bits, data_bytes=data_bytes)
 
@@ -102,7 +102,7 @@ def test_sizes_of_streaming_writers_are_unknown(size: int):
     assert found.data_bytes is None
 
 
-def test_other_chunks_are_passed_over():
+def test_other_chunks_are_ignored():
     file = wav(
         (b"JUNK", b"x" * 27),
         fmt(1, 1, 16_000, 16, more=b"\0\0"),
@@ -117,7 +117,7 @@ def test_other_chunks_are_passed_over():
     assert found.data_bytes == 100
 
 
-def test_extensible_header_says_what_its_samples_are():
+def test_extensible_header_has_the_format_of_its_samples():
     guid = struct.pack("<HHI", 22, 16, 4) + struct.pack("<H", 3) + bytes.fromhex("000000001000800000aa00389b71")
 
     found = parse_wav(wav(fmt(0xFFFE, 1, 48_000, 32, more=guid)))
@@ -128,13 +128,13 @@ def test_extensible_header_says_what_its_samples_are():
 @pytest.mark.parametrize(
     "file", [b"OggS" + bytes(40), b"RIFF\0\0\0\0AVI " + bytes(40), wav(), wav((b"fmt ", b"\1\0\1\0"))]
 )
-def test_what_is_no_wav_is_refused(file: bytes):
+def test_invalid_wav_is_refused(file: bytes):
     with pytest.raises(ValueError, match=r"WAV|format"):
         parse_wav(file)
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_are_worse_than_refused(noise: bytes):
+def test_any_bytes_are_parsed_or_refused(noise: bytes):
     try:
         found = parse_wav(b"RIFF\0\0\0\0WAVE" + noise)
     except ValueError:
@@ -142,7 +142,7 @@ def test_no_bytes_are_worse_than_refused(noise: bytes):
     assert found is None or found.data_offset <= 12 + len(noise)
 
 
-def test_pcm_plays_as_long_as_its_samples():
+def test_duration_of_pcm_is_that_of_its_samples():
     assert pcm_seconds(32_000, 16_000) == 1.0
     assert pcm_seconds(32_000, 16_000, channels=2) == 0.5
     assert pcm_seconds(9_600, 16_000) == 0.3

@@ -95,7 +95,7 @@ def test_every_split_gives_the_same_parameters_and_input(
 )
 @example([b"{"] * 50, [30])
 @example([b"{", b'"a":[', *[b" "] * 40, *[b"["] * 40], [30])
-def test_every_split_of_nonsense_ends_alike(tokens: list[bytes], at: list[int]):
+def test_every_split_of_malformed_input_has_the_same_outcome(tokens: list[bytes], at: list[int]):
     raw = b"".join(tokens)
 
     whole = scanned([raw], 40)
@@ -123,12 +123,12 @@ def test_brackets_and_escapes_in_strings_do_not_end_the_parameters(parameters: s
     assert read(by_byte(raw)) == (parameters.encode(), rest.encode()) == read([raw])
 
 
-def test_blanks_inside_and_behind_the_input_are_input():
+def test_blanks_inside_and_after_the_input_are_input():
     assert read([b"{}", b"\n", b" \n", b" a b", b" \n"]) == (b"{}", b"a b \n")
 
 
 @pytest.mark.parametrize("raw", [b"[1]", b' "a"', b"\n1", b"text", b"\xef\xbb\xbf{}", b"}{}", b"\0{}"])
-def test_body_that_begins_with_no_object_is_refused(raw: bytes):
+def test_body_that_does_not_begin_with_an_object_is_refused(raw: bytes):
     refused = "400 invalid_parameter: body must begin with a JSON object of parameters"
 
     assert read([raw]) == read(by_byte(raw)) == refused
@@ -141,7 +141,7 @@ def test_body_that_ends_within_the_parameters_is_refused(raw: bytes):
     assert read([raw]) == read(by_byte(raw)) == refused
 
 
-def test_parameters_of_the_limit_are_taken():
+def test_parameters_at_the_limit_are_accepted():
     parameters = b'{"a":"%b"}' % (b"x" * (LIMITS.parameters_bytes - 8))
 
     for raw in (parameters, parameters + b"y" * 1000, b" " * 1000 + parameters):
@@ -156,7 +156,7 @@ def test_parameters_over_the_limit_are_too_large_wherever_they_end(behind: bytes
     assert read([raw]) == read(by_byte(raw)) == refused
 
 
-def test_too_large_is_told_before_the_body_ends():
+def test_too_large_parameters_are_refused_before_the_body_ends():
     scanner = FirstObject(100)
 
     assert scanner.feed(b'{"a":"' + b"x" * 94) is None
@@ -227,7 +227,7 @@ async def trickling(*pieces: bytes, every_s: float) -> AsyncIterator[Part]:
 @pytest.mark.parametrize(
     "incoming", [stalling, partial(stalling, b'{"a'), partial(trickling, b'{"a":"', every_s=0.005)]
 )
-async def test_parameters_that_do_not_come_in_time_are_refused(
+async def test_parameters_that_do_not_arrive_in_time_are_refused(
     incoming: Callable[[], AsyncIterator[Part]],
 ):
     reader = reader_of(incoming(), InputLimits(parameters_bytes=10_000, parameters_s=0.03, idle_s=9, total_s=9))
@@ -236,7 +236,7 @@ async def test_parameters_that_do_not_come_in_time_are_refused(
         await reader.first_json()
 
 
-async def test_input_that_stops_is_refused_behind_what_came():
+async def test_input_that_stops_is_refused_after_the_input_before():
     reader = reader_of(stalling(b"{}a", b"b"), InputLimits(200, parameters_s=5, idle_s=0.03, total_s=9))
     await reader.first_json()
     seen: list[bytes] = []
@@ -258,7 +258,7 @@ async def test_input_that_never_ends_is_refused_though_it_never_stops():
     assert seen.count(b"x") >= 2
 
 
-async def test_slow_reader_of_the_input_is_not_the_clients_silence():
+async def test_slow_reader_of_the_input_does_not_count_as_a_stalled_client():
     reader = reader_of(source([b"{}a", b"b"]), InputLimits(200, parameters_s=5, idle_s=0.02, total_s=9))
     await reader.first_json()
     seen: list[bytes] = []

@@ -100,7 +100,7 @@ def test_event_reads_back_with_its_content(event: Event, name: str, content: Any
     assert data == {"content": content, "timestamp": 1_700_000_000_123}
 
 
-def test_every_event_that_there_is_has_a_name_of_its_own():
+def test_every_event_has_a_unique_name():
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
     names = [kind.name for kind in kinds if kind is not Event]
 
@@ -123,7 +123,7 @@ def test_ping_has_no_id():
 
 
 @given(st.binary(max_size=20))
-def test_audio_is_base64_of_its_own_in_every_event(audio: bytes):
+def test_audio_of_every_event_is_separate_base64(audio: bytes):
     content = events.AudioChunk(audio).content()
 
     assert base64.b64decode(content["audio"], validate=True) == audio
@@ -145,7 +145,7 @@ def test_only_the_answer_itself_counts_for_the_digest(event: Event, said: str | 
     assert event.output() == said
 
 
-def test_words_of_errors_stand_in_their_underscore_form():
+def test_error_types_in_events_have_underscores():
     error = Unavailable("backend unavailable is said twice")
 
     assert error_content(error) == {
@@ -155,7 +155,7 @@ def test_words_of_errors_stand_in_their_underscore_form():
     }
 
 
-def test_words_of_attempts_stand_in_their_underscore_form_too():
+def test_error_types_of_attempts_have_underscores_too():
     attempts = [
         {
             "strategy": "a",
@@ -181,7 +181,7 @@ def test_words_of_attempts_stand_in_their_underscore_form_too():
     assert attempts[0]["error_type"] == "backend unavailable", "the error itself stays as it is"
 
 
-def test_what_an_error_says_of_retrying_goes_over_its_kind():
+def test_retryable_of_an_error_overrides_that_of_its_class():
     assert error_content(InvalidParameter("x"))["extra"] == {"retryable": False}
     assert error_content(InvalidParameter("x", extra={"retryable": True, "record_id": 3}))["extra"] == {
         "retryable": True,

@@ -63,7 +63,7 @@ async def test_frames_get_ids_from_one_and_are_joined_as_they_are_ready():
     assert log.last_id == log.size_bytes == 4
 
 
-async def test_reader_begins_behind_the_position_it_names():
+async def test_reader_begins_after_its_position():
     log = open_log()
     for frame in (b"a", b"b", b"c"):
         await log.append(frame)
@@ -123,7 +123,7 @@ def test_two_readers_see_the_same_bytes_whenever_they_read(steps: list[bytes]):
     assert asyncio.run(play()) == [expected, expected]
 
 
-async def test_oldest_frames_are_dropped_and_a_reader_from_before_them_is_told():
+async def test_oldest_frames_are_dropped_and_a_reader_that_needs_them_gets_an_error():
     log = open_log(keep_bytes=100)
     for number in range(30):
         await log.append(b"%010d" % number)
@@ -140,7 +140,7 @@ async def test_oldest_frames_are_dropped_and_a_reader_from_before_them_is_told()
         assert gone.value.status == 410
 
 
-async def test_frame_larger_than_what_is_kept_is_kept_alone():
+async def test_frame_larger_than_the_log_is_kept_alone():
     log = open_log(keep_bytes=10)
     await log.append(b"a" * 5)
     await log.append(b"b" * 50)
@@ -154,7 +154,7 @@ async def test_frame_larger_than_what_is_kept_is_kept_alone():
         await take_all(log, 0, seen)
 
 
-async def test_position_before_the_first_frame_is_gone():
+async def test_negative_position_is_refused():
     log = open_log()
     log.finish(b"a")
 
@@ -182,7 +182,7 @@ async def test_writer_waits_exactly_while_a_reader_lags_more_than_the_limit():
             assert writing.done()
 
 
-async def test_slowest_reader_is_the_one_to_wait_for():
+async def test_writer_waits_for_the_slowest_reader():
     log = open_log(lag_bytes=10)
     async with reading(log) as quick, reading(log) as slow:
         await log.append(b"a")
@@ -213,7 +213,7 @@ async def test_without_a_reader_the_writer_never_waits():
     assert log.lag == 0
 
 
-async def test_reader_that_leaves_frees_the_writer():
+async def test_reader_that_leaves_wakes_the_writer():
     log = open_log(lag_bytes=10)
     async with reading(log) as frames:
         await log.append(b"a")
@@ -228,7 +228,7 @@ async def test_reader_that_leaves_frees_the_writer():
     assert log.lag == 0
 
 
-async def test_all_writers_that_wait_are_freed_though_one_was_cancelled():
+async def test_all_waiting_writers_are_woken_although_one_was_cancelled():
     log = open_log(lag_bytes=10)
     async with reading(log) as frames:
         await log.append(b"a")
@@ -246,7 +246,7 @@ async def test_all_writers_that_wait_are_freed_though_one_was_cancelled():
                 assert speech.done()
 
 
-async def test_last_frame_waits_for_nobody_and_is_read_by_who_lags():
+async def test_last_frame_does_not_wait_and_is_read_by_lagging_readers():
     log = open_log(lag_bytes=10)
     async with reading(log) as frames:
         await log.append(b"a")
@@ -257,7 +257,7 @@ async def test_last_frame_waits_for_nobody_and_is_read_by_who_lags():
         assert await anext(frames) == (2, b"b" * 50)
 
 
-async def test_attached_reader_loses_nothing_though_more_may_lag_than_is_kept():
+async def test_attached_reader_loses_nothing_even_if_its_lag_exceeds_the_log():
     log = open_log(keep_bytes=100, lag_bytes=1000)
     seen = b""
 
@@ -275,7 +275,7 @@ async def test_attached_reader_loses_nothing_though_more_may_lag_than_is_kept():
     assert seen == b"".join(b"%09d," % number for number in range(200)) + b"end"
 
 
-async def test_silence_gives_no_bytes_once_for_each_of_its_lengths():
+async def test_silence_is_reported_once_per_interval():
     log = open_log()
     loop = asyncio.get_running_loop()
     await log.append(b"a")
@@ -291,7 +291,7 @@ async def test_silence_gives_no_bytes_once_for_each_of_its_lengths():
         assert await anext(frames) == (2, b"b")
 
 
-async def test_frames_put_silence_off():
+async def test_frames_restart_the_interval_of_silence():
     log = open_log()
     loop = asyncio.get_running_loop()
     async with reading(log, idle_s=0.06) as frames:
@@ -319,7 +319,7 @@ async def pushed_to(
         yield following, waiting
 
 
-async def test_what_comes_while_the_follower_waits_is_pushed_at_once():
+async def test_frame_for_a_waiting_follower_is_pushed_at_once():
     log, seen = open_log(), []
     async with pushed_to(log, lambda frames: seen.append(frames) is None) as (following, waiting):
         log.put(b"a")
@@ -333,7 +333,7 @@ async def test_what_comes_while_the_follower_waits_is_pushed_at_once():
             await anext(following)
 
 
-async def test_what_is_not_taken_is_given_to_the_follower():
+async def test_frame_that_is_not_accepted_is_yielded_to_the_follower():
     log, room = open_log(), [True, False]
     async with pushed_to(log, lambda _: room.pop(0)) as (_, waiting):
         log.put(b"a")
@@ -343,7 +343,7 @@ async def test_what_is_not_taken_is_given_to_the_follower():
         assert await waiting == (3, b"bc", False)
 
 
-async def test_what_was_pushed_counts_as_read():
+async def test_pushed_frames_count_as_read():
     log, taking = open_log(lag_bytes=10), True
     async with pushed_to(log, lambda _: taking) as (_, waiting):
         assert log.put(b"a" * 20)
@@ -354,7 +354,7 @@ async def test_what_was_pushed_counts_as_read():
         assert log.lag == 20
 
 
-async def test_silence_is_told_though_all_before_it_was_pushed():
+async def test_silence_is_reported_even_after_pushed_frames():
     log, loop = open_log(), asyncio.get_running_loop()
     pushed: list[float] = []
     async with (

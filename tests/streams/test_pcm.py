@@ -1,4 +1,4 @@
-"""PCM is told from what it is not by its first bytes, and from silence and clipping at its end."""
+"""Other formats than PCM are refused at their first bytes, silence and clipping at the end."""
 
 import struct
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ WANTED = "send PCM, 16000 Hz, mono, 16 bits"
 
 
 def decoded(pieces: Sequence[bytes]) -> bytes | str:
-    """The samples, or what is wrong with them."""
+    """Return the samples, or the error."""
     decoder = PcmDecoder(RATE)
     try:
         return b"".join([*map(decoder.feed, pieces), decoder.finish()])
@@ -94,7 +94,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_samples_alone_come_out(name: str):
+def test_only_samples_are_returned(name: str):
     audio = WHOLE[name]
     out = decoded([audio])
     assert isinstance(out, bytes), out
@@ -103,13 +103,13 @@ def test_samples_alone_come_out(name: str):
     assert decoded(by_byte(audio)) == out
 
 
-def test_what_follows_the_announced_samples_is_no_audio():
+def test_bytes_after_the_announced_samples_are_ignored():
     out = decoded([WHOLE["before other chunks"]])
     assert out == tone(0.4)
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_is_wrong_is_told(name: str):
+def test_error_names_the_cause(name: str):
     audio, what = FAULTS[name]
     assert decoded([audio]) == what
     assert decoded(by_byte(audio)) == what
@@ -151,7 +151,7 @@ def test_another_format_is_refused_on_the_first_bytes(name: str, at_most: int):
     ),
     st.lists(st.integers(0, 70_000), max_size=12),
 )
-def test_any_split_gives_the_same(audio: bytes, places: list[int]):
+def test_any_split_gives_the_same_result(audio: bytes, places: list[int]):
     assert decoded(split(audio, places)) == decoded([audio])
 
 

@@ -1,4 +1,4 @@
-"""Event streams over real HTTP: what is written, when a ping comes, and when a reader is given up."""
+"""Event streams over real HTTP: what is written, when a ping is sent, and when a slow reader is cut."""
 
 import asyncio
 import socket
@@ -76,7 +76,7 @@ async def running(source: Source) -> AsyncIterator[ClientSession]:
 async def connected(
     source: Source, head: bytes = b"", *, receive_bytes: int = 4096
 ) -> AsyncIterator[socket.socket]:
-    """A client that takes next to nothing unless it is read from."""
+    """Yield a client that receives almost nothing unless the test reads from it."""
     loop = asyncio.get_running_loop()
     with socket.socket() as client:
         client.setblocking(False)
@@ -92,7 +92,7 @@ async def outcome(source: Source) -> str:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_all_events_are_sent_and_the_answer_ends(method: str):
+async def test_all_events_are_sent_and_the_response_ends(method: str):
     source = Source()
     async with running(source) as http, http.request(method, source.url) as answer:
         await source.say("a")
@@ -107,7 +107,7 @@ async def test_all_events_are_sent_and_the_answer_ends(method: str):
         assert await outcome(source) == "sent"
 
 
-async def test_headers_keep_every_proxy_from_holding_the_stream_back():
+async def test_headers_tell_proxies_not_to_buffer_the_stream():
     source = Source()
     source.end()
     async with running(source) as http, http.get(source.url) as answer:
@@ -121,14 +121,14 @@ async def test_headers_keep_every_proxy_from_holding_the_stream_back():
         await answer.read()
 
 
-async def test_head_of_the_answer_comes_before_the_first_event():
+async def test_headers_are_sent_before_the_first_event():
     source = Source()
     async with running(source) as http, asyncio.timeout(5), http.get(source.url):
         assert source.log.last_id == 0
         source.end()
 
 
-async def test_head_goes_out_with_what_is_said_at_once():
+async def test_headers_are_sent_together_with_immediate_events():
     source = Source()
     await source.say("a")
     async with running(source), connected(source) as client, asyncio.timeout(5):
@@ -153,7 +153,7 @@ async def test_connection_is_used_again_after_a_whole_stream():
 
 
 @pytest.mark.parametrize("wish", ["", "Connection: keep-alive\r\n"])
-async def test_client_of_http_1_0_gets_the_plain_events_to_the_connections_end(wish: str):
+async def test_client_of_http_1_0_gets_events_without_chunks_until_the_connection_ends(wish: str):
     source = Source()
     async with running(source):
         reader, writer = await asyncio.open_connection("127.0.0.1", source.port)
@@ -169,7 +169,7 @@ async def test_client_of_http_1_0_gets_the_plain_events_to_the_connections_end(w
     assert body == b'id: 1\nevent: user_input\ndata: {"content":"end","timestamp":1}\n\n'
 
 
-async def test_all_that_is_ready_goes_out_in_one_write():
+async def test_all_ready_events_are_sent_in_one_write():
     source = Source()
     for text in "abcdef":
         await source.say(text)
@@ -188,7 +188,7 @@ async def test_all_that_is_ready_goes_out_in_one_write():
     ]
 
 
-async def test_silence_brings_pings_without_an_id():
+async def test_pings_without_an_id_are_sent_during_silence():
     source = Source(ping_after_s=0.03)
     async with running(source) as http, http.get(source.url) as answer:
         await source.say("a")
@@ -202,7 +202,7 @@ async def test_silence_brings_pings_without_an_id():
     assert b"id: 2\nevent: user_input" in rest
 
 
-async def test_no_ping_comes_while_events_do():
+async def test_no_ping_is_sent_while_events_are_sent():
     source = Source(ping_after_s=0.5)
     async with running(source) as http, http.get(source.url) as answer:
         for _ in range(10):
@@ -248,7 +248,7 @@ async def test_reader_that_stops_reading_leaves_one_piece_in_the_transport_and_i
         assert asyncio.get_running_loop().time() - begun > 0.5
 
 
-async def test_large_frame_and_those_around_it_arrive_whole():
+async def test_large_frame_and_its_neighbours_arrive_complete():
     source = Source()
     texts = ["a" * 200_000, "b", "c" * 70_000, *("d" * 1_000 for _ in range(300)), "e" * 1_000_000]
     for text in texts:
@@ -261,7 +261,7 @@ async def test_large_frame_and_those_around_it_arrive_whole():
     assert body == b"".join(expected)
 
 
-async def test_reader_that_goes_on_reading_in_time_is_not_cut():
+async def test_reader_that_continues_in_time_is_not_cut():
     source = Source(send_timeout_s=0.8)
     loop = asyncio.get_running_loop()
     async with running(source), connected(source, b"Connection: close\r\n", receive_bytes=65_536) as client:
@@ -281,7 +281,7 @@ async def test_reader_that_goes_on_reading_in_time_is_not_cut():
         assert await outcome(source) == "sent"
 
 
-async def test_idle_stream_outlives_the_send_timeout():
+async def test_idle_stream_is_not_cut_by_the_send_timeout():
     source = Source(send_timeout_s=0.05)
     async with running(source) as http, http.get(source.url) as answer:
         await asyncio.sleep(0.2)  # several times the timeout
@@ -291,7 +291,7 @@ async def test_idle_stream_outlives_the_send_timeout():
     assert await outcome(source) == "sent"
 
 
-async def test_reader_that_left_shows_at_the_next_ping():
+async def test_disconnected_reader_is_noticed_at_the_next_ping():
     source = Source(ping_after_s=0.02)
     async with running(source) as http:
         answer = await http.get(source.url)
@@ -300,7 +300,7 @@ async def test_reader_that_left_shows_at_the_next_ping():
         assert await outcome(source) == "gone"
 
 
-async def test_one_reader_that_leaves_does_not_disturb_another():
+async def test_reader_that_disconnects_does_not_affect_another():
     source = Source()
     async with running(source) as http, http.get(source.url) as staying:
         leaving = await http.get(source.url)
@@ -316,7 +316,7 @@ async def test_one_reader_that_leaves_does_not_disturb_another():
         assert [await outcome(source), await outcome(source)] == ["gone", "sent"]
 
 
-async def test_reader_that_left_before_the_head_is_gone():
+async def test_reader_that_disconnects_before_the_headers_is_released():
     log = EventLog(keep_bytes=MANY, lag_bytes=MANY)
     seen: asyncio.Queue[str] = asyncio.Queue()
     begun = asyncio.Event()
@@ -359,7 +359,7 @@ class Faulty:
 
 
 @pytest.mark.parametrize("frames", [b"", b"id: 1\n\n"])
-async def test_answer_that_breaks_after_its_head_is_cut_and_nothing_is_sent_behind_it(frames: bytes):
+async def test_response_that_fails_after_its_headers_is_cut_without_further_bytes(frames: bytes):
     source = Source(followed=Faulty(frames))
     async with running(source):
         reader, writer = await asyncio.open_connection("127.0.0.1", source.port)

@@ -1,4 +1,4 @@
-"""WAV files, chunk by chunk."""
+"""Builds WAV files from chunks."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Calls of a vendor over HTTP, and the fault of one that must fail."""
+"""Calls of a vendor over HTTP, and the error of one that must fail."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SHORT = {"retry_after_ms": "10"}
 
 
 async def ask(http: VendorHttp, url: str, **fields: Any) -> bytes:
-    """The answer to a call that may be repeated unless `fields` say otherwise."""
+    """Return the response to a call that may be repeated unless `fields` say otherwise."""
     given = {"headers": {"Authorization": "Bearer k"}, "body": b"question", "repeat": Repeat.SAFE, **fields}
     call = Outgoing("acme", url, **given)
     async with http.stream(call) as answer:
@@ -21,7 +21,7 @@ async def ask(http: VendorHttp, url: str, **fields: Any) -> bytes:
 
 
 async def failing(http: VendorHttp, url: str, **fields: Any) -> VendorError:
-    """The fault of a call that must fail."""
+    """Return the error of a call that must fail."""
     with pytest.raises(VendorError) as fault:
         await ask(http, url, **fields)
     assert fault.value.vendor == "acme"

@@ -1,4 +1,4 @@
-"""A client of ours, and a vendor to ask."""
+"""An HTTP client for vendors, and a vendor to call."""
 
 from collections.abc import AsyncIterator
 

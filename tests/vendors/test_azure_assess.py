@@ -1,4 +1,4 @@
-"""Pronunciation assessment of vendor A: asked in full, heard in phrases, told as one result."""
+"""Pronunciation assessment of vendor A: the request, and the phrases that form one result."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ from vendors.sandbox.server import Running
 from vendors.transport import VendorHttp
 
 
-async def test_everything_that_can_be_asked_is_asked(http: VendorHttp, upstream: Upstream):
+async def test_all_options_are_sent(http: VendorHttp, upstream: Upstream):
     contexts: list[dict[str, Any]] = []
 
     async def play(service: Service) -> None:
@@ -64,7 +64,7 @@ async def test_everything_that_can_be_asked_is_asked(http: VendorHttp, upstream:
     ]
 
 
-async def test_one_phrase_is_told_as_the_vendor_told_it(http: VendorHttp, sandbox: Running):
+async def test_the_result_of_one_phrase_is_that_of_the_vendor(http: VendorHttp, sandbox: Running):
     result = await assessed(grader(http, sandbox), tape(TONE), ask(enable_prosody_assessment=True))
 
     assert result.text == REFERENCE
@@ -100,7 +100,7 @@ async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Runni
     ("granularity", "parts"),
     [("Phoneme", {"Syllables", "Phonemes"}), ("Word", set()), ("FullText", None)],
 )
-async def test_granularity_says_what_is_graded(
+async def test_granularity_selects_what_is_graded(
     http: VendorHttp, sandbox: Running, granularity: str, parts: set[str] | None
 ):
     for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):  # one phrase, and two that are joined
@@ -117,7 +117,7 @@ async def test_granularity_says_what_is_graded(
             assert all(word.keys() & {"Syllables", "Phonemes"} == parts for word in best["Words"])
 
 
-async def test_five_points_are_five_at_most(http: VendorHttp, sandbox: Running):
+async def test_scores_of_five_points_are_at_most_five(http: VendorHttp, sandbox: Running):
     for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):
         result = await assessed(
             grader(http, sandbox, text="good morning|my friend"), audio, ask(grading_system="FivePoint")
@@ -125,14 +125,14 @@ async def test_five_points_are_five_at_most(http: VendorHttp, sandbox: Running):
         assert all(0 < score <= 5 for score in result.raw["NBest"][0]["PronunciationAssessment"].values())
 
 
-async def test_nothing_understood_is_an_empty_text(http: VendorHttp, sandbox: Running):
+async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, sandbox: Running):
     result = await assessed(grader(http, sandbox), tape(PAUSE), ask())
 
     assert result.text == ""
     assert result.raw["RecognitionStatus"] == "EndOfDictation"
 
 
-async def test_times_count_from_the_start_of_the_input_also_behind_an_early_end(
+async def test_times_count_from_the_start_of_the_input_even_after_an_early_end(
     http: VendorHttp, upstream: Upstream
 ):
     def phrase(word: str, begin: int) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_wrong_option_is_named():
 
 
 @pytest.mark.parametrize("fault", REFUSED)
-async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
+async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(Refused) as refused:
         await assessed(grader(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE), ask())
 
@@ -229,7 +229,7 @@ async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Runnin
         ("error_inside_200", "after", Refused),
     ],
 )
-async def test_fault_in_a_turn_is_never_a_result(
+async def test_fault_in_a_turn_never_gives_a_result(
     http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
 ):
     with pytest.raises(kind) as failed:
@@ -238,7 +238,7 @@ async def test_fault_in_a_turn_is_never_a_result(
     assert failed.value.vendor == "vendor_a_pronunciation"
 
 
-async def test_who_stops_waiting_closes_the_call(http: VendorHttp, sandbox: Running):
+async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Running):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await items_of(grader(http, sandbox, fault="stall_mid_stream"), tape(TONE), ask())

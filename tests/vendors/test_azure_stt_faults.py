@@ -14,7 +14,7 @@ from vendors.sandbox.server import Running
 from vendors.transport import VendorHttp
 
 
-async def test_twin_hears_segments_between_pauses(http: VendorHttp, sandbox: Running):
+async def test_sandbox_recognises_segments_between_pauses(http: VendorHttp, sandbox: Running):
     transcripts = await heard(hearer(http, sandbox, text="Good morning.|How are you?"), tape(TONE, PAUSE, TONE))
 
     assert transcripts[-1] == Transcript("Good morning. How are you?", final=True)
@@ -26,7 +26,7 @@ async def test_twin_hears_segments_between_pauses(http: VendorHttp, sandbox: Run
 
 
 @pytest.mark.parametrize("rate", [8_000, 16_000])
-async def test_wav_is_heard_as_its_header_says(http: VendorHttp, sandbox: Running, rate: int):
+async def test_wav_is_decoded_by_its_header(http: VendorHttp, sandbox: Running, rate: int):
     wav = wav_header(rate, data_bytes=len(TONE)) + TONE
 
     await heard(
@@ -43,7 +43,7 @@ async def test_silence_is_no_speech(http: VendorHttp, sandbox: Running):
     assert await heard(hearer(http, sandbox, text="nothing of this"), tape(PAUSE)) == [Transcript("", final=True)]
 
 
-async def test_twin_hears_ogg_over_http(http: VendorHttp, sandbox: Running):
+async def test_sandbox_recognises_ogg_over_http(http: VendorHttp, sandbox: Running):
     client = hearer(http, sandbox, text="Short and good.")
 
     assert await heard(client, tape(ogg(1)), AudioFormat("audio/ogg", 0)) == [
@@ -51,7 +51,7 @@ async def test_twin_hears_ogg_over_http(http: VendorHttp, sandbox: Running):
     ]
 
 
-async def test_unknown_language_is_refused_for_good(http: VendorHttp, sandbox: Running):
+async def test_unknown_language_is_refused_without_a_retry(http: VendorHttp, sandbox: Running):
     with pytest.raises(Refused, match="answered 400") as refused:
         await heard(recognizer(http, f"{sandbox.url}/azure", language_code="klingon-qo"), tape(TONE))
 
@@ -59,7 +59,7 @@ async def test_unknown_language_is_refused_for_good(http: VendorHttp, sandbox: R
 
 
 @pytest.mark.parametrize("fault", REFUSED)
-async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
+async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(Refused) as refused:
         await heard(hearer(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE))
 
@@ -79,7 +79,7 @@ async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Runnin
         ("error_inside_200", "after", Refused),
     ],
 )
-async def test_fault_in_a_turn_is_never_a_final_text(
+async def test_fault_in_a_turn_never_gives_a_final_text(
     http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
 ):
     got: list[Transcript] = []
@@ -102,7 +102,7 @@ async def test_answer_without_a_phrase_is_an_empty_text(http: VendorHttp, sandbo
 
 
 @pytest.mark.parametrize("fault", ["hang_before_headers", "hang_before_output", "stall_mid_stream"])
-async def test_who_stops_waiting_closes_the_call(http: VendorHttp, sandbox: Running, fault: str):
+async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await heard(hearer(http, sandbox, fault=fault), tape(TONE))
@@ -112,7 +112,7 @@ async def test_who_stops_waiting_closes_the_call(http: VendorHttp, sandbox: Runn
     assert entry.how == "closed_by_client"
 
 
-async def test_leaving_closes_at_once_while_audio_still_comes(http: VendorHttp, sandbox: Running):
+async def test_leaving_the_block_closes_at_once_while_audio_still_arrives(http: VendorHttp, sandbox: Running):
     closed = asyncio.Event()
 
     class Endless:

@@ -16,7 +16,7 @@ from vendors.transport import VendorHttp
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
-async def test_twin_says_the_whole_text(http: VendorHttp, sandbox: Running, need_viseme: bool):
+async def test_sandbox_speaks_the_whole_text(http: VendorHttp, sandbox: Running, need_viseme: bool):
     client = speaker(http, sandbox, spec={"need_viseme": need_viseme, "audio_format": "wav", "speed": 2.0})
     items = await spoken(client, "Tom & Jerry <3")
 
@@ -40,7 +40,9 @@ async def test_mp3_is_the_same_with_and_without_shapes(http: VendorHttp, sandbox
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 @pytest.mark.parametrize("fault", REFUSED)
-async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Running, fault: str, need_viseme: bool):
+async def test_refusal_is_reported_with_its_status(
+    http: VendorHttp, sandbox: Running, fault: str, need_viseme: bool
+):
     with pytest.raises(Refused) as refused:
         await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, retry_after_s=0.01))
 
@@ -48,7 +50,7 @@ async def test_refusal_is_told_with_its_status(http: VendorHttp, sandbox: Runnin
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
-async def test_throttled_call_is_made_once_more(http: VendorHttp, sandbox: Running, need_viseme: bool):
+async def test_throttled_call_is_retried_once(http: VendorHttp, sandbox: Running, need_viseme: bool):
     client = speaker(
         http, sandbox, spec={"need_viseme": need_viseme}, fault="rate_limited", times=1, retry_after_s=0.01
     )
@@ -67,7 +69,7 @@ async def test_throttled_call_is_made_once_more(http: VendorHttp, sandbox: Runni
         (("empty_answer", "before"), Empty),
     ],
 )
-async def test_fault_in_an_answer_over_http_is_never_an_end(
+async def test_fault_in_a_response_over_http_is_never_a_normal_end(
     http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
 ):
     await check_fault(http, sandbox, orders, kind, need_viseme=False)
@@ -87,7 +89,7 @@ async def test_fault_in_an_answer_over_http_is_never_an_end(
         (("empty_answer", "before"), Empty),
     ],
 )
-async def test_fault_in_a_turn_on_a_socket_is_never_an_end(
+async def test_fault_in_a_turn_on_a_socket_is_never_a_normal_end(
     http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
 ):
     await check_fault(http, sandbox, orders, kind, need_viseme=True)
@@ -126,7 +128,7 @@ async def check_fault(
         ("stall_mid_stream", "after"),
     ],
 )  # fmt: skip
-async def test_who_stops_waiting_closes_the_call(
+async def test_leaving_the_block_closes_the_call(
     http: VendorHttp, sandbox: Running, fault: str, position: str, need_viseme: bool
 ):
     client = speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
@@ -139,14 +141,14 @@ async def test_who_stops_waiting_closes_the_call(
     assert entry.how == "closed_by_client"
 
 
-async def test_slow_audio_comes_whole(http: VendorHttp, sandbox: Running):
+async def test_slow_audio_is_complete(http: VendorHttp, sandbox: Running):
     client = speaker(http, sandbox, spec={"need_viseme": True, "audio_format": "wav"}, fault="slow_drip", pace_ms=5)
 
     assert audio_of(await spoken(client, "Hi.")) == speech("Hi.", 24_000)
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
-async def test_unknown_voice_is_refused_for_good(http: VendorHttp, sandbox: Running, need_viseme: bool):
+async def test_unknown_voice_is_refused_without_a_retry(http: VendorHttp, sandbox: Running, need_viseme: bool):
     with pytest.raises(Refused) as refused:
         await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme, "voice": "en-US-NobodyNeural"}))
 

@@ -64,7 +64,7 @@ def test_one_probe_decides_after_a_while() -> None:
     assert breaker.allow()
 
 
-def test_a_probe_that_was_given_up_leaves_its_place() -> None:
+def test_an_abandoned_probe_allows_the_next_one() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.now += POLICY.open_s
@@ -73,7 +73,7 @@ def test_a_probe_that_was_given_up_leaves_its_place() -> None:
     assert breaker.allow()
 
 
-async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
+async def test_a_bulkhead_limits_running_and_waiting_calls() -> None:
     bulkhead = Bulkhead(at_once=1, waiting=1)
     entered = asyncio.Event()
 
@@ -95,7 +95,7 @@ async def test_a_lane_lets_in_so_many_and_lets_so_many_wait() -> None:
     assert bulkhead.busy == 0
 
 
-async def test_a_place_that_was_given_to_one_who_left_goes_to_the_next() -> None:
+async def test_a_slot_of_a_cancelled_call_is_passed_to_the_next() -> None:
     bulkhead = Bulkhead(at_once=1, waiting=3)
     assert bulkhead.try_acquire()
     async with (
@@ -118,7 +118,7 @@ async def test_a_place_that_was_given_to_one_who_left_goes_to_the_next() -> None
     assert bulkhead.try_acquire()
 
 
-async def test_a_probe_and_a_full_lane_are_no_matter_of_a_moment() -> None:
+async def test_try_acquire_takes_neither_a_probe_nor_a_slot_of_a_full_bulkhead() -> None:
     clock = Clock()
     gate = Gate("a", GatePolicy(at_once=1, breaker=POLICY), clock)
     leave = gate.try_acquire()
@@ -171,7 +171,7 @@ async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> No
     assert not gate.take_hedge()
 
 
-async def test_what_was_wrong_with_a_request_says_nothing_about_the_account() -> None:
+async def test_an_invalid_request_does_not_count_against_the_account() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(20):
         leave = await gate.acquire("acme")

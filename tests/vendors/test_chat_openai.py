@@ -56,7 +56,7 @@ async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstrea
     assert [item for item in items if isinstance(item, TextDelta) and not item.text] == []
 
 
-async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: Upstream):
+async def test_request_contains_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([finish(), DONE]))
     options = {"extra": {"top_p": 0.5, "user": "é"}}
     await collect(model(http, upstream, max_tokens=7, temperature=0.0, options=options), [])
@@ -84,7 +84,7 @@ async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: 
     assert loads(third.body).keys() == {"model", "stream", "stream_options", "messages"}
 
 
-def test_options_that_do_not_fit_are_refused_when_the_strategy_is_made():
+def test_invalid_options_are_refused_when_the_client_is_created():
     account = Account("main", "vendor_b_llm", "http://x")
 
     with pytest.raises(InvalidParameter, match=r"token_field must be one of"):
@@ -109,25 +109,25 @@ async def test_reasons_to_finish(http: VendorHttp, upstream: Upstream, reason: A
     assert (await replied(http, upstream))[-1] == Finish(told)  # type: ignore[arg-type]
 
 
-async def test_end_mark_alone_ends_well(http: VendorHttp, upstream: Upstream):
+async def test_end_mark_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("a"), DONE]))
 
     assert await replied(http, upstream) == [TextDelta("a"), Finish("stop")]
 
 
-async def test_finish_reason_alone_ends_well(http: VendorHttp, upstream: Upstream):
+async def test_finish_reason_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("a"), finish("length")]))
 
     assert (await replied(http, upstream))[-1] == Finish("length")
 
 
-async def test_cut_behind_the_finish_reason_costs_the_usage_alone(http: VendorHttp, upstream: Upstream):
+async def test_cut_after_the_finish_reason_only_loses_the_usage(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("a"), finish("length")], end=cut, apart=True))
 
     assert await replied(http, upstream) == [TextDelta("a"), Finish("length")]
 
 
-async def test_connection_that_stays_open_behind_the_end_mark_does_not_hold_the_end_up(
+async def test_connection_that_stays_open_after_the_end_mark_does_not_delay_the_end(
     http: VendorHttp, upstream: Upstream
 ):
     upstream.will(streaming([text("a"), finish(), USAGE, DONE], end=hold))
@@ -152,7 +152,7 @@ async def test_connection_that_stays_open_behind_the_end_mark_does_not_hold_the_
         b"event: ping\n\n",
     ],
 )
-async def test_chunks_without_text_are_passed_over(http: VendorHttp, upstream: Upstream, chunk: bytes):
+async def test_chunks_without_text_are_ignored(http: VendorHttp, upstream: Upstream, chunk: bytes):
     upstream.will(streaming([chunk, text("a"), chunk, text("b"), finish(), chunk, DONE]))
 
     items = await replied(http, upstream)
@@ -195,7 +195,7 @@ async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream
     ],
 )
 @pytest.mark.parametrize("before", [b"", text("before")])
-async def test_nonsense_is_garbled_behind_the_text_before_it(
+async def test_malformed_frame_is_garbled_after_the_text_before_it(
     http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, told: str
 ):
     upstream.will(streaming([before + chunk + text("never"), finish(), DONE]))
@@ -216,7 +216,7 @@ async def test_nonsense_is_garbled_behind_the_text_before_it(
     ],
 )
 @pytest.mark.parametrize("apart", [True, False])
-async def test_error_inside_a_200_comes_behind_the_text_before_it(
+async def test_error_inside_a_200_is_raised_after_the_text_before_it(
     http: VendorHttp, upstream: Upstream, error: Any, told: str, *, apart: bool
 ):
     pieces = [text("be"), text("fore"), event(error=error)]
@@ -281,7 +281,7 @@ async def test_type_of_an_event_stream_may_have_parameters_and_capitals(http: Ve
     assert said(await replied(http, upstream)) == "a"
 
 
-async def test_empty_reply_has_no_text_but_its_end(http: VendorHttp, upstream: Upstream):
+async def test_empty_reply_has_only_its_end(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([ROLE, finish("content_filter"), USAGE, DONE]))
 
     assert await replied(http, upstream) == [Usage(9, 2), Finish("content_filter")]
@@ -295,7 +295,7 @@ async def test_refusal_is_raised_where_the_reply_is_opened(http: VendorHttp, ups
             raise AssertionError
 
 
-async def test_refusal_that_may_pass_is_tried_once_more(http: VendorHttp, upstream: Upstream):
+async def test_temporary_refusal_is_retried_once(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(503, retry_after_ms="5"), streaming([text("a"), DONE]))
 
     assert said(await replied(http, upstream)) == "a"
@@ -313,7 +313,9 @@ async def test_reader_that_leaves_early_closes_the_vendors_connection(http: Vend
         await anext(items)
 
 
-async def test_fault_of_the_reader_is_its_own_and_closes_the_connection(http: VendorHttp, upstream: Upstream):
+async def test_error_of_the_reader_is_raised_unchanged_and_closes_the_connection(
+    http: VendorHttp, upstream: Upstream
+):
     upstream.will(streaming([text("a")], end=hold))
 
     async def read() -> None:
@@ -366,7 +368,7 @@ async def test_choice_that_ends_in_an_error_is_a_fault(
     assert isinstance(fault, Refused)
 
 
-async def test_second_choice_is_passed_over(http: VendorHttp, upstream: Upstream) -> None:
+async def test_second_choice_is_ignored(http: VendorHttp, upstream: Upstream) -> None:
     second = event(choices=[{"index": 1, "delta": {"content": "other"}, "finish_reason": None}])
     upstream.will(streaming([text("one"), second, finish(), DONE]))
 

@@ -1,4 +1,4 @@
-"""Names of vendors at DNS servers of one's choice: what is found, and how soon it is told that nothing is."""
+"""Names of vendors at configured DNS servers: addresses that are found, and how soon a lookup fails."""
 
 import socket
 from time import monotonic
@@ -30,7 +30,7 @@ async def test_addresses_behind_an_alias_are_found():
         assert await addresses(DnsResolver([server]), "api.vendor.test") == ["127.0.0.1"]
 
 
-async def test_a_name_that_does_not_exist_is_told_at_once_by_the_first_server():
+async def test_a_missing_name_fails_at_the_first_server():
     first, second = Names(), Names({"gone.vendor.test": ["127.0.0.1"]})
     async with dns_server(first) as one, dns_server(second) as two:
         with pytest.raises(NameNotFound):
@@ -39,7 +39,7 @@ async def test_a_name_that_does_not_exist_is_told_at_once_by_the_first_server():
 
 
 @pytest.mark.parametrize("broken", ["silent", "failing"])
-async def test_the_next_server_is_asked_where_one_does_not_help(broken: str):
+async def test_the_next_server_is_queried_if_one_fails(broken: str):
     known = {"api.vendor.test": ["127.0.0.1"]}
     first = Names(known, **{broken: frozenset({"api.vendor.test"})})
     async with dns_server(first) as one, dns_server(Names(known)) as two:
@@ -47,7 +47,7 @@ async def test_the_next_server_is_asked_where_one_does_not_help(broken: str):
     assert first.asked
 
 
-async def test_the_next_server_is_asked_where_nobody_listens():
+async def test_the_next_server_is_queried_if_one_is_unreachable():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
         nobody.bind(("127.0.0.1", 0))
         closed = nobody.getsockname()
@@ -57,14 +57,14 @@ async def test_the_next_server_is_asked_where_nobody_listens():
     assert monotonic() - began < 2
 
 
-async def test_silence_of_all_servers_has_an_end():
+async def test_silence_of_all_servers_times_out():
     async with dns_server(Names(silent=frozenset({"api.vendor.test"}))) as server:
         with pytest.raises(NameNotFound):
             await addresses(DnsResolver([server], wait_s=0.02), "api.vendor.test")
 
 
 @pytest.mark.parametrize("name", ["a..b", "x" * 64 + ".test", ".".join(["abcdefg"] * 40), "bücher.test"])
-async def test_what_is_no_name_is_not_asked_for(name: str):
+async def test_an_invalid_name_is_not_queried(name: str):
     names = Names()
     async with dns_server(names) as server:
         with pytest.raises(NameNotFound):
@@ -72,7 +72,7 @@ async def test_what_is_no_name_is_not_asked_for(name: str):
     assert names.asked == []
 
 
-async def test_a_name_without_a_dot_is_the_systems():
+async def test_a_name_without_a_dot_is_resolved_by_the_system():
     assert "127.0.0.1" in await addresses(DnsResolver([]), "localhost", socket.AF_INET)
 
 
@@ -92,7 +92,7 @@ class Odd(Names):
     [(slice(0, 1), b""), (slice(0, 20), b""), (slice(0, -2), b""), (slice(None), b"no")],
     ids=["nothing", "half a question", "half an address", "of another question"],
 )
-async def test_nonsense_is_no_answer(part: slice, number: bytes):
+async def test_invalid_responses_are_ignored(part: slice, number: bytes):
     known = {"api.vendor.test": ["127.0.0.1"]}
     odd = Odd(known)
     odd.part, odd.number = part, number

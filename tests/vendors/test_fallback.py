@@ -1,4 +1,4 @@
-"""The first strategy that has output speaks; what failed before it is told, closed and never heard."""
+"""The first strategy that has output wins. Attempts that failed before it are reported and closed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def counted(outcome: str) -> float:
     return REGISTRY.get_sample_value("parley_vendor_attempts_total", labels) or 0
 
 
-async def test_first_strategy_speaks_and_no_other_is_asked(stage: Stage):
+async def test_first_strategy_wins_and_no_other_is_called(stage: Stage):
     won, lost = counted("won"), counted("failed")
 
     assert await heard([stage.attempt("a", "1", "2"), stage.attempt("b", "3")]) == ("a", ["1", "2"])
@@ -56,7 +56,7 @@ async def test_first_strategy_speaks_and_no_other_is_asked(stage: Stage):
         pytest.param(["never"], {"opening": ConfigInvalid("speech a: voice is unknown")}, id="is badly configured"),
     ],
 )
-async def test_second_strategy_speaks_when_the_first_has_no_output(
+async def test_second_strategy_wins_if_the_first_has_no_output(
     stage: Stage, steps: list[Step], options: dict[str, Any]
 ):
     won, lost = counted("won"), counted("failed")
@@ -78,7 +78,7 @@ async def test_losers_are_closed_before_the_block_runs(stage: Stage):
     assert stage.story[-1] == "c closed"
 
 
-async def test_all_that_failed_are_told_in_order(stage: Stage):
+async def test_error_lists_all_failed_strategies_in_order(stage: Stage):
     unknown = failed_attempt("gone", "llm", ItemNotFound("conversation gone"))
     attempts = [
         unknown,
@@ -111,7 +111,7 @@ async def test_without_strategies_all_have_failed():
     assert await failures([]) == []
 
 
-async def test_failure_after_output_is_raised_to_the_reader_and_no_other_is_asked(stage: Stage):
+async def test_failure_after_output_is_raised_to_the_reader_and_no_other_is_called(stage: Stage):
     seen: list[str] = []
     fault = Garbled("acme", "broke off")
 
@@ -124,7 +124,7 @@ async def test_failure_after_output_is_raised_to_the_reader_and_no_other_is_aske
 
 
 @pytest.mark.parametrize("fault", [LookupError(), Refused("mine", "no"), Empty("mine", "nothing"), TimeoutError()])
-async def test_fault_of_the_block_is_raised_as_it_is(stage: Stage, fault: Exception):
+async def test_error_of_the_block_is_raised_unchanged(stage: Stage, fault: Exception):
     async def block() -> None:
         async with first_success([stage.attempt("a", "1", "2"), stage.attempt("b", "3")]) as (_, items):
             await anext(items)
@@ -153,7 +153,7 @@ async def test_block_that_does_not_read_closes_the_winner(stage: Stage):
         pytest.param(["1", for_ever], "", id="speaking"),
     ],
 )
-async def test_cancelling_closes_what_is_open_and_asks_no_other(stage: Stage, steps: list[Step], opening: Step):
+async def test_cancelling_closes_open_attempts_and_calls_no_other(stage: Stage, steps: list[Step], opening: Step):
     attempts = [stage.attempt("a", *steps, opening=opening), stage.attempt("b", "2")]
 
     async with background(heard(attempts)) as hearing:
@@ -172,7 +172,7 @@ async def test_bug_in_a_client_is_no_failed_attempt(stage: Stage):
     assert stage.story == ["a opened", "a closed"]
 
 
-async def test_broken_strategy_is_a_failed_attempt_however_often_it_is_met(stage: Stage):
+async def test_broken_strategy_is_a_failed_attempt_each_time(stage: Stage):
     fault = ConfigInvalid("conversation a: account is unknown")
     broken = failed_attempt("a", "tts", fault)
 
@@ -187,7 +187,7 @@ async def test_broken_strategy_is_a_failed_attempt_however_often_it_is_met(stage
     assert depths[0] == depths[-1], "a fault that is kept must not keep the frames of every stream"
 
 
-async def test_client_that_answers_its_cancellation_with_a_fault_leaves_the_task_as_it_was(stage: Stage) -> None:
+async def test_client_that_raises_an_error_when_cancelled_does_not_cancel_the_task(stage: Stage) -> None:
     async def stubborn() -> None:
         try:
             await for_ever()

@@ -1,4 +1,4 @@
-"""How Google is told who calls: keys in a header, and tokens of service accounts, fetched once and renewed."""
+"""Authentication at Google: keys in a header, and tokens of service accounts, fetched once and renewed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def ask(google: GoogleHttp, upstream: Upstream) -> bytes:
         return b"".join([piece async for piece in answer.pieces()])
 
 
-async def test_key_goes_in_a_header(http: VendorHttp, upstream: Upstream):
+async def test_key_is_sent_in_a_header(http: VendorHttp, upstream: Upstream):
     upstream.will(plain(200, b"yes"))
 
     assert await ask(caller(http, " k1\n"), upstream) == b"yes"
@@ -74,7 +74,7 @@ async def test_key_goes_in_a_header(http: VendorHttp, upstream: Upstream):
     assert "X-Goog-Api-Key" not in second.headers
 
 
-async def test_service_account_shows_an_assertion_and_is_given_a_token(
+async def test_service_account_exchanges_an_assertion_for_a_token(
     http: VendorHttp, upstream: Upstream, tokens: Upstream
 ):
     upstream.will(plain(200, b"yes"))
@@ -108,7 +108,7 @@ async def test_one_token_serves_all_calls_of_an_account(http: VendorHttp, upstre
     assert len(tokens.seen) == 2, "another account has a token of its own"
 
 
-async def test_token_near_its_end_is_fetched_anew(http: VendorHttp, upstream: Upstream, tokens: Upstream):
+async def test_token_that_expires_soon_is_renewed(http: VendorHttp, upstream: Upstream, tokens: Upstream):
     upstream.will(plain(200))
     tokens.will(token("t1", 299), token("t2"))
     google = caller(http, service_account(tokens))
@@ -119,9 +119,7 @@ async def test_token_near_its_end_is_fetched_anew(http: VendorHttp, upstream: Up
     assert [seen.headers["Authorization"] for seen in upstream.seen] == ["Bearer t1", "Bearer t2", "Bearer t2"]
 
 
-async def test_token_that_is_not_taken_any_more_is_renewed_once(
-    http: VendorHttp, upstream: Upstream, tokens: Upstream
-):
+async def test_refused_token_is_renewed_once(http: VendorHttp, upstream: Upstream, tokens: Upstream):
     tokens.will(token("t1"), token("t2"), token("t3"))
     google = caller(http, service_account(tokens))
     upstream.will(plain(401, b"{}"), plain(200, b"yes"), plain(401, b"{}"))
@@ -134,7 +132,7 @@ async def test_token_that_is_not_taken_any_more_is_renewed_once(
     assert told == ["t1", "t2", "t2", "t3"]
 
 
-async def test_calls_that_find_the_same_token_void_renew_it_once(
+async def test_concurrent_calls_with_a_refused_token_renew_it_once(
     http: VendorHttp, upstream: Upstream, tokens: Upstream
 ):
     tokens.will(token("t1"), token("t2"))
@@ -153,7 +151,7 @@ async def test_calls_that_find_the_same_token_void_renew_it_once(
     assert len(tokens.seen) == 2
 
 
-async def test_wrong_key_is_not_tried_again(http: VendorHttp, upstream: Upstream):
+async def test_wrong_key_is_not_retried(http: VendorHttp, upstream: Upstream):
     upstream.will(plain(401, b"{}"))
 
     with pytest.raises(Refused, match="answered 401"):
@@ -161,7 +159,7 @@ async def test_wrong_key_is_not_tried_again(http: VendorHttp, upstream: Upstream
     assert len(upstream.seen) == 1
 
 
-async def test_token_that_is_refused_is_told(http: VendorHttp, upstream: Upstream, tokens: Upstream):
+async def test_refusal_of_the_token_endpoint_is_reported(http: VendorHttp, upstream: Upstream, tokens: Upstream):
     error = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
     tokens.will(plain(400, dumps(error), Content_Type="application/json"), plain(200, b"{}"), token("t", "1"))
     google = caller(http, service_account(tokens))
@@ -182,19 +180,19 @@ async def test_token_that_is_refused_is_told(http: VendorHttp, upstream: Upstrea
         ({"token_uri": "file:///x"}, "api_key is no service account: token_uri"),
     ],
 )
-def test_service_account_that_lacks_something_is_told(fields: dict[str, Any], told: str):
+def test_missing_field_of_a_service_account_is_named(fields: dict[str, Any], told: str):
     with pytest.raises(ConfigInvalid, match=f"vendor_accounts main: {told}"):
         caller(None, service_account(Upstream(), **fields))
 
 
 @pytest.mark.parametrize("key", ["{", "{'client_email': 'x'}"])
-def test_service_account_that_is_no_json_is_told(key: str):
+def test_service_account_that_is_not_json_is_reported(key: str):
     with pytest.raises(ConfigInvalid, match="vendor_accounts main: api_key is not valid JSON"):
         caller(None, key)
 
 
 @pytest.mark.parametrize("pem", ["nonsense", PEM.replace("M", "N", 40)])
-async def test_private_key_that_is_none_is_told_without_it(
+async def test_invalid_private_key_is_reported_without_the_key(
     http: VendorHttp, upstream: Upstream, tokens: Upstream, pem: str
 ):
     with pytest.raises(ConfigInvalid, match="private_key is not an RSA key") as fault:

@@ -108,14 +108,14 @@ async def test_shapes_come_with_the_words(speak: Open):
     assert all(any(abs(offset - begin) <= 1 for offset in offsets) for begin in begins)
 
 
-async def test_newer_voices_are_asked_for_without_marks(speak: Open):
+async def test_requests_for_newer_voices_have_no_marks(speak: Open):
     found = await outcome(speak("k1", need_viseme=True, voice="en-US-Chirp3-HD-Charon"))
 
     assert (found.error, found.kinds(Visemes)) == (None, [])
     assert found.audio == speech(TEXT, 24_000)
 
 
-async def test_text_of_any_script_fits_what_the_vendor_takes(speak: Open):
+async def test_text_of_any_script_fits_the_limit_of_the_vendor(speak: Open):
     for text in ("没有空格的长句子" * 500, "&<>" * 1300, "a " * 2000, "x" * 4096):
         for need_viseme in (False, True):
             found = await outcome(speak("k1", text, need_viseme=need_viseme, voice="cmn-CN-Wavenet-A"))
@@ -140,7 +140,7 @@ async def test_recognition(hear: Open, sandbox: Running, audio: bytes, kind: Aud
     assert (entry.stage, entry.how, entry.billed) == ("stt", "done", {"seconds": 2})
 
 
-async def test_silence_is_heard_as_nothing(hear: Open):
+async def test_silence_is_recognised_as_no_words(hear: Open):
     assert (await outcome(hear("k1", bytes(32_000)))).items == [Transcript("", final=True, seconds=1)]
 
 
@@ -155,7 +155,7 @@ async def test_service_account_speaks_and_hears(speak: Open, hear: Open, sandbox
     assert (await outcome(hear(key))).items == [Transcript("Good day.", final=True, seconds=2)]
 
 
-async def test_token_that_is_never_taken_is_told(speak: Open, sandbox: Running):
+async def test_token_that_is_always_refused_is_reported(speak: Open, sandbox: Running):
     found = await outcome(speak(service_account(sandbox, "wrong")))
 
     assert isinstance(found.error, Refused)
@@ -255,7 +255,7 @@ async def test_sandbox_refuses_what_the_vendor_refuses(
 
 
 @pytest.mark.parametrize("form", [{}, {"assertion": "x"}, {"grant_type": "x", "assertion": "x"}])
-async def test_sandbox_gives_no_token_for_nothing(http: VendorHttp, sandbox: Running, form: dict[str, str]):
+async def test_sandbox_refuses_invalid_assertions(http: VendorHttp, sandbox: Running, form: dict[str, str]):
     body = "&".join(f"{name}={value}" for name, value in form.items()).encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
 

@@ -57,7 +57,7 @@ def check_part(name: str, part: str | bytes, whole: str | bytes, *, behind: int)
 
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize("fault", REFUSALS)
-async def test_refusal_is_told_as_what_it_is(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
+async def test_refusal_is_reported_with_its_kind(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
     seen, error = await failed(http, name, account(sandbox, fault=fault, retry_after_s=0.002))
 
     status, retryable = REFUSALS[fault]
@@ -68,7 +68,7 @@ async def test_refusal_is_told_as_what_it_is(http: VendorHttp, sandbox: Running,
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_call_that_is_refused_once_is_made_again(http: VendorHttp, sandbox: Running, name: str):
+async def test_call_that_is_refused_once_is_retried(http: VendorHttp, sandbox: Running, name: str):
     to = account(sandbox, fault=Fault.UNAVAILABLE, times=1, retry_after_s=0.002)
 
     items = await collect(CLIENTS[name](http, to), [])
@@ -78,7 +78,7 @@ async def test_call_that_is_refused_once_is_made_again(http: VendorHttp, sandbox
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_page_in_place_of_an_answer_is_garbled(http: VendorHttp, sandbox: Running, name: str):
+async def test_html_page_as_response_is_garbled(http: VendorHttp, sandbox: Running, name: str):
     seen, error = await failed(http, name, account(sandbox, fault=Fault.WRONG_CONTENT_TYPE))
 
     assert seen == []
@@ -87,7 +87,7 @@ async def test_page_in_place_of_an_answer_is_garbled(http: VendorHttp, sandbox: 
 
 @pytest.mark.parametrize("name", STREAMS | BODIES)
 @pytest.mark.parametrize("position", [0, 1, 3])
-async def test_cut_stream_is_garbled_behind_what_came_before_it(
+async def test_cut_stream_is_garbled_after_the_output_before_it(
     http: VendorHttp, sandbox: Running, name: str, position: int
 ):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
@@ -101,7 +101,7 @@ async def test_cut_stream_is_garbled_behind_what_came_before_it(
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("position", [0, 1, 3])
 @pytest.mark.parametrize(("fault", "kind"), [(Fault.MALFORMED_FRAME, Garbled), (Fault.ERROR_INSIDE_200, Refused)])
-async def test_fault_in_the_frames_comes_behind_the_output_before_it(
+async def test_fault_in_a_frame_is_raised_after_the_output_before_it(
     http: VendorHttp, sandbox: Running, name: str, *, position: int, fault: Fault, kind: type[VendorError]
 ):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
@@ -121,7 +121,7 @@ async def test_fault_in_the_frames_comes_behind_the_output_before_it(
         (Fault.ERROR_INSIDE_200, Refused),
     ],
 )
-async def test_broken_whole_answer_is_no_answer(
+async def test_malformed_complete_response_has_no_output(
     http: VendorHttp, sandbox: Running, name: str, *, position: str, fault: Fault, kind: type[VendorError]
 ):
     seen, error = await failed(http, name, account(sandbox, fault=fault, position=position))
@@ -131,7 +131,7 @@ async def test_broken_whole_answer_is_no_answer(
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_error_in_place_of_audio_is_garbled(http: VendorHttp, sandbox: Running, name: str):
+async def test_error_instead_of_audio_is_garbled(http: VendorHttp, sandbox: Running, name: str):
     seen, error = await failed(http, name, account(sandbox, fault=Fault.ERROR_INSIDE_200, position="before"))
 
     assert seen == []
@@ -164,7 +164,9 @@ async def test_slow_answer_is_whole(http: VendorHttp, sandbox: Running, name: st
 
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize("fault", [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM])
-async def test_silent_vendor_is_left_at_once(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
+async def test_call_of_a_silent_vendor_is_closed_at_once(
+    http: VendorHttp, sandbox: Running, name: str, fault: Fault
+):
     to = account(sandbox, fault=fault)
     seen: list[Any] = []
 
@@ -182,7 +184,7 @@ async def test_silent_vendor_is_left_at_once(http: VendorHttp, sandbox: Running,
 
 
 @pytest.mark.parametrize("name", STREAMS | BODIES)
-async def test_client_that_leaves_after_the_first_output_is_billed_for_what_was_made(
+async def test_call_that_is_closed_after_the_first_output_is_billed_for_its_output(
     http: VendorHttp, sandbox: Running, name: str
 ):
     async with CLIENTS[name](http, account(sandbox, pace_ms=40)) as items:
@@ -205,7 +207,7 @@ async def test_client_that_leaves_after_the_first_output_is_billed_for_what_was_
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_broken_handshake_is_no_connection(http: VendorHttp, sandbox: Running, name: str):
+async def test_failed_handshake_opens_no_connection(http: VendorHttp, sandbox: Running, name: str):
     to = Account("main", "vendor_b_llm", f"{sandbox.broken_tls_url}/openai/v1")
 
     seen, error = await failed(http, name, to)

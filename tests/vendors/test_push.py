@@ -1,4 +1,4 @@
-"""A reply that is given to a function as it comes is the reply that is read item by item."""
+"""A reply that is pushed to a function has the same items as one that is iterated."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def text_of(items: list[ChatItem]) -> str:
 
 
 async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], bool]) -> int:
-    """Pour a whole reply; how often `sink` stopped it."""
+    """Push a whole reply. Return how often `sink` stopped it."""
     stops = 0
     async with model(http, upstream).reply(MESSAGES) as items:
         while await drain_into(items, take):
@@ -32,7 +32,7 @@ async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], 
 
 
 @pytest.mark.parametrize("apart", [False, True])
-async def test_all_is_given_in_its_order(http: VendorHttp, upstream: Upstream, *, apart: bool):
+async def test_all_items_are_pushed_in_order(http: VendorHttp, upstream: Upstream, *, apart: bool):
     upstream.will(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
     assert await pour(http, upstream, lambda item: seen.append(item) is None) == 0
@@ -41,7 +41,7 @@ async def test_all_is_given_in_its_order(http: VendorHttp, upstream: Upstream, *
 
 
 @pytest.mark.parametrize("apart", [False, True])
-async def test_who_stops_and_goes_on_misses_nothing(http: VendorHttp, upstream: Upstream, *, apart: bool):
+async def test_a_sink_that_stops_and_continues_misses_nothing(http: VendorHttp, upstream: Upstream, *, apart: bool):
     upstream.will(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
     stops = await pour(http, upstream, lambda item: seen.append(item) is not None)
@@ -51,7 +51,7 @@ async def test_who_stops_and_goes_on_misses_nothing(http: VendorHttp, upstream: 
 
 
 @pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without an end mark")])
-async def test_fault_comes_behind_the_text_before_it(http: VendorHttp, upstream: Upstream, end, fault: str):
+async def test_fault_is_raised_after_the_text_before_it(http: VendorHttp, upstream: Upstream, end, fault: str):
     upstream.will(streaming([text("a"), text("b")], apart=True, end=end))
     seen: list[ChatItem] = []
     with pytest.raises(VendorError, match=fault):
@@ -67,7 +67,9 @@ async def test_error_of_the_vendor_in_the_middle_is_raised(http: VendorHttp, ups
     assert text_of(seen) == "a"
 
 
-async def test_fault_of_who_takes_is_its_own_and_closes_the_connection(http: VendorHttp, upstream: Upstream):
+async def test_error_of_the_sink_is_raised_unchanged_and_closes_the_connection(
+    http: VendorHttp, upstream: Upstream
+):
     upstream.will(streaming([text("a"), text("b")], apart=True, end=hold))
 
     def take(item: ChatItem) -> bool:
@@ -81,7 +83,7 @@ async def test_fault_of_who_takes_is_its_own_and_closes_the_connection(http: Ven
         await upstream.left.wait()
 
 
-async def test_cancelled_while_it_pours_it_lets_the_vendor_go(http: VendorHttp, upstream: Upstream):
+async def test_cancelling_a_push_closes_the_vendor_call(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("a")], end=hold))
     first = asyncio.Event()
     with suppress(TimeoutError):
@@ -94,9 +96,7 @@ async def test_cancelled_while_it_pours_it_lets_the_vendor_go(http: VendorHttp, 
         await upstream.left.wait()
 
 
-async def test_silence_between_two_items_ends_it_though_what_came_before_was_never_late(
-    http: VendorHttp, upstream: Upstream
-):
+async def test_silence_between_two_items_times_out(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([*map(text, WORDS)], apart=True, end=hold))
     attempt = Attempt(
         "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.4
@@ -112,7 +112,7 @@ async def test_silence_between_two_items_ends_it_though_what_came_before_was_nev
     assert accounts[0].outcome == "failed"
 
 
-async def test_used_tokens_are_counted_of_what_is_poured(http: VendorHttp, upstream: Upstream):
+async def test_tokens_of_pushed_items_are_counted(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("12345678"), text("1234"), DONE], apart=True))
     accounts: list[AttemptRecord] = []
     attempt = Attempt("one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, 5)
@@ -122,14 +122,14 @@ async def test_used_tokens_are_counted_of_what_is_poured(http: VendorHttp, upstr
     assert accounts[0].usage.output_token == 3
 
 
-async def test_after_the_reply_is_left_nothing_more_is_given(http: VendorHttp, upstream: Upstream):
+async def test_nothing_is_pushed_after_the_block(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([text("a"), text("b")], end=hold))
     async with model(http, upstream).reply(MESSAGES) as items:
         assert await drain_into(items, lambda _: False)
     assert not await drain_into(items, lambda _: pytest.fail("nothing may come"))
 
 
-async def test_what_is_no_reply_is_refused_before_anything_is_poured(http: VendorHttp, upstream: Upstream):
+async def test_invalid_reply_is_refused_before_anything_is_pushed(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([b"<html>"], content_type="text/html"))
     with pytest.raises(Garbled):
         await pour(http, upstream, lambda _: pytest.fail("nothing may come"))

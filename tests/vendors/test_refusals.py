@@ -1,4 +1,4 @@
-"""What a vendor refuses over HTTP: what is tried again and when, what is told of it."""
+"""Refusals of vendors over HTTP: which calls are retried and when, and what is reported."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from vendors.transport import VendorHttp
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])
-async def test_refusal_that_would_come_again_is_not_tried_again(http: VendorHttp, upstream: Upstream, status: int):
+async def test_permanent_refusal_is_not_retried(http: VendorHttp, upstream: Upstream, status: int):
     upstream.will(refusing(status, "that\n is   wrong", "a_code", retry_after="0"))
 
     fault = await failing(http, upstream.url)
@@ -30,14 +30,14 @@ async def test_refusal_that_would_come_again_is_not_tried_again(http: VendorHttp
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-async def test_refusal_that_may_pass_is_tried_once_more(http: VendorHttp, upstream: Upstream, status: int):
+async def test_temporary_refusal_is_retried_once(http: VendorHttp, upstream: Upstream, status: int):
     upstream.will(refusing(status, **SHORT), plain(200, b"answer"))
 
     assert await ask(http, upstream.url) == b"answer"
     assert [seen.body for seen in upstream.seen] == [b"question", b"question"]
 
 
-async def test_second_refusal_is_the_last(http: VendorHttp, upstream: Upstream):
+async def test_call_is_not_retried_after_the_second_refusal(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(500, "first", **SHORT), refusing(503, "second", **SHORT), plain())
 
     fault = await failing(http, upstream.url)
@@ -47,7 +47,7 @@ async def test_second_refusal_is_the_last(http: VendorHttp, upstream: Upstream):
     assert len(upstream.seen) == 2
 
 
-async def test_call_that_must_not_be_repeated_is_not(http: VendorHttp, upstream: Upstream):
+async def test_call_that_must_not_be_repeated_is_not_retried(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(503, **SHORT), plain())
 
     await failing(http, upstream.url, repeat=Repeat.NEVER)
@@ -56,7 +56,7 @@ async def test_call_that_must_not_be_repeated_is_not(http: VendorHttp, upstream:
 
 
 @pytest.mark.parametrize("headers", [{"Retry_After": "0.15"}, {"retry_after_ms": "150", "Retry_After": "9"}])
-async def test_time_that_the_vendor_asks_for_is_waited(
+async def test_retry_waits_for_the_time_that_the_vendor_requests(
     http: VendorHttp, upstream: Upstream, headers: dict[str, str]
 ):
     upstream.will(refusing(429, **headers), plain(200, b"answer"))
@@ -68,7 +68,7 @@ async def test_time_that_the_vendor_asks_for_is_waited(
     assert 0.14 < loop.time() - begun < 1
 
 
-async def test_without_such_a_time_the_second_try_comes_soon(http: VendorHttp, upstream: Upstream):
+async def test_retry_is_made_soon_if_the_vendor_requests_no_time(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(500), plain(200, b"answer"))
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -79,7 +79,7 @@ async def test_without_such_a_time_the_second_try_comes_soon(http: VendorHttp, u
 
 
 @pytest.mark.parametrize("headers", [{"Retry_After": "2.1"}, {"Retry_After": "60"}, {"retry_after_ms": "2001"}])
-async def test_longer_time_is_left_to_the_next_strategy(
+async def test_call_is_not_retried_if_the_requested_time_is_too_long(
     http: VendorHttp, upstream: Upstream, headers: dict[str, str]
 ):
     upstream.will(refusing(429, **headers), plain())
@@ -92,7 +92,7 @@ async def test_longer_time_is_left_to_the_next_strategy(
     assert len(upstream.seen) == 1
 
 
-async def test_money_that_ran_out_is_not_asked_for_again(http: VendorHttp, upstream: Upstream):
+async def test_call_is_not_retried_if_the_quota_is_used_up(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(429, "You exceeded your current quota", "insufficient_quota", **SHORT))
 
     fault = await failing(http, upstream.url)
@@ -101,7 +101,7 @@ async def test_money_that_ran_out_is_not_asked_for_again(http: VendorHttp, upstr
     assert len(upstream.seen) == 1
 
 
-async def test_words_of_an_error_are_read_whole_though_they_come_in_pieces(http: VendorHttp, upstream: Upstream):
+async def test_message_of_an_error_that_arrives_in_pieces_is_complete(http: VendorHttp, upstream: Upstream):
     body = dumps({"error": {"message": "no money", "type": "insufficient_quota", "code": None}})
     upstream.will(
         streaming([body[:9], body[9:30], body[30:]], status=429, content_type="application/json", apart=True)
@@ -114,7 +114,7 @@ async def test_words_of_an_error_are_read_whole_though_they_come_in_pieces(http:
 
 
 @pytest.mark.parametrize("end", [cut, hold])
-async def test_status_of_an_error_is_told_however_its_body_ends(http: VendorHttp, upstream: Upstream, end: Any):
+async def test_status_of_an_error_is_reported_however_its_body_ends(http: VendorHttp, upstream: Upstream, end: Any):
     upstream.will(streaming([b'{"error": {"mess'], status=401, end=end))
 
     fault = await failing(http, upstream.url)
@@ -156,14 +156,14 @@ async def test_redirect_is_not_followed(http: VendorHttp, upstream: Upstream, st
         (b"\xff\xfe", "", None),
     ],
 )
-def test_words_of_a_vendor_are_told_where_they_are_short_and_plain(raw: bytes, told: str, code: str | None):
+def test_message_of_a_vendor_is_reported_if_it_is_short_and_plain(raw: bytes, told: str, code: str | None):
     fault = refusal("acme", 400, raw, {})
 
     assert str(fault) == f"backend unavailable: acme answered 400{told}"
     assert fault.extra.get("code") == code
 
 
-def test_missing_engine_is_a_fault_of_the_config():
+def test_missing_engine_is_an_error_of_the_config():
     fault = refusal("acme", 503, b'{"error": {"message": "install piper", "code": "engine_missing"}}', {})
 
     assert isinstance(fault, ConfigInvalid)
@@ -186,7 +186,7 @@ def test_missing_engine_is_a_fault_of_the_config():
         ({"retry-after-ms": "nan"}, None),
     ],
 )
-def test_time_to_wait_is_a_sound_number_or_none(headers: dict[str, str], seconds: float | None):
+def test_time_to_wait_is_a_valid_number_or_none(headers: dict[str, str], seconds: float | None):
     assert refusal("acme", 429, b"", headers).retry_after_s == seconds
 
 

@@ -86,7 +86,7 @@ def chat(sandbox: Running, key: str = RESETS, **fields: Any) -> Outgoing:
         ({"repeat": RepeatWithKey("7:capture")}, 2),
     ],
 )
-async def test_call_is_sent_again_only_if_it_says_so(
+async def test_call_is_repeated_only_if_its_repeat_allows_it(
     http: VendorHttp, sandbox: Running, fields: dict[str, Any], times: int
 ):
     with pytest.raises(Unreachable):
@@ -96,7 +96,7 @@ async def test_call_is_sent_again_only_if_it_says_so(
     assert len(calls(sandbox)) == times
 
 
-async def test_call_that_is_sent_again_may_succeed(http: VendorHttp, sandbox: Running):
+async def test_repeated_call_may_succeed(http: VendorHttp, sandbox: Running):
     once = key_of(fault="refuse", times=1)
 
     async with http.stream(chat(sandbox, once, repeat=Repeat.SAFE)) as response:

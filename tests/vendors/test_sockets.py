@@ -1,4 +1,4 @@
-"""WebSockets of vendors, at a real socket: what is sent and heard, how they end, what is told of a fault."""
+"""WebSockets of vendors, at a real socket: messages, ends and errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -52,7 +52,7 @@ async def test_text_and_bytes_go_both_ways(http: VendorHttp, upstream: Upstream)
     assert (upstream.seen[0].path, upstream.seen[0].headers["X-Key"]) == ("/talk", "k")
 
 
-async def test_code_and_reason_of_a_close_are_told(http: VendorHttp, upstream: Upstream):
+async def test_code_and_reason_of_a_close_are_reported(http: VendorHttp, upstream: Upstream):
     upstream.will(speaking(lambda socket: socket.close(code=4429, message=b"too many")))
     async with http.websocket(call(upstream)) as socket:
         assert await heard(socket) == []
@@ -60,7 +60,7 @@ async def test_code_and_reason_of_a_close_are_told(http: VendorHttp, upstream: U
     assert (socket.close_code, socket.close_reason) == (4429, "too many")
 
 
-async def test_connection_that_just_ends_is_no_close(http: VendorHttp, upstream: Upstream):
+async def test_lost_connection_is_not_a_normal_close(http: VendorHttp, upstream: Upstream):
     async def vanish(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -75,7 +75,7 @@ async def test_connection_that_just_ends_is_no_close(http: VendorHttp, upstream:
     assert socket.close_code == 1006
 
 
-async def test_sending_to_a_vendor_that_left_is_unreachable(http: VendorHttp, upstream: Upstream):
+async def test_sending_to_a_closed_socket_is_unreachable(http: VendorHttp, upstream: Upstream):
     upstream.will(speaking(lambda socket: socket.close(code=1011)))
     async with http.websocket(call(upstream)) as socket:
         await heard(socket)
@@ -135,7 +135,7 @@ async def test_message_over_the_limit_is_garbled(http: VendorHttp, upstream: Ups
             await heard(socket)
 
 
-async def test_text_that_is_no_utf8_is_garbled(http: VendorHttp, upstream: Upstream):
+async def test_text_that_is_not_utf8_is_garbled(http: VendorHttp, upstream: Upstream):
     async def nonsense(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -149,7 +149,7 @@ async def test_text_that_is_no_utf8_is_garbled(http: VendorHttp, upstream: Upstr
             await heard(socket)
 
 
-async def test_refused_handshake_tells_status_and_words(http: VendorHttp, upstream: Upstream):
+async def test_error_of_a_refused_handshake_has_status_and_message(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(401, "no such key"))
     with pytest.raises(Refused, match="acme answered 401: no such key") as fault:
         async with http.websocket(call(upstream)):
@@ -158,7 +158,7 @@ async def test_refused_handshake_tells_status_and_words(http: VendorHttp, upstre
     assert (fault.value.vendor_status, fault.value.retryable, len(upstream.seen)) == (401, False, 1)
 
 
-async def test_throttled_handshake_is_tried_once_more(http: VendorHttp, upstream: Upstream):
+async def test_throttled_handshake_is_retried_once(http: VendorHttp, upstream: Upstream):
     upstream.will(refusing(429, retry_after_ms="10"), speaking(lambda socket: socket.send_str("hello")))
     async with http.websocket(call(upstream, repeat=Repeat.SAFE)) as socket:
         assert await heard(socket) == ["hello"]
@@ -182,7 +182,7 @@ async def test_page_instead_of_a_socket_is_refused(http: VendorHttp, upstream: U
             pass
 
 
-async def test_heartbeat_finds_a_line_dead(http: VendorHttp, upstream: Upstream):
+async def test_heartbeat_detects_a_dead_connection(http: VendorHttp, upstream: Upstream):
     async def numb(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoping=False)
         await socket.prepare(request)
@@ -206,7 +206,7 @@ async def test_handshake_that_hangs_times_out(http: VendorHttp, upstream: Upstre
             pass
 
 
-async def test_key_with_a_line_feed_is_the_configs_fault(http: VendorHttp, upstream: Upstream):
+async def test_key_with_a_line_feed_is_an_error_of_the_config(http: VendorHttp, upstream: Upstream):
     with pytest.raises(ConfigInvalid):
         async with http.websocket(Outgoing("acme", upstream.url, headers={"X-Key": "k\nX: y"})):
             pass

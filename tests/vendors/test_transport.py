@@ -1,4 +1,4 @@
-"""Vendors over HTTP, at a real socket: what goes out and comes back, what is told of a fault, what is closed."""
+"""Vendors over HTTP, at a real socket: requests, responses, errors and closed connections."""
 
 import asyncio
 import socket
@@ -30,7 +30,7 @@ async def ask_json(http: VendorHttp, url: str, **limits: int) -> Any:
         return await answer.json(**limits)
 
 
-async def test_question_goes_out_and_answer_comes_back(http: VendorHttp, upstream: Upstream):
+async def test_request_is_sent_and_response_is_read(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([b"one ", b"two"], content_type="Text/Plain; charset=utf-8"))
 
     async with http.stream(Outgoing("acme", f"{upstream.url}/path", headers={"X-A": "1"}, body=b"q")) as answer:
@@ -70,7 +70,7 @@ async def resetting(*, after: int = 0) -> AsyncIterator[tuple[str, list[bytes]]]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_vendor_that_resets_every_connection_is_asked_twice(http: VendorHttp, method: str):
+async def test_vendor_that_resets_every_connection_is_called_twice(http: VendorHttp, method: str):
     async with resetting() as (url, got):
         fault = await failing(http, url, method=method)
 
@@ -79,7 +79,7 @@ async def test_vendor_that_resets_every_connection_is_asked_twice(http: VendorHt
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_call_is_sent_once_unless_it_says_otherwise(http: VendorHttp, method: str):
+async def test_call_is_sent_once_unless_it_may_be_repeated(http: VendorHttp, method: str):
     async with resetting() as (url, got):
         with pytest.raises(Unreachable):
             async with http.stream(Outgoing("acme", url, method=method, body=b"question")):
@@ -88,7 +88,7 @@ async def test_call_is_sent_once_unless_it_says_otherwise(http: VendorHttp, meth
     assert len(got) == 1
 
 
-async def test_call_is_sent_once_after_a_connection_that_was_kept_is_lost_unless_it_says_otherwise(
+async def test_call_is_sent_once_if_an_idle_connection_is_lost_unless_it_may_be_repeated(
     http: VendorHttp,
 ):
     async with resetting(after=1) as (url, got):
@@ -120,7 +120,7 @@ async def test_handshake_that_every_connection_resets_is_sent_twice(http: Vendor
     assert len(got) == 3
 
 
-async def test_vendor_that_resets_all_kept_connections_too_is_asked_three_times_at_most(http: VendorHttp):
+async def test_vendor_that_resets_idle_connections_too_is_called_at_most_three_times(http: VendorHttp):
     kept = 4
     async with resetting(after=kept) as (url, got):
         # All at once, so that each opens a connection of its own.
@@ -130,7 +130,7 @@ async def test_vendor_that_resets_all_kept_connections_too_is_asked_three_times_
     assert kept + 2 <= len(got) <= kept + 3
 
 
-async def test_what_is_no_http_is_garbled(http: VendorHttp):
+async def test_response_that_is_not_http_is_garbled(http: VendorHttp):
     async def chatter(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example ESMTP\r\n\r\n")
         await writer.drain()
@@ -142,7 +142,7 @@ async def test_what_is_no_http_is_garbled(http: VendorHttp):
     assert isinstance(fault, Garbled)
 
 
-async def test_connection_that_does_not_open_in_time_is_not_tried_again(http: VendorHttp):
+async def test_connection_that_does_not_open_in_time_is_not_retried(http: VendorHttp):
     loop = asyncio.get_running_loop()
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
@@ -159,14 +159,14 @@ async def test_connection_that_does_not_open_in_time_is_not_tried_again(http: Ve
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "acme", "http://acme.invalid:99999/"])
-async def test_address_that_is_none_is_told_and_not_tried_again(http: VendorHttp, url: str):
+async def test_invalid_address_is_reported_and_not_retried(http: VendorHttp, url: str):
     fault = await failing(http, url)
 
     assert isinstance(fault, Unreachable)
     assert not fault.retryable
 
 
-async def test_key_that_http_cannot_send_is_a_fault_of_the_config(http: VendorHttp, upstream: Upstream):
+async def test_key_that_http_cannot_send_is_an_error_of_the_config(http: VendorHttp, upstream: Upstream):
     upstream.will(plain())
 
     with pytest.raises(ConfigInvalid, match=r"^config_invalid: acme: its API key") as fault:
@@ -177,7 +177,7 @@ async def test_key_that_http_cannot_send_is_a_fault_of_the_config(http: VendorHt
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Length": "100"}])
-async def test_answer_that_is_cut_is_no_end(http: VendorHttp, headers: dict[str, str]):
+async def test_truncated_response_is_an_error(http: VendorHttp, headers: dict[str, str]):
     async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"question")
         length = b"Content-Length: 100\r\n" if headers else b"Transfer-Encoding: chunked\r\n"
@@ -211,7 +211,7 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
         (plain(200, b"[%b1]" % (b"1," * 600)), "sent a response of more than 1000 bytes"),
     ],
 )
-async def test_what_is_no_json_or_too_much_is_garbled(
+async def test_invalid_or_too_large_json_is_garbled(
     http: VendorHttp, upstream: Upstream, answer: Respond, told: str
 ):
     upstream.will(answer)
@@ -253,7 +253,7 @@ async def test_connection_is_used_again_after_whole_answers(http: VendorHttp, up
     assert upstream.connections == 1
 
 
-async def test_rest_behind_the_end_of_an_answer_is_waited_for_only_briefly(http: VendorHttp, upstream: Upstream):
+async def test_rest_of_a_response_after_its_end_is_awaited_only_briefly(http: VendorHttp, upstream: Upstream):
     upstream.will(streaming([b"all"], end=hold))
     loop = asyncio.get_running_loop()
 
@@ -281,7 +281,7 @@ async def test_body_may_be_sent_as_it_is_made_and_is_not_sent_twice(http: Vendor
     assert [seen.body for seen in upstream.seen] == [b"one two", b"three"]
 
 
-async def test_fault_of_who_makes_the_body_is_told_as_it_is(http: VendorHttp, upstream: Upstream):
+async def test_error_of_the_body_iterable_is_raised_unchanged(http: VendorHttp, upstream: Upstream):
     upstream.will(plain())
 
     with pytest.raises(InvalidParameter, match="the audio is no audio"):
@@ -291,7 +291,7 @@ async def test_fault_of_who_makes_the_body_is_told_as_it_is(http: VendorHttp, up
 
 
 @pytest.mark.parametrize("size", [70_000, 3 << 20])
-async def test_large_question_goes_out_whole(http: VendorHttp, upstream: Upstream, size: int):
+async def test_large_body_is_sent_completely(http: VendorHttp, upstream: Upstream, size: int):
     upstream.will(plain(200, b"answer"))
     large = bytes(range(256)) * (size // 256)
 
@@ -299,13 +299,13 @@ async def test_large_question_goes_out_whole(http: VendorHttp, upstream: Upstrea
     assert upstream.seen[0].body == large
 
 
-async def test_answer_that_is_compressed_is_read_all_the_same(http: VendorHttp, upstream: Upstream):
+async def test_compressed_response_is_read(http: VendorHttp, upstream: Upstream):
     upstream.will(plain(200, compress(b"answer" * 99), Content_Encoding="gzip"))
 
     assert await ask(http, upstream.url) == b"answer" * 99
 
 
-async def test_answer_that_is_not_compressed_as_it_tells_is_garbled(http: VendorHttp, upstream: Upstream):
+async def test_response_with_the_wrong_content_encoding_is_garbled(http: VendorHttp, upstream: Upstream):
     upstream.will(plain(200, b"answer", Content_Encoding="gzip"))
 
     assert isinstance(await failing(http, upstream.url), Garbled)
@@ -318,7 +318,7 @@ async def test_vendor_that_is_not_trusted_is_unreachable(http: VendorHttp, sandb
     assert fault.retryable
 
 
-async def test_id_of_the_request_goes_along(http: VendorHttp, upstream: Upstream):
+async def test_id_of_the_request_is_sent(http: VendorHttp, upstream: Upstream):
     upstream.will(plain())
     given = REQUEST_ID.set("r-1")
     try:

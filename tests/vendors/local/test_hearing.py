@@ -41,7 +41,7 @@ def converted(wav: bytes, container: str, codec: str, rate: int) -> bytes:
     return out.getvalue()
 
 
-async def test_spoken_words_are_heard(local: Local, speech: bytes) -> None:
+async def test_spoken_words_are_recognised(local: Local, speech: bytes) -> None:
     async with local.transcription(speech, language="en", prompt="A sentence about animals.") as response:
         assert response.status == 200
         answer = await response.json()
@@ -79,13 +79,13 @@ async def test_every_container_is_decoded(
     assert len(words(answer["text"]) & WORDS) >= 6
 
 
-async def test_mp3_of_a_voice_is_heard(local: Local, speech: bytes) -> None:
+async def test_speech_in_an_mp3_is_recognised(local: Local, speech: bytes) -> None:
     encoder = Mp3(22_050)
     async with local.transcription(encoder.encode(speech[44:]) + encoder.finish()) as response:
         assert len(words((await response.json())["text"]) & WORDS) >= 6
 
 
-async def test_silence_and_noise_are_no_words(local: Local, needs) -> None:
+async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs) -> None:
     needs("whisper")
     noise = random.Random(1).choices(range(-300, 300), k=48_000)  # noqa: S311 - noise
     for pcm in (bytes(96_000), struct.pack("<48000h", *noise)):
@@ -93,7 +93,7 @@ async def test_silence_and_noise_are_no_words(local: Local, needs) -> None:
             assert await response.json() == {"text": "", "usage": {"type": "duration", "seconds": 3}}
 
 
-async def test_long_recordings_are_taken(local: Local, needs) -> None:
+async def test_long_recordings_are_accepted(local: Local, needs) -> None:
     needs("whisper")
     async with local.transcription(wav_header(16_000) + bytes(300 * 32_000)) as response:
         assert (await response.json())["usage"]["seconds"] == 300
@@ -115,7 +115,7 @@ async def test_long_recordings_are_taken(local: Local, needs) -> None:
     ],
     ids=["playlist", "html", "empty", "webm", "wav", "short", "language", "format", "model", "large"],
 )
-async def test_what_cannot_be_heard_is_refused(
+async def test_undecodable_audio_is_refused(
     local: Local, needs, audio: bytes, fields: dict[str, str], told: tuple[str, str | None]
 ) -> None:
     needs("whisper")
@@ -135,7 +135,7 @@ async def test_form_without_file_is_refused(local: Local, needs) -> None:
             assert (await refusal(response))[0] == 400
 
 
-def test_mp3_begins_as_much_later_as_it_says(needs) -> None:
+def test_decoded_mp3_is_late_by_the_delay_of_its_encoder(needs) -> None:
     needs("espeak", "whisper")
     av, np = pytest.importorskip("av"), pytest.importorskip("numpy")
     samples = np.zeros(44_100, np.int16)

@@ -27,7 +27,7 @@ OTHER = "My grandmother sells seven yellow umbrellas every summer."
 
 
 def form(audio: Any, **fields: str) -> FormData:
-    """`audio` is bytes or pieces that come."""
+    """`audio` is bytes, or an iterator of pieces."""
     body = FormData()
     for name, value in {"model": "pocketsphinx", "reference_text": REFERENCE, **fields}.items():
         body.add_field(name, value)
@@ -54,7 +54,7 @@ _graded: list[dict[str, Any]] = []
 
 
 async def graded(local: Local, reader: Reader) -> dict[str, Any]:
-    """The answer about `REFERENCE`, read well and asked about without options. The engine is asked once."""
+    """Return the result for `REFERENCE`, read well, without options. The engine is called once."""
     if not _graded:
         _graded.append(await assessed(local, await reader(REFERENCE)))
     return _graded[0]
@@ -77,7 +77,7 @@ def sound(text: str) -> list[tuple[str, str]]:
     return [(word, "None") for word in text.lower().strip(".").split()]
 
 
-async def test_a_text_that_is_read_well_is_told_in_full(local: Local, reader: Reader) -> None:
+async def test_the_result_of_a_text_that_is_read_well_is_complete(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     answer = await graded(local, reader)
 
@@ -95,7 +95,9 @@ async def test_a_text_that_is_read_well_is_told_in_full(local: Local, reader: Re
     assert errors(answer) == sound(REFERENCE)
 
 
-async def test_words_syllables_and_phonemes_stand_where_they_are_spoken(local: Local, reader: Reader) -> None:
+async def test_words_syllables_and_phonemes_have_the_times_at_which_they_are_spoken(
+    local: Local, reader: Reader
+) -> None:
     pcm = await reader(REFERENCE)
     told = words(await graded(local, reader))
 
@@ -137,7 +139,7 @@ async def test_a_word_that_is_left_out_is_an_omission(local: Local, reader: Read
     assert {error for _, error in errors(unasked)} == {"None", "Mispronunciation"}
 
 
-async def test_a_word_that_is_put_in_is_an_insertion(local: Local, reader: Reader) -> None:
+async def test_an_added_word_is_an_insertion(local: Local, reader: Reader) -> None:
     pcm = await reader("The quick brown fox jumps over the very lazy dog.")
 
     answer = await assessed(local, pcm, enable_miscue="true")
@@ -151,7 +153,7 @@ async def test_a_word_that_is_put_in_is_an_insertion(local: Local, reader: Reade
     assert errors(await assessed(local, pcm)) == sound(REFERENCE)
 
 
-async def test_another_word_in_its_place_is_mispronounced_or_a_miscue(local: Local, reader: Reader) -> None:
+async def test_a_replaced_word_is_a_mispronunciation_or_a_miscue(local: Local, reader: Reader) -> None:
     pcm = await reader("The quick brown cow jumps over the lazy dog.")
 
     assert ("fox", "Mispronunciation") in errors(await assessed(local, pcm))
@@ -164,7 +166,7 @@ async def test_another_word_in_its_place_is_mispronounced_or_a_miscue(local: Loc
     ("granularity", "levels"),
     [("Phoneme", {"Syllables", "Phonemes"}), ("Word", set())],
 )
-async def test_granularity_leaves_out_what_is_too_fine(
+async def test_granularity_omits_finer_units(
     local: Local, reader: Reader, granularity: str, levels: set[str]
 ) -> None:
     answer = await assessed(local, await reader(REFERENCE), granularity=granularity)
@@ -173,13 +175,13 @@ async def test_granularity_leaves_out_what_is_too_fine(
     }  # fmt: skip
 
 
-async def test_of_the_full_text_no_words_are_told(local: Local, reader: Reader) -> None:
+async def test_the_granularity_full_text_has_no_words(local: Local, reader: Reader) -> None:
     answer = await assessed(local, await reader(REFERENCE), granularity="FullText")
     assert "Words" not in answer["raw_data"]["NBest"][0]
     assert scores(answer)["AccuracyScore"] > 85
 
 
-async def test_five_points_are_a_twentieth_of_a_hundred(local: Local, reader: Reader) -> None:
+async def test_scores_of_five_points_are_a_twentieth_of_those_of_a_hundred(local: Local, reader: Reader) -> None:
     five = await assessed(local, await reader(REFERENCE), grading_system="FivePoint")
     hundred = await graded(local, reader)
     for name, score in scores(hundred).items():
@@ -191,13 +193,13 @@ async def test_five_points_are_a_twentieth_of_a_hundred(local: Local, reader: Re
         )
 
 
-async def test_prosody_is_graded_where_it_is_asked_for(local: Local, reader: Reader) -> None:
+async def test_prosody_is_graded_on_request(local: Local, reader: Reader) -> None:
     told = scores(await assessed(local, await reader(REFERENCE), enable_prosody_assessment="true"))
     assert set(told) == {"AccuracyScore", "FluencyScore", "CompletenessScore", "ProsodyScore", "PronScore"}
     assert 50 <= told["ProsodyScore"] <= 100
 
 
-async def test_words_of_no_dictionary_are_spelt_out(local: Local, reader: Reader) -> None:
+async def test_words_that_no_dictionary_has_are_spelt_out(local: Local, reader: Reader) -> None:
     text = "Our new product Zyntrafol costs 25 dollars in Kuala Lumpur."
     answer = await assessed(local, await reader(text), reference_text=text)
     told = {word["Word"]: word for word in words(answer)}
@@ -206,7 +208,7 @@ async def test_words_of_no_dictionary_are_spelt_out(local: Local, reader: Reader
         assert len(told[name]["Phonemes"]) >= phonemes
 
 
-async def test_silence_and_noise_are_understood_as_nothing(local: Local, needs) -> None:
+async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs) -> None:
     needs("pocketsphinx")
     noise = random.Random(1).choices(range(-300, 300), k=48_000)  # noqa: S311 - noise
     for pcm in (bytes(96_000), struct.pack("<48000h", *noise)):
@@ -228,7 +230,7 @@ async def test_a_reference_of_thousands_of_words_is_graded_in_time(local: Local,
     assert scores(answer)["CompletenessScore"] < 5
 
 
-async def test_wav_of_the_right_form_is_taken(local: Local, reader: Reader) -> None:
+async def test_wav_of_the_right_format_is_accepted(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     answer = await assessed(local, wav_header(16_000, data_bytes=len(pcm)) + pcm + b"LIST\4\0\0\0junk")
     assert errors(answer) == sound(REFERENCE)
@@ -255,7 +257,7 @@ async def test_wav_of_the_right_form_is_taken(local: Local, reader: Reader) -> N
         *("rate", "riff", "large"),
     ],
 )
-async def test_what_cannot_be_graded_is_refused(
+async def test_audio_that_cannot_be_graded_is_refused(
     local: Local, needs, audio: bytes, fields: dict[str, str], told: tuple[int, str, str | None]
 ) -> None:
     needs("pocketsphinx")
@@ -276,7 +278,7 @@ async def test_a_form_without_its_file_or_with_it_too_early_is_refused(local: Lo
         assert (status, error["param"]) == (400, param)
 
 
-async def test_a_wrong_question_is_refused_before_the_audio_ends(local: Local, needs) -> None:
+async def test_invalid_parameters_are_refused_before_the_audio_ends(local: Local, needs) -> None:
     needs("pocketsphinx")
     answered = asyncio.Event()
 
@@ -302,7 +304,7 @@ async def test_audio_may_come_as_slowly_as_it_is_spoken(local: Local, reader: Re
         assert errors(await response.json()) == sound(REFERENCE)
 
 
-async def test_missing_assessor_says_what_to_install(serving) -> None:
+async def test_error_of_a_missing_assessor_says_what_to_install(serving) -> None:
     why = "install parley[local]: pocketsphinx is missing"
     local = await serving(Engines(chats={}, missing={"pocketsphinx": why}))
     async with asking(local, form(bytes(32_000))) as response:
@@ -312,7 +314,7 @@ async def test_missing_assessor_says_what_to_install(serving) -> None:
 
 
 class Ear:
-    """Hears what it is told to, in all of the audio."""
+    """Recognises a given text, whatever the audio is."""
 
     fault = None
 
@@ -333,7 +335,7 @@ class Ear:
         pass
 
 
-async def test_a_process_that_dies_is_begun_again(reader: Reader) -> None:
+async def test_a_process_that_dies_is_restarted(reader: Reader) -> None:
     pronunciation = Pronunciation(Ear(REFERENCE))
     request = AssessmentRequest(REFERENCE)
     try:
@@ -350,7 +352,7 @@ async def test_a_process_that_dies_is_begun_again(reader: Reader) -> None:
     assert pronunciation.pid is None
 
 
-async def test_an_assessment_that_nobody_waits_for_is_given_up(reader: Reader) -> None:
+async def test_an_assessment_whose_client_disconnects_is_stopped(reader: Reader) -> None:
     ear = Ear(REFERENCE)
     pronunciation = Pronunciation(ear)
     try:
@@ -369,7 +371,7 @@ async def test_an_assessment_that_nobody_waits_for_is_given_up(reader: Reader) -
         await asyncio.to_thread(pronunciation.close)
 
 
-async def test_more_assessments_than_it_takes_are_asked_to_come_again(needs) -> None:
+async def test_assessments_over_the_limit_are_refused_as_retryable(needs) -> None:
     needs("pocketsphinx")
 
     class Deaf(Ear):

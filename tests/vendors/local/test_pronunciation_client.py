@@ -41,7 +41,7 @@ async def assessed(
     return assessment
 
 
-async def test_the_engine_is_asked_everything(http: VendorHttp, local: Local, reader: Reader) -> None:
+async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, reader: Reader) -> None:
     pcm = await reader("The quick fox jumps over the lazy dog.")
     request = AssessmentRequest(
         REFERENCE,
@@ -62,7 +62,7 @@ async def test_the_engine_is_asked_everything(http: VendorHttp, local: Local, re
     assert "Phonemes" not in by_word["jumps"]
 
 
-async def test_nothing_understood_is_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
+async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
     assert (await assessed(http, local.url, tape(bytes(64_000)))).text == ""
 
@@ -74,7 +74,7 @@ async def test_another_language_is_refused(http: VendorHttp, local: Local, needs
     assert (refused.value.vendor_status, refused.value.retryable) == (400, False)
 
 
-async def test_audio_goes_up_while_it_arrives(http: VendorHttp, local: Local, reader: Reader) -> None:
+async def test_audio_is_sent_while_it_arrives(http: VendorHttp, local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     live = Tape()
     half = len(pcm) // 2
@@ -96,7 +96,7 @@ async def test_audio_goes_up_while_it_arrives(http: VendorHttp, local: Local, re
     assert asked.result().raw["NBest"][0]["PronunciationAssessment"]["AccuracyScore"] > 85
 
 
-async def test_what_is_wrong_with_the_input_is_told(http: VendorHttp, local: Local, needs) -> None:
+async def test_errors_of_the_input_are_reported(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
     broken = Tape()
     broken.write(bytes(3_200))
@@ -105,13 +105,13 @@ async def test_what_is_wrong_with_the_input_is_told(http: VendorHttp, local: Loc
         await assessed(http, local.url, broken)
 
 
-async def test_a_missing_engine_is_the_operators_to_mend(http: VendorHttp, upstream: Upstream) -> None:
+async def test_a_missing_engine_is_an_error_of_the_config(http: VendorHttp, upstream: Upstream) -> None:
     upstream.will(refusing(501, "pocketsphinx is not installed", "engine_missing"))
     with pytest.raises(ConfigInvalid, match="is not installed"):
         await assessed(http, upstream.url, tape(bytes(3_200)))
 
 
-async def test_an_answer_is_passed_on_as_it_is(http: VendorHttp, upstream: Upstream) -> None:
+async def test_a_response_is_passed_on_unchanged(http: VendorHttp, upstream: Upstream) -> None:
     raw = {"Id": "1", "NBest": [{"Confidence": 1.0}]}
     upstream.will(plain(body=dumps({"text": "Hi", "raw_data": raw}), Content_Type="application/json"))
     assert await assessed(http, upstream.url, tape(b"\1\0", b"\2\0")) == Assessment("Hi", raw)
@@ -125,19 +125,19 @@ async def test_an_answer_is_passed_on_as_it_is(http: VendorHttp, upstream: Upstr
     "body",
     [b"{}", b"[]", b"nonsense", b'{"text": 1, "raw_data": {}}', b'{"text": "Hi", "raw_data": []}'],
 )
-async def test_an_answer_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: bytes) -> None:
+async def test_a_response_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: bytes) -> None:
     upstream.will(plain(body=body, Content_Type="application/json"))
     with pytest.raises(Garbled):
         await assessed(http, upstream.url, tape(bytes(3_200)))
 
 
-async def test_an_answer_that_is_cut_is_an_error(http: VendorHttp, upstream: Upstream) -> None:
+async def test_a_truncated_response_is_an_error(http: VendorHttp, upstream: Upstream) -> None:
     upstream.will(streaming([b'{"text": "Hi", '], end=cut, content_type="application/json"))
     with pytest.raises(VendorError):
         await assessed(http, upstream.url, tape(bytes(3_200)))
 
 
-async def test_who_leaves_closes_the_connection(http: VendorHttp, upstream: Upstream) -> None:
+async def test_leaving_the_block_closes_the_connection(http: VendorHttp, upstream: Upstream) -> None:
     upstream.will(streaming([b"{"], end=hold, content_type="application/json"))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):

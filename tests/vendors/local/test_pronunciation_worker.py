@@ -1,4 +1,4 @@
-"""Processes that work for this one: they are late, they die, they fail, and nobody may wait for them any more."""
+"""Worker processes that time out, die, fail, or whose result is no longer wanted."""
 
 import os
 from collections.abc import Iterator
@@ -20,21 +20,21 @@ def worker() -> Iterator[Worker]:
     made.stop()
 
 
-def test_one_process_answers_one_question_after_the_other(worker: Worker) -> None:
+def test_one_process_answers_one_request_after_the_other(worker: Worker) -> None:
     assert worker.pid is None
     first, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     assert (first, pid) == ("one", worker.pid)
     assert worker.call("two", limit_s=30, is_wanted=wanted) == ("two", pid)
 
 
-def test_what_goes_wrong_is_told_and_the_process_lives_on(worker: Worker) -> None:
+def test_an_error_is_reported_and_the_process_continues(worker: Worker) -> None:
     _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     with pytest.raises(WorkerFailed, match="it went wrong"):
         worker.call("fail", limit_s=30, is_wanted=wanted)
     assert worker.call("two", limit_s=30, is_wanted=wanted) == ("two", pid)
 
 
-def test_a_process_that_is_late_is_ended(worker: Worker) -> None:
+def test_a_process_that_times_out_is_ended(worker: Worker) -> None:
     _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     with pytest.raises(WorkerLate):
         worker.call("hang", limit_s=0.2, is_wanted=wanted)
@@ -42,25 +42,25 @@ def test_a_process_that_is_late_is_ended(worker: Worker) -> None:
     assert worker.call("two", limit_s=30, is_wanted=wanted)[1] != pid
 
 
-def test_a_process_that_works_for_nobody_is_ended(worker: Worker) -> None:
+def test_a_process_whose_result_is_not_wanted_is_ended(worker: Worker) -> None:
     _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     assert worker.call("hang", limit_s=30, is_wanted=lambda: False) is None
     assert not _runs(pid)
     assert worker.call("two", limit_s=30, is_wanted=wanted)[0] == "two"
 
 
-def test_a_question_is_asked_again_when_the_process_died(worker: Worker, tmp_path) -> None:
+def test_a_request_is_repeated_if_the_process_died(worker: Worker, tmp_path) -> None:
     order = f"die once {tmp_path / 'died'}"
     assert worker.call(order, limit_s=30, is_wanted=wanted)[0] == order
 
 
-def test_a_question_that_kills_every_process_is_given_up(worker: Worker) -> None:
+def test_a_request_that_kills_every_process_fails(worker: Worker) -> None:
     with pytest.raises(WorkerLost):
         worker.call("die", limit_s=30, is_wanted=wanted)
     assert worker.call("two", limit_s=30, is_wanted=wanted)[0] == "two"
 
 
-def test_a_process_that_cannot_begin_says_why() -> None:
+def test_error_of_a_process_that_cannot_start_has_the_cause() -> None:
     worker = Worker(refuse, name="unwilling")
     with pytest.raises(WorkerFailed, match="a library is missing"):
         worker.call("one", limit_s=30, is_wanted=wanted)

@@ -1,4 +1,4 @@
-"""What processes of the tests of `Worker` do. Each imports this module, which imports nothing that takes time."""
+"""The code of the processes that tests of `Worker` start. Each imports this module, which has no slow imports."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 
 def obey(line: Connection) -> None:
-    """Does what the question says, and answers with it and its own id."""
+    """Execute each request, and answer with it and the id of the process."""
     line.send((None, None))
     while True:
         try:
