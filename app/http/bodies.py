@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from aiohttp import web
+from aiohttp import EMPTY_PAYLOAD, web
 
 from app.http.endpoint import REQUEST_CONTEXT, Call
 from streams.body import ChunkReader, InputLimits
@@ -35,7 +35,7 @@ async def read_parameters(call: Call) -> tuple[bytes, ChunkReader]:
     _check_encoding(call.request)
     limits, content = call.app_limits, call.request.content
     reader = ChunkReader(
-        content.readchunk,
+        _read_nothing if content is EMPTY_PAYLOAD else content.readchunk,
         InputLimits(
             parameters_bytes=limits.parameters_bytes,
             parameters_s=limits.parameters_s,
@@ -50,6 +50,11 @@ async def read_parameters(call: Call) -> tuple[bytes, ChunkReader]:
     raw = await reader.first_json()
     call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
     return raw, reader
+
+
+async def _read_nothing() -> tuple[bytes, bool]:
+    """Return the end of a body. All requests without one share `EMPTY_PAYLOAD`, which returns the end only once."""
+    return b"", False
 
 
 def _check_encoding(request: web.Request) -> None:
