@@ -140,7 +140,7 @@ class SessionCache:
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self._unsent: dict[str, None] = {}
+        self._unsent: dict[SessionKey, None] = {}
 
     async def get(self, app_id: str, digest: str) -> Session | None:
         """Return the cached session, or `None`. Raises `StoreError` if Valkey is unavailable."""
@@ -169,23 +169,25 @@ class SessionCache:
         """Replace cached sessions by tombstones and announce their end to all processes, before the commit."""
         if not digests:
             return
-        keys = [self._key(app_id, digest) for digest in digests]
-        self._unsent.update(dict.fromkeys(keys))
+        ended = [SessionKey(app_id, digest) for digest in digests]
+        self._unsent.update(dict.fromkeys(ended))
         try:
-            await self._send(keys)
-            await announce(self._valkey, app_id, digests)
-        except StoreError:  # Processes check the rows of their sessions once Valkey is available again.
+            await self._send(ended)
+        except StoreError:  # Sent before the next read of a session.
             while len(self._unsent) > _MAX_UNSENT:
                 del self._unsent[next(iter(self._unsent))]
 
-    async def _send(self, keys: list[str]) -> None:
+    async def _send(self, ended: Collection[SessionKey]) -> None:
+        """Write the tombstones of `ended`, then announce their end."""
         with map_errors():
             async with self._valkey.client.pipeline(transaction=False) as pipeline:
-                for key in keys:
-                    pipeline.set(key, b"", ex=TOMBSTONE_S)
+                for session in ended:
+                    pipeline.set(self._key(*session), b"", ex=TOMBSTONE_S)
                 await pipeline.execute()
-        for key in keys:
-            self._unsent.pop(key, None)
+        for app_id in {session.app_id for session in ended}:
+            await announce(self._valkey, app_id, [session.digest for session in ended if session.app_id == app_id])
+        for session in ended:
+            self._unsent.pop(session, None)
 
     def _key(self, app_id: str, digest: str) -> str:
         return self._valkey.key(f"{app_id}:{digest}", "session")

@@ -20,15 +20,18 @@ from storage.admission import IdempotencyKey, Slot, StreamLocation
 from storage.detached_logs import DetachedLog
 from storage.ended_sessions import SessionKey
 from storage.kinds.limits import Limits
+from storage.sessions import not_ended
 from streams.log import EventLog
 from streams.wire.codec import dumps
-from streams.wire.errors import ServiceError, StoreError
+from streams.wire.errors import InvalidSession, ServiceError, StoreError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 
 _MARGIN_S = 60
 _REPEAT_WAIT_S = 5
 _RETRY_S = 0.1
+_RECHECK_S = 5
+"""Less than the time for which processes remember announcements of ended sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ async def open_actor(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     A stream whose client disconnects before its input is complete cannot answer a repeat of its request. Therefore
     a repeat waits, for at most 5 s, until that input is complete or the stream has ended and released the key.
     """
+    await _check_session(call)
     deadline, previous_id = time.monotonic() + _REPEAT_WAIT_S, ""
     while True:
         opened = await _open_once(call, spec)
@@ -66,6 +70,19 @@ async def open_actor(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
         if opened.stream_id == previous_id:
             await asyncio.sleep(_RETRY_S)
         previous_id = opened.stream_id
+
+
+async def _check_session(call: Call) -> None:
+    """Raise `InvalidSession` if the session has ended while its request was sent slowly.
+
+    Announcements of its end are not remembered for as long as a request may take.
+    """
+    if call.caller.session_id is None or time.monotonic() - call.request[REQUEST_CONTEXT].arrived < _RECHECK_S:
+        return
+    key = SessionKey(call.app_id, call.caller.session_id)
+    async with call.services.database.connection() as conn:
+        if not await not_ended(conn, [key]):
+            raise InvalidSession
 
 
 async def _has_whole_input(call: Call, location: StreamLocation, *, within_s: float) -> bool:

@@ -22,6 +22,8 @@ __all__ = ["door", "settings"]
 
 STORY = "Once upon a time"
 WITHIN_S = 5
+RECHECKED_AFTER_S = 5.5
+"""A stream checks its session again if its request has taken longer than 5 s."""
 
 
 @pytest.fixture
@@ -52,6 +54,19 @@ def check_ended(last: SeenEvent) -> None:
     assert last.name == "error"
     error = last.content["error"]
     assert (error["error_type"], error["extra"]["retryable"]) == ("account.invalid_session", False)
+
+
+async def test_session_that_ends_while_its_request_is_sent_slowly_starts_no_stream(talk: Talk, strategy) -> None:
+    await strategy("good", "say:Hello")
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b'{"strategies": ["good"], "type": "text", '
+        await asyncio.sleep(RECHECKED_AFTER_S)
+        await log_out(talk)
+        yield b'"language_code": "en-US", "target_language_code": "en-US"}Hello'
+
+    async with talk.post("/bp/ai/conversation", data=slowly()) as response:
+        assert (await response.json())["error"]["error_type"] == "account.invalid_session"
 
 
 async def test_logout_ends_only_the_streams_of_its_session(
