@@ -6,12 +6,17 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
+import structlog
+
 from streams.tasks import background
+
+log = structlog.get_logger()
 
 _CONNECTIONS_PER_ITERATION = 16
 """Opening so many connections takes about 2 ms."""
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _RETRY_AFTER_S = 1.0
+_HINT = "raise the limit of open files (LimitNOFILE, ulimit -n) or lower PARLEY_CONNECTIONS"
 
 
 class Acceptor:
@@ -72,6 +77,7 @@ class Acceptor:
                 break
             except OSError as error:
                 if error.errno in _NO_RESOURCES:
+                    log.error("connections.not_accepted", error=error.strerror, hint=_HINT)
                     return connections, True
         return connections, False
 
@@ -79,4 +85,7 @@ class Acceptor:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, connection)
         except OSError:  # The client has closed the connection.
+            connection.close()
+        except Exception:
+            log.exception("connection.not_opened")
             connection.close()

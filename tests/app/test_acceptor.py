@@ -85,6 +85,21 @@ async def test_a_burst_of_connections_is_accepted_over_several_iterations(
         assert await asyncio.gather(*map(answer, clients)) == [b"hello"] * CLIENTS
 
 
+async def test_a_connection_that_cannot_be_opened_does_not_end_accepting(
+    listener: socket.socket, clients: list[socket.socket]
+) -> None:
+    failures = iter([MemoryError()])
+
+    def make_protocol() -> Echo:
+        for error in failures:
+            raise error
+        return Echo()
+
+    async with accepting(listener, make_protocol):
+        answers = await asyncio.gather(*map(answer, clients), return_exceptions=True)
+    assert sum(each == b"hello" for each in answers) == CLIENTS - 1
+
+
 async def test_connections_that_wait_when_accepting_stops_are_answered_by_the_next_acceptor(
     listener: socket.socket, clients: list[socket.socket]
 ) -> None:
