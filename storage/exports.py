@@ -31,7 +31,9 @@ _BEGIN = f"""
 insert into user_exports (app_id, uid, export_id, requested_at) values ($1, $2, $3, $4)
 on conflict (app_id, uid) do update
 set export_id = excluded.export_id, requested_at = excluded.requested_at, finished_at = null
-where user_exports.finished_at is not null
+where user_exports.finished_at is not null or not exists (
+    select from procrastinate_jobs where task_name = $5 and status in ('todo', 'doing')
+    and args ->> 'export_id' = user_exports.export_id)
 returning {_COLUMNS}
 """  # noqa: S608 - constants
 
@@ -45,10 +47,12 @@ async def find(conn: Connection, app_id: str, uid: str) -> Export | None:
 async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, origin: Origin) -> Export:
     """Return the export that is being written, or begin one, which replaces an earlier one.
 
+    An export whose job has been held or dropped is replaced too.
+
     `conn` is in a transaction.
     """
     earlier = await conn.fetchrow(_LOCK, app_id, uid)
-    begun = await conn.fetchrow(_BEGIN, app_id, uid, new_id(), now)
+    begun = await conn.fetchrow(_BEGIN, app_id, uid, new_id(), now, ExportUser.task)
     if begun is None:
         return Export(**await conn.fetchrow(_FIND, app_id, uid))
     export = Export(**begun)
@@ -72,7 +76,8 @@ async def finish(conn: Connection, export: Export, *, now: datetime) -> None:
 
 _DELETE = f"""
 delete from user_exports where (app_id, uid) in (
-    select app_id, uid from user_exports where app_id = $1 and finished_at < $2 limit $3 for update skip locked)
+    select app_id, uid from user_exports
+    where app_id = $1 and coalesce(finished_at, requested_at) < $2 limit $3 for update skip locked)
 returning {_COLUMNS}
 """  # noqa: S608 - constants
 

@@ -126,6 +126,16 @@ async def is_removed(server: Server, url: str) -> bool:
     return await status_of(server, url) == 404
 
 
+async def test_export_whose_job_was_dropped_can_be_requested_again(server: Server) -> None:
+    uid, _ = await server.login()
+    assert (await call(server, "POST", uid))[0] == 200
+    async with server.services.database.connection() as conn:
+        await conn.execute("delete from procrastinate_jobs")
+    async with background(run_jobs(server.services, schedules=(), poll_s=0.05)):
+        assert (await call(server, "POST", uid))[1]["status"] == "running"
+        assert (await finished(server, uid))["url"]
+
+
 async def test_unknown_user_has_no_export(server: Server) -> None:
     for method in ("POST", "GET"):
         status, answer = await call(server, method, "nobody")
