@@ -34,7 +34,8 @@ class Origin:
 
 COMMAND = Origin("command")
 """The origin of changes from the command line, by a user with access to the database."""
-RESERVED_NAMES = frozenset({ROOT, COMMAND.actor})
+RESERVED_NAMES = frozenset({ROOT, COMMAND.actor, "admin"})
+"""Names of other authors, in lower case. `admin` is the default author of revisions by the root token."""
 
 
 class Subject(NamedTuple):

@@ -139,7 +139,7 @@ async def add(
     """Add an operator and return it with its token. Raises `OperatorExists` if the name is taken."""
     if _NAME.fullmatch(name) is None:
         raise InvalidParameter("name must be 1 to 64 of A-Z a-z 0-9 . _ @ + - and begin with a letter or digit")
-    if name in RESERVED_NAMES:
+    if name.lower() in RESERVED_NAMES:
         raise InvalidParameter(f"name must not be {name}: the audit log uses this name")
     _check_future(expires_at)
     token = new_token(PREFIX)

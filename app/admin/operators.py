@@ -66,7 +66,7 @@ class AddBody(Model):
 class ChangeBody(Model):
     role: RoleName
     expires_at: Moment | None = None
-    """When the token expires; absent: never."""
+    """When the token expires; `null`: never; absent: as it is."""
 
 
 class RotateBody(Model):
@@ -109,8 +109,9 @@ async def change_operator(call: Call, path: Path[OperatorPath], body: Body[Chang
     """
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)
+        expires_at = body.expires_at if "expires_at" in body.model_fields_set else current.expires_at
         changed = await operators.change(
-            conn, current, role=Role(body.role), expires_at=body.expires_at, origin=call.origin
+            conn, current, role=Role(body.role), expires_at=expires_at, origin=call.origin
         )
     return OperatorReply(operator=_row(changed))
 

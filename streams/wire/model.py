@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails
 
-from streams.wire.codec import loads_request
+from streams.wire.codec import from_rfc3339, loads_request
 from streams.wire.errors import InvalidParameter
 from streams.wire.field_docs import field_docs
 
@@ -72,10 +72,10 @@ def _moment(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        moment = datetime.fromisoformat(value)
+        moment = from_rfc3339(value)
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
+    if moment is None or not MINYEAR < moment.year < MAXYEAR:
         raise ValueError(_DESCRIPTIONS["datetime_type"])
     return moment
 

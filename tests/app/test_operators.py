@@ -144,7 +144,9 @@ async def test_expired_token_is_refused_until_the_expiry_is_changed_or_the_token
 
     past = (400, "invalid_parameter: expires_at must be in the future")
     assert await refusal(server, "POST", f"{OPERATORS}/ada/rotate") == past
-    await call(server, "PUT", f"{OPERATORS}/ada", {"role": "viewer"})
+    await call(server, "PUT", f"{OPERATORS}/ada", {"role": "editor"})
+    assert await refusal(server, "GET", "/admin/api/kinds", token=token) == (401, EXPIRED)
+    await call(server, "PUT", f"{OPERATORS}/ada", {"role": "editor", "expires_at": None})
     assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
 
 
