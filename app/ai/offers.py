@@ -2,7 +2,7 @@
 
 from actors.strategies import Broken, Strategy
 from app.http.endpoint import Call
-from app.pages.talk import playground_shown
+from app.playground import playground_shown
 from app.services import Services
 from storage.kinds.apps import APPS
 from storage.kinds.conversation import CONVERSATION

@@ -1,7 +1,6 @@
 """The talk page, on which people try an app in the browser. Available in development or by the app's config."""
 
 import re
-from contextlib import suppress
 from http import HTTPStatus
 
 from aiohttp import web
@@ -11,9 +10,7 @@ from app.http.errors import PathNotFound
 from app.http.inputs import Path, Query
 from app.pages.assets import STATIC, static_page
 from app.pages.rows import page_row
-from app.services import Services
-from storage.kinds.apps import APPS
-from streams.wire.errors import ConfigInvalid
+from app.playground import playground_shown
 from streams.wire.model import Model
 
 _POLICY = (
@@ -32,17 +29,6 @@ class TalkQuery(Model):
 class PartPath(Model):
     part: str
     """A file of the page."""
-
-
-def playground_shown(services: Services, app_id: str) -> bool:
-    """Return whether the talk page is available for the app. Without a setting it is only in development."""
-    configs = services.configs
-    if not configs.exists(APPS, app_id):
-        return False
-    chosen = None
-    with suppress(ConfigInvalid):
-        chosen = configs.singleton(APPS, app_id).playground
-    return services.settings.development if chosen is None else chosen
 
 
 async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
