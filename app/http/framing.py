@@ -17,6 +17,7 @@ _HEAD_BYTES = LINE_BYTES + HEADER_BLOCK_BYTES + 1024
 _FRAMING_BYTES = 16 * 1024
 _DISCARDED_BYTES = 1024 * 1024
 _LINGER_S = 2.0
+_DISCARD_PAUSE_S = 0.01
 _END_OF_HEAD = b"\r\n\r\n"
 """Also the end of a chunked body."""
 
@@ -161,9 +162,11 @@ class BoundedConnection(SlicedConnection):
 
     def _discard(self, size_bytes: int) -> None:
         self._discarded_bytes += size_bytes
+        self.pause_transport_reading()
         if self._discarded_bytes > _DISCARDED_BYTES:
-            self.pause_transport_reading()
             self._end_lingering()
+        else:  # Otherwise floods on many connections would fill each iteration of the loop with reads.
+            asyncio.get_running_loop().call_later(_DISCARD_PAUSE_S, self.resume_transport_reading)
 
     async def _linger(self) -> None:
         """Close the sending side of the connection, and wait until the client closes its side."""

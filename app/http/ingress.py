@@ -14,7 +14,7 @@ SLICE_BYTES = 16 * 1024
 SLICE_LINES = 64
 """The head of a request rarely has more lines. A chunk has two: its size and its data."""
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
-_SLICES_PER_TURN = 8
+_SLICES_PER_TURN = 4
 _BURST_S = 0.001
 _MAX_DELAY_ROUNDS = 3
 """The longest extra wait of a connection that has parsed much recently. In a round, each other one gets a slice."""
