@@ -1,11 +1,13 @@
 """Jobs that delete what the endpoints of all areas leave behind: idempotency keys, and webhooks."""
 
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
 from app.services import Services
 from storage import idempotency, inbox
+from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredKeys, RemoveExpiredWebhooks
 from storage.kinds.limits import LIMITS
 
@@ -16,11 +18,7 @@ _BATCH_SIZE = 1000
 
 async def remove_expired_keys(services: Services, _: RemoveExpiredKeys) -> None:
     """Delete the idempotency keys whose time is over."""
-    removed, last = 0, _BATCH_SIZE
-    while last == _BATCH_SIZE:
-        async with services.database.connection() as conn:
-            last = await idempotency.delete_expired(conn, limit=_BATCH_SIZE)
-        removed += last
+    removed = await delete_in_batches(services.database, idempotency.delete_expired, size=_BATCH_SIZE)
     if removed:
         log.info("idempotency_keys.expired", removed=removed)
 
@@ -30,10 +28,7 @@ async def remove_expired_webhooks(services: Services, _: RemoveExpiredWebhooks) 
     for app_id in services.configs.apps():
         days = services.configs.singleton(LIMITS, app_id).webhook_days
         before = services.clock.now(app_id) - timedelta(days=days)
-        removed, last = 0, _BATCH_SIZE
-        while last == _BATCH_SIZE:
-            async with services.database.connection() as conn:
-                last = await inbox.delete_expired(conn, app_id, before=before, limit=_BATCH_SIZE)
-            removed += last
+        delete = partial(inbox.delete_expired, app_id=app_id, before=before)
+        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("webhooks.expired", app_id=app_id, removed=removed)

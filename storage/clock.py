@@ -4,16 +4,14 @@ Whatever an app's rules compare with the time takes it from here: `AppClock.now`
 time is for facts about processes, vendors and callers.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from storage import jobs
-from storage.config_feed import announce, follow, listen
+from storage.change_feed import announce, following
 from storage.postgres import Database
 from storage.redis import Valkey
-from streams.tasks import background
 
 _TOPIC = "clocks"
 
@@ -70,9 +68,5 @@ async def open_clock(database: Database, valkey: Valkey, *, movable: bool) -> As
         yield clock
         return
     await clock.refresh()
-    woken = asyncio.Event()
-    async with (
-        background(follow(clock.refresh, woken, topic=_TOPIC)),
-        background(listen(valkey, woken, topic=_TOPIC)),
-    ):
+    async with following(valkey, clock.refresh, topic=_TOPIC):
         yield clock

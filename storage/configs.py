@@ -11,9 +11,9 @@ import structlog
 
 from storage import config_rows as rows
 from storage.audit import COMMAND, Origin
+from storage.change_feed import announce, following
 from storage.config_differences import Difference, differences
 from storage.config_edits import DEFAULT, Edit
-from storage.config_feed import announce, follow, listen
 from storage.config_references import references
 from storage.config_rows import ConfigKey, Revision
 from storage.config_rules import Accepted, Check, Fault, Rules, typed_value
@@ -25,13 +25,13 @@ from storage.kinds.base import ConfigKind, ConfigModel
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.secrets import Keyring
-from streams.tasks import background
 from streams.wire.errors import ConfigInvalid, DatabaseAway, StoreError
 from streams.wire.model import Model
 
 log = structlog.get_logger()
 
 _STALE_S = 10
+_TOPIC = "configs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class ConfigStore:
             log.info("config.written", **key._asdict(), revision=revision, author=author)
         with suppress(StoreError):
             await self.refresh()
-        await announce(self._valkey)
+        await announce(self._valkey, topic=_TOPIC)
 
 
 @asynccontextmanager
@@ -278,8 +278,7 @@ async def open_configs(
     """
     store = ConfigStore(database, valkey, Rules(kinds, keyring, check), clock=clock)
     await store.refresh()
-    woken = asyncio.Event()
-    async with background(follow(store.refresh, woken)), background(listen(valkey, woken)):
+    async with following(valkey, store.refresh, topic=_TOPIC):
         yield store
 
 

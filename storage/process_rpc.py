@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from storage.redis import Valkey, map_errors
+from storage.subscriptions import subscribe
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
@@ -21,7 +22,6 @@ log = structlog.get_logger()
 
 _CONCURRENCY = 32
 _MAX_QUEUED = 1024
-_SUBSCRIBE_AGAIN_S = 0.5
 _SUBSCRIBED_WITHIN_S = 1.0
 
 Message = dict[str, Any]
@@ -71,29 +71,20 @@ class ProcessRpc:
 
     async def _send(self, process: str, message: Message) -> int:
         with map_errors():
-            receivers: int = await self._valkey.call("PUBLISH", self._channel(process), dumps(message))
+            receivers: int = await self._valkey.call(
+                "PUBLISH", self._valkey.channel(_topic(process)), dumps(message)
+            )
         return receivers
-
-    def _channel(self, process: str) -> str:
-        return self._valkey.channel(f"process:{process}")
 
     async def listen(self) -> None:
         """Receive messages until cancelled."""
-        while not stopping():
-            try:
-                with map_errors():
-                    async with self._valkey.client.pubsub(ignore_subscribe_messages=True) as pubsub:
-                        await pubsub.subscribe(self._channel(self.process))
-                        self._subscribed.set()
-                        if stopping():
-                            return
-                        async for message in pubsub.listen():
-                            self._receive(loads(message["data"]))
-            except StoreError as error:
-                log.debug("process_rpc.unsubscribed", error=str(error))
-            finally:
-                self._subscribed.clear()
-            await asyncio.sleep(_SUBSCRIBE_AGAIN_S)
+        await subscribe(
+            self._valkey,
+            _topic(self.process),
+            lambda raw: self._receive(loads(raw)),
+            on_subscribed=self._subscribed.set,
+            on_unsubscribed=self._subscribed.clear,
+        )
 
     async def answer(self, handler: Handler) -> None:
         """Handle one request after another until cancelled. Several of these run concurrently."""
@@ -116,6 +107,10 @@ class ProcessRpc:
                 log.warning("process_rpc.queue_full", op=message.get("op"))
         elif (response := self._responses.get(request_id)) is not None and not response.done():
             response.set_result(message)
+
+
+def _topic(process: str) -> str:
+    return f"process:{process}"
 
 
 @asynccontextmanager

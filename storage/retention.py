@@ -1,12 +1,14 @@
 """Deletion of conversations that are no longer kept."""
 
-from storage.clock import app_now
+from datetime import datetime
+
+from storage.jobs import RemoveObjects, enqueue
 from storage.postgres import Connection
 
-_DELETE_EXPIRED = f"""
+_DELETE_EXPIRED = """
 with expired as (
     select app_id, conversation_id from conversations
-    where app_id = $1 and updated_at < {app_now("$4")} - make_interval(days => $2)
+    where app_id = $1 and updated_at < $2
     and not exists (
         select from conversation_records record
         where record.app_id = conversations.app_id and record.conversation_id = conversations.conversation_id
@@ -14,7 +16,7 @@ with expired as (
     order by updated_at limit $3
     for update skip locked
 ), keys as (
-    select key #>> '{{}}' as key
+    select key #>> '{}' as key
     from expired join conversation_records using (app_id, conversation_id),
         jsonb_path_query(content, '$[*].content[*].*.key') as key
 ), deleted as (
@@ -23,12 +25,13 @@ with expired as (
     returning 1
 )
 select (select count(*) from deleted) as count, array(select key from keys) as keys
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
-async def delete_expired(
-    conn: Connection, app_id: str, *, days: int, limit: int, clock_offset_s: float
-) -> tuple[int, list[str]]:
-    """Delete at most `limit` conversations unused for `days`. Return their number and the keys of their objects."""
-    row = await conn.fetchrow(_DELETE_EXPIRED, app_id, days, limit, clock_offset_s)
-    return row["count"], row["keys"]
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` conversations that were last used before the given time. Return their number."""
+    row = await conn.fetchrow(_DELETE_EXPIRED, app_id, before, limit)
+    if keys := row["keys"]:
+        await enqueue(conn, RemoveObjects(keys=keys))
+    count: int = row["count"]
+    return count

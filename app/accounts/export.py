@@ -3,12 +3,14 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
 
 from app.services import Services
 from storage import exports
+from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export
 from storage.jobs import ExportUser, RemoveExpiredExports
@@ -43,12 +45,9 @@ async def remove_expired_exports(services: Services, _: RemoveExpiredExports) ->
     for app_id in services.configs.apps():
         days = services.configs.singleton(LIMITS, app_id).export_days
         before = services.clock.now(app_id) - timedelta(days=days)
-        count = _BATCH_SIZE
-        while count == _BATCH_SIZE:
-            async with services.database.transaction() as conn:
-                count = await exports.delete_expired(conn, app_id, before=before, limit=_BATCH_SIZE)
-            if count:
-                log.info("exports.expired", app_id=app_id, removed=count)
+        delete = partial(exports.delete_expired, app_id=app_id, before=before)
+        if removed := await delete_in_batches(services.database, delete, size=_BATCH_SIZE):
+            log.info("exports.expired", app_id=app_id, removed=removed)
 
 
 async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]:

@@ -1,5 +1,6 @@
 """Admin API of the audit log, and the job that deletes its old rows."""
 
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,6 +13,7 @@ from app.http.paging import Page, PageQuery, page_of
 from app.services import Services
 from storage import audit
 from storage.audit import Entry, Filters
+from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredAudit
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model, Moment, QueryInt
@@ -93,11 +95,8 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
 
 async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> None:
     """Delete the rows that are older than `PARLEY_AUDIT_DAYS`."""
-    removed, count = 0, _BATCH_SIZE
-    while count == _BATCH_SIZE:
-        async with services.database.transaction() as conn:
-            count = await audit.delete_expired(conn, days=services.settings.audit_days, limit=_BATCH_SIZE)
-        removed += count
+    delete = partial(audit.delete_expired, days=services.settings.audit_days)
+    removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     if removed:
         log.info("audit.expired", removed=removed)
 

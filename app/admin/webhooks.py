@@ -1,4 +1,4 @@
-"""Admin API of webhooks: listing, reading and replaying of those that are stored."""
+"""Admin API of stored webhooks: lists, reads and replays them."""
 
 import base64
 from typing import Annotated
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
 from storage import inbox
@@ -24,13 +24,7 @@ class WebhookPath(Model):
     """A stored webhook."""
 
 
-def _is_place(text: str) -> str:
-    if not is_id(text):
-        raise ValueError("must be `next` of a page of this list")
-    return text
-
-
-class WebhookQuery(PageQuery[Annotated[str, AfterValidator(_is_place)]]):
+class WebhookQuery(PageQuery[Annotated[str, cursor(is_id)]]):
     app: str | None = None
     """List only webhooks of this app."""
     source: str | None = None

@@ -12,7 +12,7 @@ from app.ai.history import ConversationView, conversation_view
 from app.ai.opening import longest_stream_s
 from app.http.endpoint import Call
 from app.http.inputs import Path, Query
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
 from storage import conversations
@@ -32,13 +32,7 @@ class ConversationPath(Model):
     """A conversation of the user."""
 
 
-def _checked_cursor(text: str) -> str:
-    if not _CURSOR.fullmatch(text):
-        raise ValueError("must be `next` of a page of this list")
-    return text
-
-
-class ListQuery(PageQuery[Annotated[str, AfterValidator(_checked_cursor)]]):
+class ListQuery(PageQuery[Annotated[str, cursor(_CURSOR.fullmatch)]]):
     pass
 
 

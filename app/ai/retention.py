@@ -1,11 +1,13 @@
 """Jobs that delete what an app no longer keeps: audio of text-to-speech streams, and conversations."""
 
 from datetime import date, timedelta
+from functools import partial
 
 import structlog
 
 from app.services import Services
-from storage.jobs import RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects, enqueue
+from storage.batches import delete_in_batches
+from storage.jobs import RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects
 from storage.kinds.limits import LIMITS
 from storage.retention import delete_expired
 from storage.speech_files import day_of, days_folder
@@ -37,23 +39,11 @@ async def remove_expired_conversations(services: Services, _: RemoveExpiredConve
     """Delete the conversations of each app that had no turn for its `conversation_days`."""
     for app_id in services.configs.apps():
         days = services.configs.singleton(LIMITS, app_id).conversation_days
-        removed = 0 if days is None else await _remove_conversations(services, app_id, days=days)
-        if removed:
+        if days is None:
+            continue
+        delete = partial(delete_expired, app_id=app_id, before=services.clock.now(app_id) - timedelta(days=days))
+        if removed := await delete_in_batches(services.database, delete, size=_BATCH_SIZE):
             log.info("conversations.expired", app_id=app_id, removed=removed)
-
-
-async def _remove_conversations(services: Services, app_id: str, *, days: int) -> int:
-    removed = 0
-    while True:
-        async with services.database.transaction() as conn:
-            count, keys = await delete_expired(
-                conn, app_id, days=days, limit=_BATCH_SIZE, clock_offset_s=services.clock.offset_s(app_id)
-            )
-            if keys:
-                await enqueue(conn, RemoveObjects(keys=keys))
-        removed += count
-        if count < _BATCH_SIZE:
-            return removed
 
 
 async def remove_objects(services: Services, job: RemoveObjects) -> None:

@@ -6,7 +6,7 @@ A list begins with its newest entry. The reply to one page has `next` if there a
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from streams.wire.model import Model, QueryInt
 
@@ -28,7 +28,20 @@ class Page(Model, Generic[Cursor]):
     """`before` of the next page; absent on the last page."""
 
 
-def page_of(rows: Sequence[Row], size: int, cursor: Callable[[Row], Cursor]) -> tuple[Sequence[Row], Cursor | None]:
+def cursor(matches: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of text cursors: those for which `matches` returns a true value."""
+
+    def checked(text: str) -> str:
+        if not matches(text):
+            raise ValueError("must be `next` of a page of this list")
+        return text
+
+    return AfterValidator(checked)
+
+
+def page_of(
+    rows: Sequence[Row], size: int, cursor_of: Callable[[Row], Cursor]
+) -> tuple[Sequence[Row], Cursor | None]:
     """Return the rows of a page and its `next`. `rows` holds one more than `size` if there are further entries."""
     page = rows[:size]
-    return page, cursor(page[-1]) if len(rows) > size else None
+    return page, cursor_of(page[-1]) if len(rows) > size else None

@@ -6,10 +6,9 @@ from typing import Any
 from actors.actor import Actor
 from actors.context import Owner, StreamContext
 from actors.mailbox import Cancel
-from actors.receipt import Receipt
 from actors.relay import Relay
 from actors.supervisor import Supervisor
-from streams.log import EventLog
+from tests.actors.one_actor import actor_of
 
 OWNER = Owner("default", "user")
 QUESTION = {"op": "input", "app_id": OWNER.app_id, "user_id": OWNER.user_id, "stream_id": "stream"}
@@ -26,27 +25,7 @@ async def release() -> None:
 
 def waiting_actor() -> Actor:
     """An actor that answers as soon as its input is complete."""
-    ctx = StreamContext(
-        "stream",
-        OWNER,
-        request_id="request",
-        resources=None,
-        receipt=Receipt(0),
-        log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
-        longest_s=60,
-        answer_bytes=1024,
-    )
-    return Actor(
-        ctx,
-        wait_for_input,
-        kind="test",
-        conversation_id=None,
-        spiller=lambda: None,
-        release=release,
-        stream_s=60,
-        resume_grace_s=60,
-        readable_s=60,
-    )
+    return actor_of(wait_for_input, release, readable_s=60)
 
 
 async def test_a_stream_whose_client_was_lost_answers_no_repeat_even_before_its_task_is_done() -> None:

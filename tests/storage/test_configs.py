@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from decimal import Decimal
 
 import asyncpg
@@ -10,7 +9,6 @@ import pytest
 from pydantic import Field
 
 from app.settings import Settings
-from storage.config_feed import announce, listen
 from storage.config_rows import ConfigKey
 from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore
@@ -20,11 +18,8 @@ from storage.kinds.auth import AUTH
 from storage.kinds.base import ConfigKind
 from storage.kinds.limits import LIMITS
 from storage.kinds.speech import SPEECH, Speech
-from storage.redis import Valkey, open_valkey
-from streams.tasks import background
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, StoreError
 from streams.wire.model import Model
-from tests.app.valkey_door import door_to
 from tests.config_stores import NOWHERE, api_key, store_of
 from tests.waiting import until
 
@@ -273,13 +268,6 @@ async def test_a_change_is_seen_by_another_process_within_a_second(settings, red
         await until(lambda: not reader.exists(SPEECH, "default", "local"), within_s=1)
 
 
-async def test_changes_are_announced_to_listeners(settings):
-    async with open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey:
-        woken = asyncio.Event()
-        async with background(listen(valkey, woken)):
-            await _woken(valkey, woken)
-
-
 async def test_a_write_succeeds_if_it_cannot_be_announced(settings):
     async with store_of(settings, redis_url=NOWHERE) as store:
         await store.put("default", "apps", "default", {}, author="seed")
@@ -343,31 +331,6 @@ async def test_a_change_feed_query_uses_its_index(settings, configs):
     rows = await conn.fetch("explain select * from newest_configs where change > 5 order by change")
     await conn.close()
     assert "configs_change" in "\n".join(row[0] for row in rows)
-
-
-async def test_a_listener_subscribes_again_after_an_outage_of_valkey(settings, tmp_path):
-    async with (
-        door_to(settings.redis_url, tmp_path / "v.sock") as door,
-        open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
-    ):
-        woken = asyncio.Event()
-        async with background(listen(valkey, woken)):
-            await _woken(valkey, woken)
-            await door.shut()
-            woken.clear()
-            await door.open()
-            await _woken(valkey, woken)
-
-
-async def _woken(valkey: Valkey, woken: asyncio.Event) -> None:
-    """Announce until the listener receives it: the first announcements may precede its subscription."""
-
-    async def is_woken() -> bool:
-        with suppress(StoreError):
-            await announce(valkey)
-        return woken.is_set()
-
-    await until(is_woken)
 
 
 @pytest.mark.parametrize("steps", range(0, 30, 3))
