@@ -8,7 +8,6 @@ import pytest
 
 from app.accounts.export import export_user
 from app.services import Services
-from app.settings import Settings
 from app.worker import run_jobs
 from storage.jobs import ExportUser
 from streams.tasks import background
@@ -67,7 +66,7 @@ async def add_conversations(services: Services, talk: Talk) -> None:
 
 @pytest.mark.usefixtures("worker")
 async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
-    talk: Talk, server: Server, services: Services, settings: Settings, strategy: Callable[..., Any]
+    talk: Talk, server: Server, services: Services, strategy: Callable[..., Any]
 ) -> None:
     await strategy("one", "say:Fine")
     await talk.turn("How are you?", "one")
@@ -95,7 +94,11 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     async with server.http.post(f"{server.url}/dev/clock", json={"app": "default", "at": later.isoformat()}):
         pass
     await until(lambda: is_gone(server, talk.uid))
-    await until(lambda: not list(settings.data_dir.glob("objects/exports/**/*.json")))
+    await until(lambda: has_no_exports(services))
+
+
+async def has_no_exports(services: Services) -> bool:
+    return not await services.objects.keys("exports/", limit=1)
 
 
 async def is_gone(server: Server, uid: str) -> bool:
