@@ -67,7 +67,8 @@ async def _identified(
     if access is Access.PUBLIC and in_header is None:
         return Call(request, services, row, Limits(), Caller(app_id=DEFAULT_APP))
     in_path = access is Access.WEBHOOK
-    app_id = request.match_info[APP_ID] if in_path else request.headers.get(_APP_HEADER, DEFAULT_APP)
+    named = request.match_info[APP_ID] if in_path else in_header
+    app_id = DEFAULT_APP if named is None else named
     if not services.configs.exists(APPS, app_id):
         raise AppNotFound(f"{APP_ID if in_path else _APP_HEADER} names no app: {listed([app_id])}")
     context.app_id = app_id

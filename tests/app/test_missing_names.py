@@ -23,6 +23,7 @@ async def test_a_name_that_does_not_exist_is_repeated_up_to_64_characters(server
     for method, path, headers, message in (
         ("GET", "/nothing", {}, "not_found: there is no such path: /nothing"),
         ("GET", "/healthz", {"X-Service-App-Id": LONG}, f"app_not_found: X-Service-App-Id names no app: {cut}"),
+        ("GET", "/healthz", {"X-Service-App-Id": ""}, "app_not_found: X-Service-App-Id names no app: "),
         ("GET", "/files/none.mp3", {}, "item_not_found: none.mp3 does not exist, or its link has expired"),
         ("GET", f"/admin/api/streams?app={LONG}", admin, f"item_not_found: app {cut} does not exist"),
         ("GET", f"{configs}?kind={LONG}", admin, f"item_not_found: kind {cut} does not exist"),
