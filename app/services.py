@@ -21,6 +21,7 @@ from storage.admission import Admissions, open_admissions
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
+from storage.operator_tokens import OperatorTokens
 from storage.postgres import open_database
 from storage.retry_queue import open_retry_queue
 from storage.sessions import SessionCache
@@ -40,6 +41,7 @@ class Services(Stores):
 
     objects: ObjectStore
     limiter: RateLimiter
+    operator_tokens: OperatorTokens
     vendors: VendorClients
     """The clients of vendor accounts, for any area."""
     strategies: Strategies
@@ -127,6 +129,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             clock=clock,
             objects=objects,
             limiter=RateLimiter(valkey),
+            operator_tokens=OperatorTokens(database),
             vendors=vendors,
             strategies=strategies,
             supervisor=supervisor,

@@ -10,7 +10,6 @@ from app.services import Services
 from storage import operators
 from storage.audit import ROOT, Origin
 from storage.kinds.limits import Rate
-from storage.limits import Count
 from storage.operators import Operator, Role
 from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, RateLimited
 
@@ -51,10 +50,14 @@ async def identify(request: web.Request, services: Services, *, needed: Role) ->
     an address with an attacker should be locked out.
     """
     token = _bearer_token(request)
+    is_root = _is_root_token(services, token)
+    if is_root or not await services.operator_tokens.include(token):
+        await _admit_guess(request, services, is_wrong=not is_root)
+    if is_root:
+        return None
     operator = await operators.find_by_token(services.database, token)
     if operator is None:
-        await _check_root(request, services, token)
-        return None
+        raise AuthFailed(_REFUSED)
     if operator.expired:
         raise TokenExpired
     if not operator.role.includes(needed):
@@ -80,20 +83,23 @@ def _bearer_token(request: web.Request) -> str:
     return token.strip()
 
 
-async def _check_root(request: web.Request, services: Services, token: str) -> None:
-    address = network_of(peer_ip(request, services.settings.trusted_proxies))
-
-    async def failures(*, calls: Literal[0, 1]) -> Count:
-        who = f"address:{address}"
-        return await services.limiter.count(FAILURES, app_id="", name="operator", who=who, calls=calls)
-
-    if (wait_s := (await failures(calls=0)).wait_s) > 0:
-        raise TooManyFailures(retry_after_s=wait_s)
+def _is_root_token(services: Services, token: str) -> bool:
     expected = services.settings.admin_token.get_secret_value()
     matches = hmac.compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())
-    if not matches or not expected:
-        await failures(calls=1)
-        raise AuthFailed(_REFUSED)
+    return matches and expected != ""
+
+
+async def _admit_guess(request: web.Request, services: Services, *, is_wrong: bool) -> None:
+    """Raise `TooManyFailures` after too many failed calls from the client's address. Otherwise count a wrong one.
+
+    Both are one step, which comes before the query for an operator and before any response. So concurrent guesses
+    do not exceed the limit. A token that an operator got within the last second may be counted, but is accepted.
+    """
+    who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}"
+    calls: Literal[0, 1] = 1 if is_wrong else 0
+    count = await services.limiter.count(FAILURES, app_id="", name="operator", who=who, calls=calls)
+    if count.wait_s > 0:
+        raise TooManyFailures(retry_after_s=count.wait_s)
 
 
 def _reason(request: web.Request) -> str:

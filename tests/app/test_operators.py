@@ -12,8 +12,11 @@ from app.http.caller import Access
 from app.http.operators import FAILURES
 from app.routes import ROUTES
 from app.settings import Settings
-from storage.operators import Role
+from storage.operators import PREFIX, Role
+from storage.session_tokens import new_token
+from streams.tasks import background
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.waiting import until
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
 ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]
@@ -21,6 +24,7 @@ OPERATORS = "/admin/api/operators"
 FUTURE = "2090-01-01T00:00:00Z"
 EXPIRED = "auth_failed: the token in Authorization has expired"
 REFUSED = "auth_failed: Authorization is missing or wrong"
+LIMITED = (429, "api_rate_limit: too many failed calls from this address")
 
 
 @pytest.fixture
@@ -203,15 +207,43 @@ async def test_name_of_an_operator_is_unique(server: Server) -> None:
 async def test_failed_calls_are_limited_per_address_and_lock_no_operator_out(server: Server) -> None:
     token = await add(server, "ada", "viewer")
     assert (await call(server, "GET", "/admin/api/kinds"))[0] == 200
-    guesses = [f"{token[:-1]}x", "a wrong root token"] * (FAILURES.count // 2)
+    guesses = [new_token(PREFIX), "a wrong root token"] * (FAILURES.count // 2)
     for guess in guesses:
         assert await refusal(server, "GET", "/admin/api/kinds", token=guess) == (401, REFUSED)
 
-    limited = (429, "api_rate_limit: too many failed calls from this address")
-    assert await refusal(server, "GET", "/admin/api/kinds", token="one more") == limited
-    assert await refusal(server, "GET", "/admin/api/kinds") == limited
+    assert await refusal(server, "GET", "/admin/api/kinds", token="one more") == LIMITED
+    assert await refusal(server, "GET", "/admin/api/kinds") == LIMITED
     assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
     assert (await call(server, "GET", "/admin/api/kinds", address="192.0.2.2"))[0] == 200
+
+
+async def test_concurrent_guesses_do_not_exceed_the_limit(server: Server) -> None:
+    guesses = [new_token(PREFIX), "a wrong root token"] * FAILURES.count
+    refusals = await asyncio.gather(*(refusal(server, "GET", "/admin/api/kinds", token=guess) for guess in guesses))
+    compared = refusals.count((401, REFUSED))
+    assert FAILURES.count <= compared < FAILURES.count + 10, "the limit grows by one in nine seconds"
+    assert len(refusals) == compared + refusals.count(LIMITED)
+
+
+async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server: Server) -> None:
+    token, refusals = new_token(PREFIX), []
+    for _ in range(FAILURES.count):
+        await refusal(server, "GET", "/admin/api/kinds", token=token)
+
+    async def guess() -> None:
+        refusals.append(await refusal(server, "GET", "/admin/api/kinds", token=token))
+
+    async def guess_at_once() -> None:
+        await asyncio.gather(*(guess() for _ in range(30)))
+
+    async with background(guess_at_once()) as guessing:
+        async with server.services.database.transaction() as conn:
+            await conn.execute("lock table operators")
+            await until(
+                lambda: len(refusals) >= 25
+            )  # At most one call per second reads the digests, and waits here.
+        await guessing
+    assert refusals == [LIMITED] * 30
 
 
 async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
