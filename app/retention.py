@@ -25,7 +25,7 @@ async def remove_expired_keys(services: Services, _: RemoveExpiredKeys) -> None:
 
 async def remove_expired_webhooks(services: Services, _: RemoveExpiredWebhooks) -> None:
     """Delete the webhooks of each app that were received more than its `webhook_days` ago."""
-    for app_id in services.configs.apps():
+    for app_id in await services.configs.all_apps():
         days = services.configs.singleton(LIMITS, app_id).webhook_days
         before = services.clock.now(app_id) - timedelta(days=days)
         delete = partial(inbox.delete_expired, app_id=app_id, before=before)

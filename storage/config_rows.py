@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from storage.kinds.apps import APPS
 from storage.postgres import Connection
 
 
@@ -37,6 +38,7 @@ select * from newest_configs
 where value is not null and ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
 order by app_id, kind, name
 """
+_APPS = "select app_id, value is null as deleted, created_at from newest_configs where kind = $1 order by app_id"
 _AT = "select * from config_revisions where app_id = $1 and kind = $2 and name = $3 and revision = $4"
 _HISTORY = """
 select * from config_revisions
@@ -82,6 +84,12 @@ async def history(conn: Connection, key: ConfigKey, *, before: int | None, limit
 
 async def active(conn: Connection, app_id: str | None, *, kind: str | None) -> list[Revision]:
     return [_revision(row) for row in await conn.fetch(_ACTIVE, app_id, kind)]
+
+
+async def all_apps(conn: Connection) -> dict[str, datetime | None]:
+    """Return all apps that have ever existed. The value is the time at which a deleted app was deleted."""
+    rows = await conn.fetch(_APPS, APPS.name)
+    return {row["app_id"]: row["created_at"] if row["deleted"] else None for row in rows}
 
 
 async def append(

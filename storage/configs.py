@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, NoReturn
 
 import structlog
@@ -70,6 +71,11 @@ class ConfigStore:
     def apps(self) -> list[str]:
         """Return the ids of all apps of this deployment, sorted."""
         return sorted(key.app_id for key in self._entries if key.kind == APPS.name)
+
+    async def all_apps(self) -> dict[str, datetime | None]:
+        """Read the ids of all apps that have ever existed, with the time at which a deleted app was deleted."""
+        async with self._database.connection() as conn:
+            return await rows.all_apps(conn)
 
     def names(self, kind: ConfigKind[Any], app_id: str) -> list[str]:
         """Return the sorted names of an app's configs of one kind, including invalid ones."""

@@ -42,7 +42,7 @@ async def export_user(services: Services, job: ExportUser) -> None:
 
 async def remove_expired_exports(services: Services, _: RemoveExpiredExports) -> None:
     """Delete the exports of each app that were finished more than `export_days` ago."""
-    for app_id in services.configs.apps():
+    for app_id in await services.configs.all_apps():
         days = services.configs.singleton(LIMITS, app_id).export_days
         before = services.clock.now(app_id) - timedelta(days=days)
         delete = partial(exports.delete_expired, app_id=app_id, before=before)

@@ -15,11 +15,13 @@ from storage.speech_files import day_of, days_folder
 log = structlog.get_logger()
 
 _BATCH_SIZE = 100
+_RESTORABLE_DAYS = 30
+"""The days after the deletion of an app for which its conversations are kept, because it may be restored."""
 
 
 async def remove_expired_speech(services: Services, _: RemoveExpiredSpeech) -> None:
     """Delete whole days of each app's audio after its `speech_days`, when all links of the day have expired."""
-    for app_id in services.configs.apps():
+    for app_id in await services.configs.all_apps():
         keep = timedelta(days=services.configs.singleton(LIMITS, app_id).speech_days)
         before = (services.clock.now(app_id) - keep).date()
         for folder in await services.objects.folders(days_folder(app_id)):
@@ -36,9 +38,11 @@ async def _remove_folder(services: Services, app_id: str, folder: str, day: date
 
 
 async def remove_expired_conversations(services: Services, _: RemoveExpiredConversations) -> None:
-    """Delete the conversations of each app that had no turn for its `conversation_days`."""
-    for app_id in services.configs.apps():
+    """Delete the conversations of each app that had no turn for its `conversation_days`, and of deleted apps."""
+    for app_id, deleted_at in (await services.configs.all_apps()).items():
         days = services.configs.singleton(LIMITS, app_id).conversation_days
+        if deleted_at is not None and deleted_at < services.clock.now(app_id) - timedelta(days=_RESTORABLE_DAYS):
+            days = _RESTORABLE_DAYS  # Since it was deleted, none of its conversations has had a turn.
         if days is None:
             continue
         delete = partial(delete_expired, app_id=app_id, before=services.clock.now(app_id) - timedelta(days=days))

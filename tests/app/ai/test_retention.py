@@ -10,7 +10,15 @@ import pytest
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
-from storage.jobs import Job, RemoveExpiredConversations, RemoveExpiredSpeech, enqueue
+from storage.config_rows import ConfigKey
+from storage.jobs import (
+    Job,
+    RemoveExpiredConversations,
+    RemoveExpiredExports,
+    RemoveExpiredSpeech,
+    RemoveExpiredWebhooks,
+    enqueue,
+)
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -18,6 +26,16 @@ from tests.sse_client import all_events, named
 from tests.waiting import until
 
 OLD_DAY = "20200101"
+APP = ConfigKey("gone", "apps", "default")
+OLD_ROWS = """
+insert into users (app_id, uid, create_time, last_login) values ('gone', 'u', now(), now());
+insert into user_exports values ('gone', 'u', 'e', now(), now() - interval '8 days');
+insert into conversations (app_id, conversation_id, uid, updated_at)
+values ('gone', 'c', 'u', now() - interval '31 days');
+insert into webhooks (webhook_id, app_id, source, config, headers, body, received_at)
+values ('w', 'gone', 'pay', 'main', '{}', '', now() - interval '91 days')
+"""
+"""Rows of the app `gone` that are old enough to expire."""
 
 
 @pytest.fixture
@@ -132,6 +150,47 @@ async def test_conversations_expire_by_the_clock_of_their_app(
 
     await move_clock(server, at + timedelta(days=11))  # This runs the jobs of fixed times too.
     await until(lambda: is_gone(talk))
+
+
+async def test_data_of_a_deleted_app_expires_too(
+    server: Server, services: Services, settings: Settings, run: Callable[[Job], Any]
+) -> None:
+    await services.configs.put("gone", "apps", "default", {}, author="test")
+    speech = settings.data_dir / "objects/speech/gone" / OLD_DAY / "one.mp3"
+    export = settings.data_dir / "objects/exports/gone/u/e.json"
+    for path in (speech, export):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    async with services.database.connection() as conn:
+        await conn.execute(OLD_ROWS)
+    await services.configs.delete(APP, author="test")
+
+    for job in (
+        RemoveExpiredSpeech(),
+        RemoveExpiredExports(),
+        RemoveExpiredWebhooks(),
+        RemoveExpiredConversations(),
+    ):
+        await run(job)
+    assert not speech.exists()
+    assert not export.exists()
+    assert await counts(services) == [0, 0, 1]
+
+    async with services.database.connection() as conn:
+        await conn.execute("update config_revisions set created_at = now() - interval '31 days'")
+    await run(RemoveExpiredConversations())
+    assert await counts(services) == [0, 0, 0]
+
+
+async def counts(services: Services) -> list[int]:
+    """The numbers of exports, webhooks and conversations of the app `gone`."""
+    async with services.database.connection() as conn:
+        row = await conn.fetchrow(
+            "select (select count(*) from user_exports where app_id = 'gone'),"
+            " (select count(*) from webhooks where app_id = 'gone'),"
+            " (select count(*) from conversations where app_id = 'gone')"
+        )
+    return list(row)
 
 
 async def move_clock(server: Server, to: datetime) -> None:
