@@ -10,6 +10,8 @@ from streams.wire.codec import dumps
 
 ROOT = "root"
 """The actor of changes with the root token."""
+OPERATOR = "operator"
+"""The kind of subjects of changes of operators and their tokens."""
 _FIELD_BYTES = 16 * 1024
 """Maximum size of a field of `before` or `after`."""
 
@@ -72,6 +74,8 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     """The time before which the change was made."""
+    of_operators: bool | None = None
+    """Whether the change is one of operators and their tokens."""
 
 
 _RECORD = """
@@ -79,7 +83,7 @@ insert into audit
     (actor, operator_id, action, app_id, kind, name, before, after, reason, request_id, address)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 """
-_FIND = """
+_FIND = f"""
 select * from audit
 where ($1::bigint is null or audit_id < $1)
     and ($2::text is null or app_id = $2)
@@ -89,9 +93,10 @@ where ($1::bigint is null or audit_id < $1)
     and ($6::text is null or name = $6)
     and ($7::timestamptz is null or changed_at >= $7)
     and ($8::timestamptz is null or changed_at < $8)
+    and ($9::boolean is null or (kind = '{OPERATOR}') = $9)
 order by audit_id desc
-limit $9
-"""
+limit $10
+"""  # noqa: S608 - only constants
 
 
 async def record(
@@ -132,6 +137,7 @@ async def entries(conn: Connection, filters: Filters, *, before_id: int | None, 
         filters.name,
         filters.since,
         filters.until,
+        filters.of_operators,
     )
     return [_entry(row) for row in await conn.fetch(_FIND, before_id, *conditions, limit)]
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from storage.audit import RESERVED_NAMES, Origin, Subject, record
+from storage.audit import OPERATOR, RESERVED_NAMES, Origin, Subject, record
 from storage.postgres import Connection, Database
 from storage.session_tokens import digest, is_token, new_token
 from streams.wire.codec import rfc3339
@@ -21,7 +21,6 @@ from streams.wire.ids import new_id
 
 PREFIX = "parley_op_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
-_KIND = "operator"
 
 
 class OperatorNotFound(ItemNotFound):
@@ -44,11 +43,11 @@ class Role(StrEnum):
     """What an operator may do. Each role includes the ones before it."""
 
     VIEWER = "viewer"
-    """Read everything but operators."""
+    """Read configs, streams, jobs, the list of webhooks, and the audit log except for changes of operators."""
     EDITOR = "editor"
-    """Change configs and jobs."""
+    """Change configs and jobs, read and replay webhooks, and export data of users."""
     ADMIN = "admin"
-    """Manage operators."""
+    """Manage operators, and read these changes in the audit log."""
 
     def includes(self, other: "Role") -> bool:
         order = list(Role)
@@ -203,7 +202,7 @@ def _check_future(expires_at: datetime | None) -> None:
 
 
 def _subject(operator: Operator) -> Subject:
-    return Subject(None, _KIND, operator.name)
+    return Subject(None, OPERATOR, operator.name)
 
 
 def _described(operator: Operator) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from storage import audit
 from storage.audit import Entry, Filters
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredAudit
+from storage.operators import Role
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model, Moment, QueryInt
 
@@ -76,8 +77,10 @@ class AuditReply(Page[int]):
 async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
     """List the changes by operators and commands.
 
-    The newest comes first.
+    The newest comes first. Changes of operators and their tokens are listed for the role `admin` only.
     """
+    operator = call.caller.operator
+    is_admin = operator is None or operator.role.includes(Role.ADMIN)
     filters = Filters(
         app_id=query.app,
         actor=query.actor,
@@ -86,6 +89,7 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
         name=query.name,
         since=query.since,
         until=query.until,
+        of_operators=None if is_admin else False,
     )
     async with call.services.database.connection() as conn:
         found = await audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)

@@ -290,6 +290,24 @@ async def test_large_value_is_replaced_by_its_size(server: Server) -> None:
     assert 20_000 < row["after"]["value"]["omitted_bytes"] < 20_100
 
 
+async def test_changes_of_operators_are_listed_for_admins_only(server: Server) -> None:
+    tokens = {}
+    for role in ("viewer", "editor", "admin"):
+        tokens[role] = (await call(server, "POST", OPERATORS, {"name": f"the-{role}", "role": role}))[1]["token"]
+        await call(server, "PUT", VOICE, {"value": {"account": "main"}})
+
+    async def kinds(token: str, query: str) -> list[str]:
+        _, answer = await call(server, "GET", f"/admin/api/audit?{query}", token=token)
+        return [row["kind"] for row in answer["changes"]]
+
+    for token in (tokens["viewer"], tokens["editor"]):
+        assert await kinds(token, "size=3") == ["speech"] * 3
+        assert await kinds(token, "kind=operator") == await kinds(token, "name=the-admin") == []
+    for token in (tokens["admin"], ADMIN_TOKEN):
+        assert await kinds(token, "size=4") == ["speech", "operator"] * 2
+        assert await kinds(token, "kind=operator") == ["operator"] * 3
+
+
 async def test_rows_are_filtered_and_paged(server: Server) -> None:
     _, added = await call(server, "POST", OPERATORS, {"name": "ada", "role": "editor"})
     for _ in range(3):
