@@ -23,7 +23,6 @@ log = structlog.get_logger()
 _CONVERSATIONS_AT_ONCE = 100
 _RECORDS_AT_ONCE = 100
 _RECORDS_BYTES = 1024 * 1024
-_SPEECH_PER_DAY = 10_000
 _BATCH_SIZE = 100
 _LAST_RECORD = 2**31 - 1
 
@@ -64,7 +63,11 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
                 async for piece in records:
                     yield piece
             separator, after = b"]},", conversation["conversation_id"]
-    yield b'%b],"speech":%b}' % (b"]}" if after else b"", dumps(await _speech(services, export)))
+    yield b'%b],"speech":[' % (b"]}" if after else b"")
+    async with aclosing(_speech(services, export)) as keys:
+        async for piece in keys:
+            yield piece
+    yield b"]}"
 
 
 async def _conversations(services: Services, export: Export, after: str) -> list[dict[str, Any]]:
@@ -105,9 +108,10 @@ def _record(record: Record) -> bytes:
     )
 
 
-async def _speech(services: Services, export: Export) -> list[str]:
-    """Return the keys of the user's stored audio of text-to-speech streams."""
-    names: list[str] = []
-    for folder in await services.objects.folders(days_folder(export.app_id)):
-        names += await services.objects.keys(f"{folder}{export.uid}/", limit=_SPEECH_PER_DAY)
-    return sorted(names)
+async def _speech(services: Services, export: Export) -> AsyncGenerator[bytes]:
+    """Yield the keys of the user's stored audio of text-to-speech streams, a day at a time."""
+    separator = b""
+    for folder in sorted(await services.objects.folders(days_folder(export.app_id))):
+        if keys := await services.objects.keys(f"{folder}{export.uid}/"):
+            yield separator + dumps(sorted(keys))[1:-1]
+            separator = b","

@@ -56,8 +56,8 @@ class ObjectStore(Protocol):
     async def folders(self, parent: str) -> list[str]:
         """Return the folders in `parent` as prefixes: `["speech/default/20261122/"]` in `speech/default/`."""
 
-    async def keys(self, folder: str, *, limit: int) -> list[str]:
-        """Return at most `limit` keys below `folder`, in no particular order."""
+    async def keys(self, folder: str, *, limit: int | None = None) -> list[str]:
+        """Return the keys below `folder`, or at most `limit` of them, in no particular order."""
 
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete those of `keys` that exist."""

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -97,7 +98,7 @@ class FolderObjects:
     async def folders(self, parent: str) -> list[str]:
         return await _in_thread(_folders, self._folder, parent)
 
-    async def keys(self, folder: str, *, limit: int) -> list[str]:
+    async def keys(self, folder: str, *, limit: int | None = None) -> list[str]:
         return await _in_thread(_keys, self._folder, folder, limit)
 
     async def delete(self, keys: Iterable[str]) -> None:
@@ -220,13 +221,11 @@ def _folders(root: Path, parent: str) -> list[str]:
     return []
 
 
-def _keys(root: Path, folder: str, limit: int) -> list[str]:
-    found: list[str] = []
-    for parent, _, names in os.walk(root / folder):
-        found += [str(Path(parent, name).relative_to(root)) for name in names[: limit - len(found)]]
-        if len(found) == limit:
-            break
-    return found
+def _keys(root: Path, folder: str, limit: int | None) -> list[str]:
+    keys = (
+        str(Path(parent, name).relative_to(root)) for parent, _, names in os.walk(root / folder) for name in names
+    )
+    return list(islice(keys, limit))
 
 
 def _remove(root: Path, paths: list[Path]) -> None:

@@ -1,7 +1,7 @@
 """An object store in an S3 bucket. The client reads credentials and region from the usual `AWS_*` variables."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -131,18 +131,28 @@ class S3Objects:
         return self.links.url(key)
 
     async def folders(self, parent: str) -> list[str]:
+        async with aclosing(self._pages(Prefix=parent, Delimiter="/")) as pages:
+            return [common["Prefix"] async for page in pages for common in page.get("CommonPrefixes", [])]
+
+    async def keys(self, folder: str, *, limit: int | None = None) -> list[str]:
         found: list[str] = []
+        size = {} if limit is None else {"MaxKeys": limit}
+        async with aclosing(self._pages(Prefix=folder, **size)) as pages:
+            async for page in pages:
+                found += [entry["Key"] for entry in page.get("Contents", [])]
+                if limit is not None and len(found) >= limit:
+                    break
+        return found[:limit]
+
+    async def _pages(self, **what: Any) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the pages of a list. S3 puts at most 1,000 entries on a page."""
         more: dict[str, str] = {}
         while True:
-            page = await self._call(self._client.list_objects_v2, Prefix=parent, Delimiter="/", **more)
-            found += [common["Prefix"] for common in page.get("CommonPrefixes", [])]
+            page = await self._call(self._client.list_objects_v2, **what, **more)
+            yield page
             if not page.get("IsTruncated"):
-                return found
+                return
             more = {"ContinuationToken": page["NextContinuationToken"]}
-
-    async def keys(self, folder: str, *, limit: int) -> list[str]:
-        page = await self._call(self._client.list_objects_v2, Prefix=folder, MaxKeys=limit)
-        return [entry["Key"] for entry in page.get("Contents", [])]
 
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects, with one call each because some S3-compatible services have no bulk deletion."""

@@ -172,5 +172,18 @@ async def test_type_must_be_that_of_the_key(objects: ObjectStore):
     assert not await is_stored(objects)
 
 
+async def test_lists_are_complete_however_many_pages_they_have(
+    objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")  # The server of the bucket is in this process.
+    keys = [f"speech/a/{day}/{name}.mp3" for day in range(3) for name in ("one", "two")]
+    for key in keys:
+        await objects.put(key, b"", content_type="audio/mpeg")
+
+    assert sorted(await objects.keys("speech/a/")) == keys
+    assert len(set(await objects.keys("speech/a/", limit=3)) & set(keys)) == 3
+    assert sorted(await objects.folders("speech/a/")) == ["speech/a/0/", "speech/a/1/", "speech/a/2/"]
+
+
 async def test_store_that_is_there_answers_a_ping(objects: ObjectStore):
     await objects.ping()

@@ -71,8 +71,11 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     await strategy("one", "say:Fine")
     await talk.turn("How are you?", "one")
     await add_conversations(services, talk)
-    speech = f"speech/default/20261122/{talk.uid}/one.mp3"
-    await services.objects.put(speech, b"audio", content_type="audio/mpeg")
+    speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 20_001)]
+    speech.append(f"speech/default/20261123/{talk.uid}/one.mp3")
+    for key in speech:
+        (path := services.settings.data_dir / "objects" / key).parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
 
     status, begun = await call(server, "POST", talk.uid)
     assert (status, begun["status"], "url" in begun) == (200, "running", False)
@@ -83,7 +86,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
 
     assert data["account"]["uid"] == talk.uid
     assert [identity["platform"] for identity in data["identities"]] == ["device"]
-    assert data["speech"] == [speech]
+    assert data["speech"] == speech
     assert len({one["conversation_id"] for one in data["conversations"]}) == len(data["conversations"]) == MANY + 1
     (own,) = (one for one in data["conversations"] if one["conversation_id"] == talk.conversation_id)
     assert [record["record_id"] for record in own["records"]] == list(range(MANY, 0, -1))
