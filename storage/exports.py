@@ -17,24 +17,31 @@ class Export:
     export_id: str
     requested_at: datetime
     finished_at: datetime | None
-    """`None` while the file is being written."""
+    """`None` until the file is complete."""
+    failed: bool
+    """Whether the file is not complete and no job writes it: its job is held or was deleted."""
 
     @property
     def object_key(self) -> str:
         return f"exports/{self.app_id}/{self.uid}/{self.export_id}.json"
 
 
-_COLUMNS = "app_id, uid, export_id, requested_at, finished_at"
+_HAS_JOB = f"""
+exists (
+    select from procrastinate_jobs where task_name = '{ExportUser.task}' and status in ('todo', 'doing')
+    and args ->> 'export_id' = user_exports.export_id)
+"""
+_COLUMNS = f"""
+app_id, uid, export_id, requested_at, finished_at, finished_at is null and not {_HAS_JOB} as failed
+"""
 _FIND = f"select {_COLUMNS} from user_exports where app_id = $1 and uid = $2"  # noqa: S608 - constants
 _LOCK = f"{_FIND} for update"
 _BEGIN = f"""
 insert into user_exports (app_id, uid, export_id, requested_at) values ($1, $2, $3, $4)
 on conflict (app_id, uid) do update
 set export_id = excluded.export_id, requested_at = excluded.requested_at, finished_at = null
-where user_exports.finished_at is not null or not exists (
-    select from procrastinate_jobs where task_name = $5 and status in ('todo', 'doing')
-    and args ->> 'export_id' = user_exports.export_id)
-returning {_COLUMNS}
+where user_exports.finished_at is not null or not {_HAS_JOB}
+returning export_id
 """  # noqa: S608 - constants
 
 
@@ -45,22 +52,18 @@ async def find(conn: Connection, app_id: str, uid: str) -> Export | None:
 
 
 async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, origin: Origin) -> Export:
-    """Return the export that is being written, or begin one, which replaces an earlier one.
-
-    An export whose job has been held or dropped is replaced too.
+    """Return the export that is being written, or begin one, which replaces a finished or failed one.
 
     `conn` is in a transaction.
     """
     earlier = await conn.fetchrow(_LOCK, app_id, uid)
-    begun = await conn.fetchrow(_BEGIN, app_id, uid, new_id(), now, ExportUser.task)
-    if begun is None:
-        return Export(**await conn.fetchrow(_FIND, app_id, uid))
-    export = Export(**begun)
-    await enqueue(conn, ExportUser(app_id=app_id, uid=uid, export_id=export.export_id))
-    if earlier is not None:
-        await enqueue(conn, RemoveObjects(keys=[Export(**earlier).object_key]))
-    await record(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
-    return export
+    export_id = await conn.fetchval(_BEGIN, app_id, uid, new_id(), now)
+    if export_id is not None:
+        await enqueue(conn, ExportUser(app_id=app_id, uid=uid, export_id=export_id))
+        if earlier is not None:
+            await enqueue(conn, RemoveObjects(keys=[Export(**earlier).object_key]))
+        await record(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
+    return Export(**await conn.fetchrow(_FIND, app_id, uid))
 
 
 async def finish(conn: Connection, export: Export, *, now: datetime) -> None:

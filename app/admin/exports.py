@@ -30,8 +30,10 @@ class ExportPath(Model):
 
 
 class ExportReply(Model):
-    status: Literal["running", "finished"]
+    status: Literal["running", "finished", "failed"]
     requested_at: str
+    error: str | None = None
+    """Why the export has failed. It can be requested again."""
     url: str | None = None
     """A link to the file, valid for 24 hours. Each call returns a new one."""
     expires_at: str | None = None
@@ -42,7 +44,8 @@ async def request_export(call: Call, path: Path[ExportPath]) -> ExportReply:
     """Export a user's data.
 
     A worker writes a JSON file with the account, its identities, its conversations with all records, and the names
-    of stored audio. While it does, further calls return the same export. A new export replaces a finished one.
+    of stored audio. While it does, further calls return the same export. A new export replaces a finished or failed
+    one.
     """
     now = call.services.clock.now(path.app)
     async with call.services.database.transaction() as conn:
@@ -63,6 +66,8 @@ async def read_export(call: Call, path: Path[ExportPath]) -> ExportReply:
 
 def _reply(call: Call, export: Export) -> ExportReply:
     requested_at = rfc3339(export.requested_at)
+    if export.failed:
+        return ExportReply(status="failed", requested_at=requested_at, error=_FAILED)
     if export.finished_at is None:
         return ExportReply(status="running", requested_at=requested_at)
     days = call.services.configs.singleton(LIMITS, export.app_id).export_days
@@ -74,6 +79,7 @@ def _reply(call: Call, export: Export) -> ExportReply:
     )
 
 
+_FAILED = "the job that writes the file has failed in all attempts, or was deleted"
 _PATH = "/admin/api/users/{app}/{user_id}/export"
 
 EXPORT_ROUTES = [

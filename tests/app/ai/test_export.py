@@ -132,11 +132,19 @@ async def is_removed(server: Server, url: str) -> bool:
     return await status_of(server, url) == 404
 
 
-async def test_export_whose_job_was_dropped_can_be_requested_again(server: Server) -> None:
+@pytest.mark.parametrize(
+    "end", ["update procrastinate_jobs set status = 'failed'", "delete from procrastinate_jobs"]
+)
+async def test_export_whose_job_is_held_or_was_deleted_has_failed_and_can_be_requested_again(
+    server: Server, end: str
+) -> None:
     uid, _ = await server.login()
     assert (await call(server, "POST", uid))[0] == 200
     async with server.services.database.connection() as conn:
-        await conn.execute("delete from procrastinate_jobs")
+        await conn.execute(end)
+    _, failed = await call(server, "GET", uid)
+    error = "the job that writes the file has failed in all attempts, or was deleted"
+    assert (failed["status"], failed["error"], "url" in failed) == ("failed", error, False)
     async with background(run_jobs(server.services, schedules=(), poll_s=0.05)):
         assert (await call(server, "POST", uid))[1]["status"] == "running"
         assert (await finished(server, uid))["url"]
