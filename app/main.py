@@ -14,6 +14,7 @@ from app.http.checks import handler_of
 from app.http.connections import Bounds
 from app.http.endpoint import Endpoint
 from app.http.large_responses import UNSENT_BYTES, UnsentBytes
+from app.http.paths import route_of
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, Orders, parent_channel
@@ -40,12 +41,14 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app = web.Application()
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
-    for row in public_routes(services.settings) if rows is None else rows:
+    rows = public_routes(services.settings) if rows is None else rows
+    paths = {path for row in rows for path in row.paths}
+    for row in rows:
         for path in row.paths:
-            handle = handler_of(row, path)
-            app.router.add_route(row.method, path, handle)
+            handle, route = handler_of(row, path), route_of(path, paths)
+            app.router.add_route(row.method, route, handle)
             if not path.endswith(":.+}"):
-                other = path.removesuffix("/") if path.endswith("/") else f"{path}/"
+                other = route.removesuffix("/") if route.endswith("/") else f"{route}/"
                 app.router.add_route(row.method, other, handle)
     app.on_response_prepare.append(on_prepare)
     return app

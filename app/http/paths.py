@@ -1,6 +1,7 @@
 """Paths of the route table: their parameters, and the S2S path that belongs to a C2S path."""
 
 import re
+from collections.abc import Collection
 
 SERVER_PATHS = "/bp/server/"
 USER_ID = "user_id"
@@ -8,7 +9,10 @@ USER_ID = "user_id"
 APP_ID = "app_id"
 """The parameter of a webhook's path that names the app of the call."""
 
+_NO_USERS = frozenset({"detect", "login", "logout", "signup"})
+"""Words that S2S paths of the interface have in place of a user, whether or not this server has these paths."""
 _PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
+_PLAIN_PARAMETER = re.compile(r"\{(\w+)\}")
 _OWN = "/bp/user/me"
 _PREFIXES = (
     (f"{_OWN}/", f"{SERVER_PATHS}user/{{{USER_ID}}}/"),
@@ -40,3 +44,25 @@ def names_in(path: str) -> list[str]:
 def template_of(path: str) -> str:
     """Return a path as OpenAPI writes it, without the patterns of its parameters."""
     return _PARAMETER.sub(r"{\1}", path)
+
+
+def route_of(path: str, paths: Collection[str]) -> str:
+    """Return a path for the router. No parameter of it accepts a word that another of `paths` has in its place.
+
+    Thereby a wrong method on that other path gets 405, instead of the row whose parameter accepts the word.
+    """
+    parts, others = path.split("/"), [other.split("/") for other in paths]
+    return "/".join(_part_of_route(parts, at, others) for at in range(len(parts)))
+
+
+def _part_of_route(parts: list[str], at: int, others: list[list[str]]) -> str:
+    if (parameter := _PLAIN_PARAMETER.fullmatch(parts[at])) is None:
+        return parts[at]
+    beside = {other[at] for other in others if len(other) > at and other[:at] == parts[:at]}
+    words = {word for word in beside if word and not word.startswith("{")}
+    if parameter[1] == USER_ID:
+        words |= _NO_USERS
+    if not words:
+        return parts[at]
+    excluded = "|".join(map(re.escape, sorted(words)))
+    return f"{{{parameter[1]}:(?!(?:{excluded})(?:/|$))[^{{}}/]+}}"
