@@ -16,13 +16,14 @@ from storage.configs import ConfigStore
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from streams.wire.codec import dumps, loads_request
-from streams.wire.errors import InvalidParameter, ServiceError, StoreError
+from streams.wire.errors import InvalidParameter, ServiceError, StoreError, listed
 
 _SECRETS_COMMENT = """\
 # Secrets are not exported: {paths}.
 # To set one from the environment, write {{env: NAME}}. A secret that is absent keeps its stored value.
 """
 
+_MERGE = "tag:yaml.org,2002:merge"
 _LARGEST_BYTES = 1024 * 1024
 
 
@@ -138,7 +139,11 @@ def _loaded(path: Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses anchors and aliases, because a small file could use them for a huge or recursive value."""
+    """Refuses what makes a value differ from its text.
+
+    A small file could use anchors and aliases for a huge or recursive value. Merge keys, and keys that are given
+    twice, silently override other values.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -146,6 +151,17 @@ class _Loader(yaml.SafeLoader):
             line = event.start_mark.line + 1
             raise InvalidParameter(f"line {line}: anchors (`&name`) and aliases (`*name`) are not supported")
         return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        names = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            line = key.start_mark.line + 1
+            if key.tag == _MERGE:
+                raise InvalidParameter(f"line {line}: merge keys (`<<`) are not supported")
+            if key.value in names:
+                raise InvalidParameter(f"line {line}: {listed([key.value])} is given twice")
+            names.add(key.value)
+        super().flatten_mapping(node)
 
 
 async def _imported(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:

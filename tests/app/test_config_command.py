@@ -244,6 +244,8 @@ async def test_configs_of_an_app_that_was_deleted_are_skipped_and_reported(confi
         ("account: main\noptions: &a\n  self: *a\n", r"line 2: anchors .* and aliases .* are not supported"),
         ("voice: *nothing\n", r"line 1: anchors"),
         ("a: &a [x, x]\n", r"line 1: anchors"),
+        ("account: main\noptions: {<<: [{a: 1}, {b: 2}]}\n", r"line 2: merge keys .* are not supported"),
+        ("account: main\nspeed: 1\naccount: other\n", r"line 3: account is given twice"),
         ("#" * 1024 * 1024 + "\n", r"it is larger than 1048576 bytes"),
         ("options: " + "[" * 20_000, r"it is nested too deeply"),
         ("speed: " + "9" * 5000, r"integer string conversion"),
