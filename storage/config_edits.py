@@ -51,18 +51,22 @@ class Edit:
         `strict` refuses a value that has warnings.
         """
         newest = await self._newest(key, if_match)
-        accepted = await self._accepted(key, value, newest)
-        if strict and accepted.warnings:
-            raise InvalidParameter(str(accepted.warnings[0]))
+        accepted = await self._accepted(key, value, newest, strict=strict)
         return await self._write("config.put", key, newest, accepted.value, comment=comment)
 
-    async def converge(self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False) -> Change:
-        """Write `value` if it differs from the active value. Secrets missing from `value` are kept."""
+    async def converge(
+        self, key: ConfigKey, value: Any, *, keep_edited_by_others: bool = False, strict: bool = False
+    ) -> Change:
+        """Write `value` if it differs from the active value. Secrets missing from `value` are kept.
+
+        `strict` refuses a value that has warnings, also if it is the active one.
+        """
         newest = await self._newest(key)
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._opened(newest)
-        accepted = await self._accepted(key, restore_secrets(value, before, add_missing=True), newest)
+        value = restore_secrets(value, before, add_missing=True)
+        accepted = await self._accepted(key, value, newest, strict=strict)
         if before is None:
             await self._write("config.put", key, newest, accepted.value)
             return Change(key, "added", warnings=accepted.warnings)
@@ -79,9 +83,18 @@ class Edit:
         return await self._append("config.delete", key, newest, value=None, secrets={}, comment=comment)
 
     async def rollback(
-        self, key: ConfigKey, revision: int, *, comment: str = "", if_match: int | None = None
+        self,
+        key: ConfigKey,
+        revision: int,
+        *,
+        comment: str = "",
+        if_match: int | None = None,
+        strict: bool = False,
     ) -> int:
-        """Make the value of an old revision active again, as a new revision, and return its number."""
+        """Make the value of an old revision active again, as a new revision, and return its number.
+
+        `strict` refuses a value that has warnings.
+        """
         newest = await self._newest(key, if_match)
         old = await rows.revision_at(self._conn, key, revision=revision)
         if old is None:
@@ -89,7 +102,7 @@ class Edit:
         if old.deleted:
             raise InvalidParameter(f"revision {revision} is a deletion")
         # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
-        accepted = await self._accepted(key, self._opened(old), old, unknown="ignore")
+        accepted = await self._accepted(key, self._opened(old), old, unknown="ignore", strict=strict)
         comment = comment or f"rollback to revision {revision}"
         return await self._write("config.rollback", key, newest, accepted.value, comment=comment)
 
@@ -112,12 +125,15 @@ class Edit:
         stored: Revision | None,
         *,
         unknown: Unknown = "forbid",
+        strict: bool,
     ) -> Accepted:
         await self._require_app(key)
         value = restore_secrets(value, self._opened(stored))
         judged = await self._rules.judge(self._conn, key, value, unknown=unknown)
         if not isinstance(judged, Accepted):
             raise InvalidParameter(str(judged[0]))
+        if strict and judged.warnings:
+            raise InvalidParameter(str(judged.warnings[0]))
         return judged
 
     async def _require_app(self, key: ConfigKey) -> None:

@@ -177,9 +177,10 @@ class ConfigStore:
         origin: Origin = COMMAND,
         comment: str = "",
         if_match: int | None = None,
+        strict: bool = False,
     ) -> int:
         async with self.editing(author=author, origin=origin) as edit:
-            return await edit.rollback(key, revision, comment=comment, if_match=if_match)
+            return await edit.rollback(key, revision, comment=comment, if_match=if_match, strict=strict)
 
     async def read(self, key: ConfigKey, *, revision: int | None = None) -> Revision:
         """Return the active revision, or revision number `revision`, with secrets masked."""

@@ -244,8 +244,13 @@ async def diff(call: Call, path: Path[ConfigPath], query: Query[DiffQuery]) -> w
     return json_response({"from": query.from_, "to": query.to, "changes": changes})
 
 
-async def rollback(call: Call, path: Path[ConfigPath], body: Body[RollbackBody]) -> ConfigReply:
-    """Restore the value of an old revision as a new revision."""
+async def rollback(
+    call: Call, path: Path[ConfigPath], body: Body[RollbackBody], query: Query[StrictQuery]
+) -> ConfigReply:
+    """Restore the value of an old revision as a new revision.
+
+    As with `PUT`, a value with warnings is refused with `strict=true`.
+    """
     revision = await call.services.configs.rollback(
         path.key,
         body.revision,
@@ -253,6 +258,7 @@ async def rollback(call: Call, path: Path[ConfigPath], body: Body[RollbackBody])
         origin=call.origin,
         comment=body.comment,
         if_match=_if_match(call),
+        strict=query.strict,
     )
     return await _written(call, path.key, revision)
 

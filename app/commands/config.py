@@ -32,6 +32,7 @@ def add_parser(subparsers: Any) -> None:
         parser.set_defaults(run=run)
         if action == "import":
             parser.add_argument("--dry-run", action="store_true", help="show what would change")
+            parser.add_argument("--strict", action="store_true", help="refuse configs with warnings")
             parser.add_argument(
                 "--author", default="import", help="author of the new revisions (default: %(default)s)"
             )
@@ -60,6 +61,7 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
             author=args.author,
             env=env,
             only=lambda key: args.app in {None, key.app_id},
+            strict=args.strict,
             dry_run=args.dry_run,
         )
     sys.stdout.writelines(f"{line(change)}\n" for change in changes)

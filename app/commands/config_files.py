@@ -44,15 +44,20 @@ async def import_folder(
     env: Mapping[str, str],
     only: Callable[[ConfigKey], bool] | None = None,
     keep_edited_by_others: bool = False,
+    strict: bool = False,
     dry_run: bool = False,
 ) -> list[Change]:
     """Write all configs in `folder` that differ from the active ones, in one transaction. Return a change for each.
 
     With `keep_edited_by_others`, configs whose newest revision has another author are kept, including deleted ones.
+    `strict` refuses files with warnings.
     """
     files = [file for file in read_folder(folder) if only is None or only(file.key)]
     async with configs.editing(author=author, dry_run=dry_run) as edit:
-        return [await _imported(edit, file, env, keep_edited_by_others=keep_edited_by_others) for file in files]
+        return [
+            await _imported(edit, file, env, keep_edited_by_others=keep_edited_by_others, strict=strict)
+            for file in files
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +169,12 @@ class _Loader(yaml.SafeLoader):
         super().flatten_mapping(node)
 
 
-async def _imported(edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool) -> Change:
+async def _imported(
+    edit: Edit, file: ConfigFile, env: Mapping[str, str], *, keep_edited_by_others: bool, strict: bool
+) -> Change:
     try:
         value = _with_env(file.value, env)
-        return await edit.converge(file.key, value, keep_edited_by_others=keep_edited_by_others)
+        return await edit.converge(file.key, value, keep_edited_by_others=keep_edited_by_others, strict=strict)
     except StoreError:
         raise
     except ServiceError as error:

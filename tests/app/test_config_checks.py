@@ -181,6 +181,16 @@ async def test_strict_refuses_what_would_be_a_warning(operator: Operator):
     assert (await operator.put(f"{TALK}?strict=true", CHAT)).status == 200
 
 
+async def test_strict_refuses_a_rollback_to_a_value_with_warnings(operator: Operator):
+    await operator.put(TALK, CHAT)
+    await operator.put(TALK, {"chat": {"account": "vendor_b_llm", "model": "m"}})
+    rollback = "POST", f"{TALK}/rollback?strict=true"
+    message = "invalid_parameter: chat.account names vendor_accounts llm, which does not exist"
+    assert (await operator(*rollback, {"revision": 1})).error == (400, message)
+    assert (await operator(*rollback, {"revision": 2})).body["revision"] == 3
+    assert (await operator("POST", f"{TALK}/rollback", {"revision": 1})).body["revision"] == 4
+
+
 async def test_strategy_whose_account_changes_its_platform_has_a_warning_and_can_be_rolled_back(
     operator: Operator,
 ):

@@ -1,6 +1,7 @@
 """Exported configs can be imported unchanged. An import of a folder writes all its configs or none."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -277,6 +278,20 @@ async def test_warnings_of_an_import_or_export_are_printed_on_standard_error(set
         assert (code, complaints) == (0, told)
     code, _, complaints = await command(settings, "export", str(tmp_path / "out"))
     assert (code, complaints) == (0, told)
+
+
+async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchanged(settings, configs, folder):
+    write(folder, "default/conversation/talk.yaml", "chat: {account: man}\n")
+    refusal = "default/conversation/talk.yaml: chat.account names vendor_accounts man, which does not exist"
+    with pytest.raises(InvalidParameter, match=re.escape(refusal)):
+        await bring(configs, folder, strict=True)
+    assert await configs.overview() == []
+    await bring(configs, folder)
+    assert await command(settings, "import", str(folder), "--strict") == (
+        1,
+        "",
+        f"parley: invalid_parameter: {refusal}\n",
+    )
 
 
 async def test_an_import_refuses_an_option_that_the_platform_does_not_have(settings, folder):
