@@ -1,4 +1,4 @@
-"""The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users`, `operators`, `sign`, `token`."""
+"""The command line: `python -m app serve`, `worker`, `migrate`, `config`, `users` and others (`--help`)."""
 
 import argparse
 import signal
@@ -13,6 +13,7 @@ _MODULES = {
     "config": "app.commands.config",
     "users": "app.commands.users",
     "operators": "app.commands.operators",
+    "keys": "app.commands.keys",
     "sign": "app.commands.keys",
     "token": "app.commands.keys",
 }

@@ -1,4 +1,4 @@
-"""The commands `python -m app sign` and `python -m app token`, which make the headers of §5 and keys for them."""
+"""The commands `python -m app keys`, `sign` and `token`, which make secrets and the headers of §5."""
 
 import argparse
 import secrets
@@ -13,12 +13,17 @@ from jwt import PyJWTError
 
 from app.accounts.tokens import make_server_token, sign_header
 
+SECRETS = ("PARLEY_MASTER_KEY", "PARLEY_ADMIN_TOKEN", "APP_SIGN_KEY")
+"""The secrets of a new deployment: those that each one needs, and a key of an app for signatures."""
 ALGORITHMS = ("EdDSA", "ES256", "RS256", "HS256")
 _PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the commands `sign` and `token`. `args.run(args)` runs the chosen one and returns the exit code."""
+    """Add the commands `keys`, `sign` and `token`. `args.run(args)` runs one and returns the exit code."""
+    title = "print new secrets as lines of the environment file"
+    subparsers.add_parser("keys", help=title, description=title).set_defaults(run=run_keys)
+
     sign = subparsers.add_parser("sign", help="print the X-Service-Sign header of a request")
     sign.add_argument("method", metavar="METHOD", help="the HTTP method, such as POST")
     sign.add_argument("path", metavar="PATH", help="path and query, exactly as they will be sent")
@@ -50,6 +55,11 @@ def add_parser(subparsers: Any) -> None:
     )
     make.add_argument("--jti", metavar="ID", help="make the token valid for one call only")
     make.set_defaults(run=run_make)
+
+
+def run_keys(_: argparse.Namespace) -> int:
+    sys.stdout.writelines(f"{name}='{secrets.token_hex(32)}'\n" for name in SECRETS)
+    return 0
 
 
 def run_sign(args: argparse.Namespace) -> int:

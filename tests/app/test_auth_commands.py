@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import re
 
 import pytest
 import yaml
@@ -27,6 +28,18 @@ def printed(capsys):
         return capsys.readouterr()
 
     return run_and_read
+
+
+def test_keys_are_new_lines_of_the_environment_file(printed):
+    values = set()
+    for _ in range(2):
+        out, complaints = printed("keys")
+        lines = re.findall(r"(\w+)='([0-9a-f]{64})'\n", out)
+        assert "".join(f"{name}='{value}'\n" for name, value in lines) == out
+        assert [name for name, _ in lines] == ["PARLEY_MASTER_KEY", "PARLEY_ADMIN_TOKEN", "APP_SIGN_KEY"]
+        values |= {value for _, value in lines}
+        assert complaints == ""
+    assert len(values) == 6
 
 
 @pytest.mark.parametrize("alg", ["EdDSA", "ES256", "RS256", "HS256"])
