@@ -17,7 +17,10 @@ _CODES_BY_EXPONENT = {
     4: "CLF UYW",
 }
 EXPONENTS = {code: exponent for exponent, codes in _CODES_BY_EXPONENT.items() for code in codes.split()}
-"""The number of decimals of each current currency. Codes without a minor unit, such as gold (XAU), are missing."""
+"""The number of decimals of each current currency, up to amendment 180 of ISO 4217 (January 2026).
+
+Codes without a minor unit, such as gold (XAU) and no currency (XXX), are missing.
+"""
 
 _DECIMAL = re.compile(r"(-?)([0-9]{1,19})(?:\.([0-9]{1,4}))?")
 _MOST = 2**63 - 1
