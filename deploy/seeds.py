@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.commands.config_files import import_folder
+from storage.audit import COMMAND
 from storage.config_edits import Change
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
@@ -39,7 +40,7 @@ async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Cha
         "recognition": "local",
         "speech": "local",
     }
-    async with configs.editing(author=AUTHOR) as edit:
+    async with configs.editing(author=AUTHOR, origin=COMMAND) as edit:
         return [
             await edit.converge(ConfigKey("default", kind, "openai"), value, keep_edited_by_others=True)
             for kind, value in (("vendor_accounts", account), ("conversation", conversation))

@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn
 import structlog
 
 from storage import config_rows as rows
-from storage.audit import COMMAND, Origin
+from storage.audit import Origin
 from storage.change_feed import announce, following
 from storage.config_differences import Difference, differences
 from storage.config_edits import DEFAULT, Edit
@@ -120,7 +120,7 @@ class ConfigStore:
         return self._rules.warnings(entry.value, named)
 
     @asynccontextmanager
-    async def editing(self, *, author: str, origin: Origin = COMMAND, dry_run: bool = False) -> AsyncIterator[Edit]:
+    async def editing(self, *, author: str, origin: Origin, dry_run: bool = False) -> AsyncIterator[Edit]:
         """Run one transaction of changes. Only one runs at a time among all processes.
 
         This process reads the new values as soon as the block has ended. `dry_run` rolls the changes back. `author`
@@ -143,7 +143,7 @@ class ConfigStore:
         value: Any,
         *,
         author: str,
-        origin: Origin = COMMAND,
+        origin: Origin,
         comment: str = "",
         if_match: int | None = None,
         strict: bool = False,
@@ -161,7 +161,7 @@ class ConfigStore:
         key: ConfigKey,
         *,
         author: str,
-        origin: Origin = COMMAND,
+        origin: Origin,
         comment: str = "",
         if_match: int | None = None,
     ) -> int:
@@ -174,7 +174,7 @@ class ConfigStore:
         revision: int,
         *,
         author: str,
-        origin: Origin = COMMAND,
+        origin: Origin,
         comment: str = "",
         if_match: int | None = None,
         strict: bool = False,

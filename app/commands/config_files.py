@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from pydantic import SecretStr
 
+from storage.audit import COMMAND
 from storage.config_edits import Change, Edit
 from storage.config_rows import ConfigKey, Revision
 from storage.config_rules import Fault
@@ -53,7 +54,7 @@ async def import_folder(
     `strict` refuses files with warnings.
     """
     files = [file for file in read_folder(folder) if only is None or only(file.key)]
-    async with configs.editing(author=author, dry_run=dry_run) as edit:
+    async with configs.editing(author=author, origin=COMMAND, dry_run=dry_run) as edit:
         return [
             await _imported(edit, file, env, keep_edited_by_others=keep_edited_by_others, strict=strict)
             for file in files

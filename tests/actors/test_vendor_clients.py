@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 from pydantic import Field, SecretStr
 
 from app.services import Services
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.kinds.vendor_accounts import Breaker, CallLimits
 from streams.wire.codec import dumps
@@ -140,8 +141,10 @@ async def test_streams_and_single_calls_share_the_gate_of_a_vendor_account(servi
         "api_key": key_of(fault="server_error", retry_after_s=0.01),
         "breaker": {"min_calls": 1},
     }
-    await services.configs.put("default", "vendor_accounts", "main", value, author="test")
-    await services.configs.put("default", "conversation", "one", {"chat": {"account": "main"}}, author="test")
+    await services.configs.put("default", "vendor_accounts", "main", value, author="test", origin=COMMAND)
+    await services.configs.put(
+        "default", "conversation", "one", {"chat": {"account": "main"}}, author="test", origin=COMMAND
+    )
 
     async def words(model: Any) -> str:
         async with model.reply([ChatMessage("user", "Hello")]) as items:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from yarl import URL
 
+from storage.audit import COMMAND
 from streams.wire.codec import loads
 
 
@@ -20,7 +21,7 @@ from streams.wire.codec import loads
 )
 async def test_bytes_that_are_no_text_are_refused_like_any_wrong_header(server, request_line, header, error_type):
     value = {"sign_keys": [{"id": "k", "key": "k" * 32}]}
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
     url = URL(server.url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
     lines = [f"{request_line} HTTP/1.1", "Host: x", "Content-Length: 0", "Connection: close", f"{header}: "]

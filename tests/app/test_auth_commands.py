@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from app.commands.keys import add_parser
+from storage.audit import COMMAND
 
 
 def run(*words: str) -> int:
@@ -49,7 +50,7 @@ async def test_a_new_key_once_registered_makes_tokens_that_are_taken(server, tmp
     key = tmp_path / "key"
     key.write_text(private)
     value = yaml.safe_load(to_register.partition(":\n\n")[2])
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
 
     token, _ = printed("token", "make", "--key", str(key), "--kid", "k1", "--alg", alg, "--sub", uid)
     headers = {"X-Service-Auth-Token": token.strip()}
@@ -59,7 +60,7 @@ async def test_a_new_key_once_registered_makes_tokens_that_are_taken(server, tmp
 
 async def test_a_signature_of_the_command_is_taken(server, tmp_path, printed, monkeypatch):
     value = {"require_sign": True, "require_nonce": True, "sign_keys": [{"id": "k", "key": "s3cret" * 6}]}
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
     body = b'{"device": {"id": "one"}}'
     (tmp_path / "body").write_bytes(body)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(body)))

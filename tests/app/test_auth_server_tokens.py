@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from app.accounts.tokens import make_server_token
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 
@@ -52,7 +53,7 @@ async def s2s(server):
 
 async def register(server, keys: list[dict[str, Any]], **more):
     value = {"require_sign": False, "server_keys": keys, **more}
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
 
 
 def make(alg: str = "EdDSA", **more) -> str:

@@ -10,6 +10,7 @@ from yarl import URL
 
 from app.accounts.tokens import sign_header
 from app.http.signatures import parse
+from storage.audit import COMMAND
 
 OLD, NEW = "k-old-" + "o" * 32, "k-new-" + "n" * 32
 PATH = "/bp/user/login"
@@ -27,7 +28,7 @@ async def signed(server):
 async def configure(server, *, keys: list[str], **more):
     sign_keys = [{"id": key[:5], "key": key} for key in keys]
     value = {"require_sign": True, "sign_keys": sign_keys, **more}
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
 
 
 async def send(server, header: str | None, *, path: str = PATH, body: bytes = BODY) -> tuple[int, str]:

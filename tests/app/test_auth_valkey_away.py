@@ -10,6 +10,7 @@ from app.http.caller import Access
 from app.http.endpoint import Call, Endpoint
 from app.http.server import runner_of
 from app.main import application
+from storage.audit import COMMAND
 from tests.app.valkey_door import door, settings
 from tests.servers import SERVER_KEY
 
@@ -67,7 +68,7 @@ async def test_a_logout_without_valkey_holds_when_valkey_returns_with_an_old_cop
 
 async def test_a_nonce_is_not_checked_without_valkey_and_is_counted(server, door):
     value = {"sign_keys": [{"id": "k", "key": SIGN_KEY}]}
-    await server.services.configs.put("default", "auth", "default", value, author="tests")
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
     path = "/bp/user/login"
     header = sign_header(SIGN_KEY, method="POST", path_and_query=path, body=BODY, nonce="n" * 16)
 

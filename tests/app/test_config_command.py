@@ -10,6 +10,7 @@ import pytest
 
 from app.commands.config_files import Exported, export_folder, import_folder
 from app.settings import Settings
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
 from storage.kinds.speech import SPEECH
@@ -106,7 +107,7 @@ async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp
     await bring(configs, folder)
     out = tmp_path / "out"
     await export_folder(configs, out, app_id="default")
-    await configs.delete(ConfigKey("default", "speech", "s"), author="ada")
+    await configs.delete(ConfigKey("default", "speech", "s"), author="ada", origin=COMMAND)
     exported = await export_folder(configs, out, app_id="default")
     assert exported.strays == [out / "default/speech/s.yaml"]
 
@@ -169,8 +170,8 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder,
 async def test_a_seed_does_not_change_what_another_author_wrote_or_deleted(configs, folder):
     await bring(configs, folder, author="seed", keep_edited_by_others=True)
     speech, talk = ConfigKey("default", "speech", "s"), ConfigKey("default", "conversation", "talk")
-    await configs.put(*speech, {"account": "main", "voice": "mine"}, author="ada")
-    await configs.delete(talk, author="ada")
+    await configs.put(*speech, {"account": "main", "voice": "mine"}, author="ada", origin=COMMAND)
+    await configs.delete(talk, author="ada", origin=COMMAND)
     write(folder, "default/apps/default.yaml", "title: Second\n")
     assert await bring(configs, folder, author="seed", keep_edited_by_others=True) == {
         "default/apps/default": "changed title",
@@ -232,7 +233,7 @@ async def test_configs_of_an_app_that_was_deleted_are_skipped_and_reported(confi
     write(folder, "two/apps/default.yaml", "title: Two\n")
     write(folder, "two/auth/default.yaml", "anonymous_login: false\n")
     await bring(configs, folder)
-    await configs.delete(ConfigKey("two", "apps", "default"), author="ada")
+    await configs.delete(ConfigKey("two", "apps", "default"), author="ada", origin=COMMAND)
     out = tmp_path / "out"
     code, _, complaints = await command(settings, "export", str(out))
     assert (code, complaints) == (0, "two/auth/default is skipped: app two does not exist\n")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.servers import Server
 
 
@@ -33,7 +34,7 @@ async def test_a_body_over_its_limit_is_refused(server: Server) -> None:
 
 async def test_pages_of_allowed_origins_may_call(server: Server) -> None:
     value = {"cors": {"origins": ["https://app.example"]}}
-    await server.services.configs.put("default", "apps", "default", value, author="test")
+    await server.services.configs.put("default", "apps", "default", value, author="test", origin=COMMAND)
     url, origin = f"{server.url}/bp/ai/conversation", {"Origin": "https://app.example"}
     asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-service-sign"}
     async with server.http.options(url, headers=asks) as response:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import ClientSession
 
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.servers import Server
 from tests.sse_client import events
@@ -44,9 +45,9 @@ async def token(server: Server) -> AsyncIterator[str]:
     async with running_vendor() as vendor:
         configs = server.services.configs
         account = {"platform": "vendor_b_llm", "base_url": vendor.url}
-        await configs.put("default", "vendor_accounts", "test", account, author="test")
+        await configs.put("default", "vendor_accounts", "test", account, author="test", origin=COMMAND)
         chat = {"account": "test", "model": "say:Hello there"}
-        await configs.put("default", "conversation", "hello", {"chat": chat}, author="test")
+        await configs.put("default", "conversation", "hello", {"chat": chat}, author="test", origin=COMMAND)
         _, session_token = await server.login()
         yield session_token
 

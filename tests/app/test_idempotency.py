@@ -14,6 +14,7 @@ from app.accounts.tokens import make_server_token
 from app.http.openapi.document import openapi
 from app.services import Services
 from app.worker import run_jobs
+from storage.audit import COMMAND
 from storage.jobs import RemoveExpiredKeys, enqueue
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
@@ -289,7 +290,9 @@ async def test_call_that_hangs_loses_its_key_to_a_repeat_and_its_effect_is_rolle
 async def test_response_that_is_too_large_to_keep_is_sent_once_and_never_repeated(
     services: Services, buyer: Buyer
 ) -> None:
-    await services.configs.put("default", "limits", "default", {"body_bytes": 4 << 20}, author="tests")
+    await services.configs.put(
+        "default", "limits", "default", {"body_bytes": 4 << 20}, author="tests", origin=COMMAND
+    )
     large = dumps({"item": "x" * (1 << 20)})
     assert (await buyer.ask(json=None, data=BytesIO(large))).status == 200
     assert await buyer.refusal(json=None, data=BytesIO(large)) == (
@@ -303,7 +306,7 @@ async def test_replay_is_no_call_for_the_rate_limit_and_a_refused_call_takes_no_
     services: Services, buyer: Buyer
 ) -> None:
     rates = {"rates": {"server": {"count": 1, "per_s": 3600}}}
-    await services.configs.put("default", "limits", "default", rates, author="tests")
+    await services.configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
     assert [(await buyer.ask()).status for _ in range(3)] == [200, 200, 200]
     assert (await buyer.ask(headers={"Idempotency-Key": "order-2"})).status == 429
     async with services.database.connection() as conn:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.accounts.tokens import make_server_token
 from app.http.limits import Limit, network_of, peer_ip
 from app.settings import Settings, SettingsError
+from storage.audit import COMMAND
 from storage.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
 from storage.redis import open_valkey
@@ -177,7 +178,12 @@ def test_the_local_count_keeps_the_most_recent_callers():
 
 async def test_an_app_server_is_counted_by_its_key(server):
     await server.services.configs.put(
-        "default", "limits", "default", {"rates": {"server": {"count": 2, "per_s": 120}}}, author="tests"
+        "default",
+        "limits",
+        "default",
+        {"rates": {"server": {"count": 2, "per_s": 120}}},
+        author="tests",
+        origin=COMMAND,
     )
     uid, _ = await server.login()
     answers = [await s2s_user(server, uid) for _ in range(3)]
@@ -188,7 +194,9 @@ async def test_an_app_server_is_counted_by_its_key(server):
 
 async def test_responses_have_the_remaining_calls_of_the_counted_rates(server):
     rates = {"server": {"count": 2, "per_s": 120}, "signup": {"count": 4, "per_s": 3600}}
-    await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
+    await server.services.configs.put(
+        "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
+    )
 
     async def of(method: str, path: str, **options) -> tuple[int, str | None, str | None]:
         async with server.http.request(method, server.url + path, **options) as response:
@@ -231,7 +239,9 @@ class TestBehindAProxy:
 
     async def test_callers_are_distinguished_by_the_address_that_the_proxy_reports(self, server):
         rates = {"signup": {"count": 1, "per_s": 3600}}
-        await server.services.configs.put("default", "limits", "default", {"rates": rates}, author="tests")
+        await server.services.configs.put(
+            "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
+        )
         for forwarded, status in (
             ("198.51.100.1", 200),
             ("198.51.100.1", 429),

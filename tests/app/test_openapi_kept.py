@@ -7,6 +7,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.accounts.tokens import make_server_token
+from storage.audit import COMMAND
 from tests.app.reference import Document, Operation, check, check_events
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server
 from tests.sse_client import all_events, named
@@ -98,8 +99,10 @@ async def test_a_draining_server_says_what_is_told(server: Server, document: Doc
     _, token = await server.login()
     configs = server.services.configs
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
-    await configs.put("default", "vendor_accounts", "far", account, author="test")
-    await configs.put("default", "speech", "calm", {"account": "far", "model": "espeak"}, author="test")
+    await configs.put("default", "vendor_accounts", "far", account, author="test", origin=COMMAND)
+    await configs.put(
+        "default", "speech", "calm", {"account": "far", "model": "espeak"}, author="test", origin=COMMAND
+    )
     server.services.supervisor.draining = True
     asked = {"headers": {"X-Service-Session-Token": token}, "json": {"text": "Hello", "strategies": ["calm"]}}
     await _refused(server, document, "POST", TTS, status=503, kind="backend unavailable", **asked)

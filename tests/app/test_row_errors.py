@@ -18,6 +18,7 @@ from app.http.server import runner_of
 from app.main import application
 from app.routes import ROUTES
 from app.services import Services
+from storage.audit import COMMAND
 from streams.log import Gone
 from streams.wire.errors import BackendUnavailable, Conflict, InvalidOperation, ItemNotFound, Unavailable
 from tests.servers import Server, listening_socket
@@ -88,9 +89,9 @@ async def test_an_error_event_that_the_row_does_not_list_is_logged(server: Serve
     assert listed.docs.stream is not None
     unlisting = replace(listed, docs=replace(listed.docs, stream=replace(listed.docs.stream, errors=())))
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
-    await server.services.configs.put("default", "vendor_accounts", "far", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "far", account, author="test", origin=COMMAND)
     await server.services.configs.put(
-        "default", "speech", "calm", {"account": "far", "model": "espeak"}, author="test"
+        "default", "speech", "calm", {"account": "far", "model": "espeak"}, author="test", origin=COMMAND
     )
     body, headers = {"text": "Hello", "strategies": ["calm"]}, {"X-Service-Session-Token": token}
     with capture_logs() as lines:

@@ -18,6 +18,7 @@ from app.http.limits import Limit
 from app.http.openapi.document import openapi
 from app.http.replies import Empty, Json
 from app.services import Services
+from storage.audit import COMMAND
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import new_id
 from streams.wire.model import Model, QueryInt
@@ -174,7 +175,12 @@ async def test_checks_of_a_row_have_an_order_and_the_path_comes_last(small: Serv
 
 async def test_rate_is_counted_for_each_user_and_value_of_the_field(small: Server) -> None:
     await small.services.configs.put(
-        "default", "limits", "default", {"rates": {"signup": {"count": 2, "per_s": 3600}}}, author="tests"
+        "default",
+        "limits",
+        "default",
+        {"rates": {"signup": {"count": 2, "per_s": 3600}}},
+        author="tests",
+        origin=COMMAND,
     )
     callers = [{"X-Service-Session-Token": (await small.login())[1]} for _ in range(2)]
     notes = [new_id(), new_id()]
@@ -216,7 +222,7 @@ async def test_raw_body_arrives_as_it_was_sent(small: Server) -> None:
 
 async def test_webhook_takes_its_app_from_the_path_and_needs_no_header(small: Server) -> None:
     await small.services.configs.put(
-        "default", "auth", "default", {"sign_keys": [{"id": "k", "key": "k" * 32}]}, author="tests"
+        "default", "auth", "default", {"sign_keys": [{"id": "k", "key": "k" * 32}]}, author="tests", origin=COMMAND
     )
     path, raw = "/bp/webhook/pay/default/Default", b'{"a": \xff'
     received = {"app_id": "default", "config": "Default", "body": raw.hex()}

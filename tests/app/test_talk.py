@@ -11,6 +11,7 @@ import pytest
 from app.accounts.tokens import make_server_token
 from app.pages.assets import STATIC
 from app.settings import Settings
+from storage.audit import COMMAND
 from tests.app.reference import check
 from tests.servers import SERVER_KEY, Server
 
@@ -48,7 +49,7 @@ async def is_hidden(server: Server, *paths: str) -> bool:
 
 
 async def put(server: Server, kind: str, name: str, value: dict[str, Any], app_id: str = "default") -> None:
-    await server.services.configs.put(app_id, kind, name, value, author="test")
+    await server.services.configs.put(app_id, kind, name, value, author="test", origin=COMMAND)
 
 
 async def test_the_page_may_only_load_from_and_connect_to_this_server(server: Server) -> None:

@@ -14,6 +14,7 @@ from app.http.openapi.document import openapi
 from app.http.webhooks import webhook_row, worker_of
 from app.services import Services
 from app.worker import JOBS, JobRow, run_jobs
+from storage.audit import COMMAND
 from storage.inbox import Webhook
 from storage.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
 from streams.tasks import background
@@ -228,7 +229,7 @@ async def test_webhooks_are_deleted_after_their_days(small: Server, services: Se
         async with services.database.transaction() as conn:
             await enqueue(conn, RemoveExpiredWebhooks())
 
-    await services.configs.put("default", "limits", "default", {"webhook_days": 30}, author="tests")
+    await services.configs.put("default", "limits", "default", {"webhook_days": 30}, author="tests", origin=COMMAND)
     await deliver(small.http, small.url, {"id": "1"})
     async with working(services, desk):
         await until(lambda: all_are(small, "done"))

@@ -7,6 +7,7 @@ import pytest
 
 from app.commands.users import make_users
 from bench.deployment import APP, DeploymentSpec, make_app, strategies
+from storage.audit import COMMAND
 from streams.wire.codec import loads
 from tests.deploy.commands import command
 from tests.servers import ADMIN_TOKEN, Server
@@ -26,7 +27,7 @@ async def ready(module_server: Server) -> AsyncIterator[Server]:
         configs = strategies(DeploymentSpec(MODELS, scenarios), f"http://127.0.0.1:{port}", sandbox.url)
         for key, value in configs.items():
             kind, _, name = key.partition("/")
-            await module_server.services.configs.put(APP, kind, name, value, author="tests")
+            await module_server.services.configs.put(APP, kind, name, value, author="tests", origin=COMMAND)
         yield module_server
 
 

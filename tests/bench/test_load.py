@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.deployment import APP
+from storage.audit import COMMAND
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from tests.bench.conftest import Load
 from tests.deploy.commands import command
@@ -84,9 +85,9 @@ async def test_streams_that_end_in_an_error_are_counted_by_its_type(load: Load, 
     async with command("bench.upstream", "--failing", "1") as vendor:
         configs, url = ready.services.configs, f"http://127.0.0.1:{int(await vendor.until(''))}/v1"
         account = {"platform": "vendor_b_llm", "base_url": url, "api_key": "bench"}
-        await configs.put(APP, "vendor_accounts", "failing", account, author="tests")
+        await configs.put(APP, "vendor_accounts", "failing", account, author="tests", origin=COMMAND)
         chat = {"chat": {"account": "failing", "model": "6x0"}}
-        await configs.put(APP, "conversation", "failing", chat, author="tests")
+        await configs.put(APP, "conversation", "failing", chat, author="tests", origin=COMMAND)
         found = await load("--strategy", "failing", "--streams", "12", "--at-once", "4")
 
     assert found["ended"] == 0

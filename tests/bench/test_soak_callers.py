@@ -15,6 +15,7 @@ from bench.soak.observations import Observations
 from bench.soak.records import read_history, read_remains, read_rows
 from bench.soak.schedule import Disturbances
 from bench.soak.testbed import soak_configs
+from storage.audit import COMMAND
 from tests.deploy.commands import command
 from tests.servers import Server
 
@@ -29,7 +30,7 @@ async def sound(server: Server) -> AsyncIterator[Server]:
     async with command("bench.upstream") as vendor:
         for key, value in soak_configs(f"http://127.0.0.1:{int(await vendor.until(''))}", SHORT).items():
             kind, _, name = key.partition("/")
-            await server.services.configs.put(APP, kind, name, value, author="tests")
+            await server.services.configs.put(APP, kind, name, value, author="tests", origin=COMMAND)
         yield server
 
 

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from deploy.seeds import seed
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from streams.audio import wav_header
 from tests.app.ai.two_servers import another_server
@@ -123,7 +124,7 @@ async def server(settings: Settings) -> AsyncIterator[Server]:
         configs = running.services.configs
         await seed(configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
         many = {"rates": {"signup": {"count": 1_000, "per_s": 1}}}  # each test is a new user of the same address
-        await configs.put("default", "limits", "default", many, author="test")
+        await configs.put("default", "limits", "default", many, author="test", origin=COMMAND)
         yield running
 
 
@@ -154,12 +155,12 @@ async def put(server: Server) -> AsyncIterator[Put]:
     made: dict[ConfigKey, None] = {}
 
     async def make(kind: str, name: str, value: dict[str, Any]) -> None:
-        await configs.put("default", kind, name, value, author="test")
+        await configs.put("default", kind, name, value, author="test", origin=COMMAND)
         made[ConfigKey("default", kind, name)] = None
 
     yield make
     for key in reversed(made):
-        await configs.delete(key, author="test")
+        await configs.delete(key, author="test", origin=COMMAND)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
+from storage.audit import COMMAND
 from tests.app.ai.two_servers import another_server
 from tests.browser.cable import cable_to
 from tests.browser.conftest import Visit
@@ -166,7 +167,9 @@ async def test_who_is_refused_while_speaking_is_told_so_and_may_send_it_again(
 async def test_an_app_that_wants_signed_requests_is_told_what_its_page_needs(
     talk: Talking, server, guard: Guard
 ) -> None:
-    await server.services.configs.put("signed", "apps", "default", {"playground": True}, author="test")
+    await server.services.configs.put(
+        "signed", "apps", "default", {"playground": True}, author="test", origin=COMMAND
+    )
     guard.expected.append(ANSWERED.format(r"\d{3}"))
     await talk.page.goto(f"{server.url}/?app=signed")
     await expect(talk.alert).to_have_text(saying("requires signed requests", "turn require_sign off"))

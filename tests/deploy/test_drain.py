@@ -18,6 +18,7 @@ from app.services import Services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from bench.machine import raise_descriptor_limit
+from storage.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.callers import Caller
@@ -114,7 +115,7 @@ async def tell_to_end(
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
         for key, value in strategies(DeploymentSpec(frozenset({model})), vendor_url, "").items():
             kind, _, name = key.partition("/")
-            await services.configs.put("default", kind, name, value, author="test")
+            await services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
         async with (
             serving(settings, **env) as parent,
             background(listen(parent)),

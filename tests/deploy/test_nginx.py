@@ -15,6 +15,7 @@ import pytest
 from aiohttp import ClientSession, web
 from yarl import URL
 
+from storage.audit import COMMAND
 from streams.audio import wav_header
 from streams.wire.codec import dumps
 from tests.deploy.nginx import NGINX, Nginx, running_nginx
@@ -78,7 +79,7 @@ async def token(server: Server, vendor: Vendor) -> str:
         ("recognition", "digest", call),
         ("conversation", "paced", {"chat": {"account": "chat"}, "recognition": "digest"}),
     ):
-        await server.services.configs.put("default", kind, name, value, author="test")
+        await server.services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
     _, session_token = await server.login()
     return session_token
 
@@ -213,7 +214,7 @@ async def test_a_caller_who_hangs_up_is_gone_for_the_server_too(
     server: Server, nginx: Nginx, vendor: Vendor, token: str
 ) -> None:
     limits = {"ping_after_s": 0.05, "resume_grace_s": 0}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     body = dumps({**PARAMS, "type": "text"}) + b"Tell me a story"
     async with asyncio.timeout(LONGEST_S):
         async with server.http.post(nginx.url + CONVERSATION, data=body, headers={TOKEN: token}) as answer:

@@ -11,6 +11,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers
@@ -43,20 +44,20 @@ async def configure(services: Services, vendor: Vendor, **limits: Any) -> None:
     """The conversation strategies `wide`, whose answer is 1 MiB of text, and `wider`, whose answer is 3 MiB."""
     put = services.configs.put
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test"}
-    await put("default", "vendor_accounts", "text", account, author="test")
+    await put("default", "vendor_accounts", "text", account, author="test", origin=COMMAND)
     for name, kib in (("wide", 1023), ("wider", 3000)):
         chat = {"chat": {"account": "text", "model": f"wide:{kib}"}}
-        await put("default", "conversation", name, chat, author="test")
+        await put("default", "conversation", name, chat, author="test", origin=COMMAND)
     rates = {"signup": {"count": 10**6, "per_s": 1}}
-    await put("default", "limits", "default", {"rates": rates, **limits}, author="test")
+    await put("default", "limits", "default", {"rates": rates, **limits}, author="test", origin=COMMAND)
 
 
 async def configure_speech(services: Services, sandbox_url: str) -> None:
     put = services.configs.put
     account = {"platform": "vendor_b_audio", "base_url": f"{sandbox_url}/openai/v1", "api_key": "sandbox"}
-    await put("default", "vendor_accounts", "voice", account, author="test")
+    await put("default", "vendor_accounts", "voice", account, author="test", origin=COMMAND)
     value = {"account": "voice", "model": "tts-1", "voice": "alloy", "audio_format": "wav"}
-    await put("default", "speech", "voice", value, author="test")
+    await put("default", "speech", "voice", value, author="test", origin=COMMAND)
 
 
 async def answered(caller: Caller) -> None:

@@ -18,6 +18,7 @@ from app.commands.users import make_users
 from app.services import Services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
+from storage.audit import COMMAND
 from streams.tasks import background
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command, left_of
@@ -115,7 +116,7 @@ async def loaded(
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
         for key, value in strategies(DeploymentSpec(frozenset({MODEL})), vendor_url, "").items():
             kind, _, name = key.partition("/")
-            await services.configs.put("default", kind, name, value, author="test")
+            await services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
         parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(DRAIN_S)))
         nginx = stack.enter_context(running_nginx(folder, f"127.0.0.1:{settings.port}", kept_s=kept_s))
         for _ in range(2):

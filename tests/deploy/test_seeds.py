@@ -1,5 +1,6 @@
 from app.services import Services
 from deploy.seeds import seed
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.kinds import KINDS
 from storage.kinds.conversation import CONVERSATION
@@ -25,8 +26,8 @@ async def test_second_seed_changes_nothing(services: Services):
 
 async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services):
     changed = {"chat": {"account": "scripted", "model": "scripted:0"}}
-    await services.configs.put("default", "conversation", "scripted", changed, author="operator")
-    await services.configs.delete(ConfigKey("default", "conversation", "local"), author="operator")
+    await services.configs.put("default", "conversation", "scripted", changed, author="operator", origin=COMMAND)
+    await services.configs.delete(ConfigKey("default", "conversation", "local"), author="operator", origin=COMMAND)
     changes = {change.key.name: change.outcome for change in await seed(services.configs, _ENV)}
     assert changes["scripted"] == changes["local"] == "kept"
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted:0"
@@ -35,7 +36,7 @@ async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services
 
 async def test_seed_replaces_its_own_earlier_value(services: Services):
     old = {"chat": {"account": "scripted", "model": "scripted:5"}}
-    await services.configs.put("default", "conversation", "scripted", old, author="seed")
+    await services.configs.put("default", "conversation", "scripted", old, author="seed", origin=COMMAND)
     changes = {change.key: change.outcome for change in await seed(services.configs, _ENV)}
     assert changes["default", "conversation", "scripted"] == "changed"
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted"

@@ -8,6 +8,7 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
+from storage.audit import COMMAND
 from storage.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
 from streams.tasks import background
 from streams.wire.codec import loads
@@ -73,7 +74,9 @@ async def test_worker_that_is_killed_leaves_its_job_to_another(settings: Setting
         async with services.database.connection() as conn:
             return not await conn.fetchval("select 1 from procrastinate_jobs where task_name = $1", SLOW.task)
 
-    await services.configs.put("default", "limits", "default", {"conversation_days": 30}, author="test")
+    await services.configs.put(
+        "default", "limits", "default", {"conversation_days": 30}, author="test", origin=COMMAND
+    )
     async with services.database.connection() as conn, conn.transaction():
         await conn.execute("lock table conversations in access exclusive mode")
         async with services.database.transaction() as other:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, mask_secrets, restore_secrets
@@ -45,7 +46,7 @@ values = st.recursive(
 @pytest.fixture
 async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
     async with store_of(settings) as store:
-        await store.put("default", "apps", "default", {}, author="seed")
+        await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
         yield store
 
 
@@ -64,7 +65,7 @@ def revision(value: object, boxes: dict[str, str]) -> Revision:
 
 
 async def test_a_secret_is_usable_by_who_needs_it_and_nowhere_to_be_seen(settings, configs):
-    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     assert api_key(configs) == SECRET
     assert SECRET not in await everything(settings)
     assert (await configs.read(MAIN)).value == {"platform": "p", "api_key": MARK}
@@ -76,7 +77,7 @@ async def test_a_secret_in_a_list_of_models_is_one_too(settings, configs):
         "sign_keys": [{"id": "a", "key": SECRET}],
         "server_keys": [{"kid": "s", "alg": "HS256", "secret": SECRET}],
     }
-    await configs.put(*KEYS, value, author="ada")
+    await configs.put(*KEYS, value, author="ada", origin=COMMAND)
     assert SECRET not in await everything(settings)
     auth = configs.singleton(AUTH, "default")
     assert auth.sign_keys[0].key.get_secret_value() == SECRET
@@ -86,30 +87,32 @@ async def test_a_secret_in_a_list_of_models_is_one_too(settings, configs):
 
 
 async def test_writing_back_what_was_read_keeps_the_secret_and_leaving_it_out_drops_it(configs):
-    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     shown = (await configs.read(MAIN)).value
-    await configs.put(*MAIN, {**shown, "concurrency": 3}, author="bob")
+    await configs.put(*MAIN, {**shown, "concurrency": 3}, author="bob", origin=COMMAND)
     assert api_key(configs) == SECRET
-    await configs.put(*MAIN, {"platform": "p"}, author="bob")
+    await configs.put(*MAIN, {"platform": "p"}, author="bob", origin=COMMAND)
     assert api_key(configs) is None
     with pytest.raises(InvalidParameter, match="api_key has no stored secret to keep"):
-        await configs.put(*MAIN, shown, author="bob")
+        await configs.put(*MAIN, shown, author="bob", origin=COMMAND)
 
 
 async def test_kept_secrets_follow_their_items_through_a_list(configs):
     keys = [{"id": "a", "key": "key-a"}, {"id": "b", "key": "key-b"}]
-    await configs.put(*KEYS, {"sign_keys": keys}, author="ada")
+    await configs.put(*KEYS, {"sign_keys": keys}, author="ada", origin=COMMAND)
     swapped = [{"id": "new", "key": "key-new"}, {"id": "b", "key": MARK}, {"id": "a", "key": MARK}]
-    await configs.put(*KEYS, {"sign_keys": swapped}, author="ada")
+    await configs.put(*KEYS, {"sign_keys": swapped}, author="ada", origin=COMMAND)
     now = {key.id: key.key.get_secret_value() for key in configs.singleton(AUTH, "default").sign_keys}
     assert now == {"new": "key-new", "b": "key-b", "a": "key-a"}
     with pytest.raises(InvalidParameter, match=r"sign_keys\[0\]\.key has no stored secret to keep"):
-        await configs.put(*KEYS, {"sign_keys": [{"id": "c", "key": MARK}]}, author="ada")
+        await configs.put(*KEYS, {"sign_keys": [{"id": "c", "key": MARK}]}, author="ada", origin=COMMAND)
 
 
 async def test_a_box_moved_to_another_row_does_not_open(settings, configs):
-    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
-    await configs.put("default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve")
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
+    await configs.put(
+        "default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND
+    )
     conn = await asyncpg.connect(settings.database_url)
     await conn.execute(
         "update config_revisions set secrets = (select secrets from config_revisions where name = 'main')"
@@ -123,20 +126,20 @@ async def test_a_box_moved_to_another_row_does_not_open(settings, configs):
 
 
 async def test_under_another_master_key_a_config_says_so_and_can_be_written_anew(settings, configs):
-    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     async with store_of(replace(settings, master_key=SecretStr(secrets.token_hex(32)))) as store:
         with pytest.raises(ConfigInvalid, match="api_key cannot be opened with this master key"):
             store.get(VENDOR_ACCOUNTS, "default", "main")
         with pytest.raises(InvalidParameter, match="api_key has no stored secret to keep"):
-            await store.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada")
-        await store.put(*MAIN, {"platform": "p", "api_key": "sk-new"}, author="ada")
+            await store.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada", origin=COMMAND)
+        await store.put(*MAIN, {"platform": "p", "api_key": "sk-new"}, author="ada", origin=COMMAND)
         assert api_key(store) == "sk-new"
 
 
 async def test_a_difference_tells_that_a_secret_changed_and_not_what_it_is(configs):
-    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada")
-    await configs.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada")
-    await configs.put(*MAIN, {"platform": "p", "api_key": "sk-other"}, author="ada")
+    await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
+    await configs.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada", origin=COMMAND)
+    await configs.put(*MAIN, {"platform": "p", "api_key": "sk-other"}, author="ada", origin=COMMAND)
     assert await configs.diff(MAIN, before=1, after=2) == []
     (changed,) = await configs.diff(MAIN, before=2, after=3)
     assert (changed.path, changed.before, changed.after) == ("api_key", MARK, MARK)
@@ -144,7 +147,7 @@ async def test_a_difference_tells_that_a_secret_changed_and_not_what_it_is(confi
 
 async def test_what_looks_like_a_hidden_secret_in_free_options_is_data(configs):
     options = {"secret": True, "a/b": {"secret": True}, "~": [{"secret": True}]}
-    await configs.put("default", "speech", "s", {"account": "a", "options": options}, author="ada")
+    await configs.put("default", "speech", "s", {"account": "a", "options": options}, author="ada", origin=COMMAND)
     assert (await configs.read(ConfigKey("default", "speech", "s"))).value["options"] == options
 
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import Field
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.config_rules import Fault, Named, Unknown
 from storage.configs import ConfigStore
@@ -29,12 +30,14 @@ LOCAL = ConfigKey("default", "speech", "local")
 @pytest.fixture
 async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
     async with store_of(settings) as store:
-        await store.put("default", "apps", "default", {}, author="seed")
+        await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
         yield store
 
 
 async def test_a_written_config_is_read_typed_with_its_revision(configs):
-    revision = await configs.put("default", "speech", "local", {"account": "a", "speed": 2}, author="ada")
+    revision = await configs.put(
+        "default", "speech", "local", {"account": "a", "speed": 2}, author="ada", origin=COMMAND
+    )
     active = configs.get(SPEECH, "default", "local")
     speech: Speech = active.value
     assert (revision, active.revision) == (1, 1)
@@ -49,14 +52,14 @@ async def test_a_missing_config_is_not_found_and_a_missing_singleton_has_its_def
     with pytest.raises(ItemNotFound, match="speech local does not exist"):
         configs.get(SPEECH, "default", "local")
     assert configs.singleton(LIMITS, "default") == LIMITS.model()
-    await configs.put("default", "limits", "default", {"tts_characters": 7}, author="ada")
+    await configs.put("default", "limits", "default", {"tts_characters": 7}, author="ada", origin=COMMAND)
     assert configs.singleton(LIMITS, "default").tts_characters == 7
     assert configs.singleton(LIMITS, "other").tts_characters == 4096
 
 
 async def test_apps_do_not_see_each_others_configs(configs):
-    await configs.put("two", "apps", "default", {"title": "Two"}, author="ada")
-    await configs.put("two", "speech", "local", {"account": "b"}, author="ada")
+    await configs.put("two", "apps", "default", {"title": "Two"}, author="ada", origin=COMMAND)
+    await configs.put("two", "speech", "local", {"account": "b"}, author="ada", origin=COMMAND)
     assert configs.exists(APPS, "two")
     assert configs.names(SPEECH, "default") == []
     assert configs.get(SPEECH, "two", "local").value.account == "b"
@@ -64,8 +67,10 @@ async def test_apps_do_not_see_each_others_configs(configs):
 
 async def test_revisions_are_numbered_from_one_for_each_name_and_all_stored(configs):
     for voice in ("x", "y"):
-        await configs.put("default", "speech", "local", {"account": "a", "voice": voice}, author=voice)
-    await configs.put("default", "speech", "other", {"account": "a"}, author="ada", comment="why")
+        await configs.put(
+            "default", "speech", "local", {"account": "a", "voice": voice}, author=voice, origin=COMMAND
+        )
+    await configs.put("default", "speech", "other", {"account": "a"}, author="ada", origin=COMMAND, comment="why")
     old = await configs.read(LOCAL, revision=1)
     assert (old.value, old.author) == ({"account": "a", "voice": "x"}, "x")
     assert [entry.revision for entry in await configs.history(LOCAL)] == [2, 1]
@@ -75,9 +80,9 @@ async def test_revisions_are_numbered_from_one_for_each_name_and_all_stored(conf
 
 
 async def test_a_rollback_is_a_new_revision_with_the_old_value(configs):
-    await configs.put("default", "speech", "local", {"account": "a", "voice": "x"}, author="ada")
-    await configs.put("default", "speech", "local", {"account": "a", "voice": "y"}, author="ada")
-    assert await configs.rollback(LOCAL, 1, author="bob") == 3
+    await configs.put("default", "speech", "local", {"account": "a", "voice": "x"}, author="ada", origin=COMMAND)
+    await configs.put("default", "speech", "local", {"account": "a", "voice": "y"}, author="ada", origin=COMMAND)
+    assert await configs.rollback(LOCAL, 1, author="bob", origin=COMMAND) == 3
     assert configs.get(SPEECH, "default", "local").value.voice == "x"
     newest = await configs.read(LOCAL)
     assert (newest.author, newest.comment) == ("bob", "rollback to revision 1")
@@ -85,41 +90,41 @@ async def test_a_rollback_is_a_new_revision_with_the_old_value(configs):
 
 async def test_a_rollback_keeps_the_secrets_of_its_revision(configs):
     key = ConfigKey("default", "vendor_accounts", "main")
-    await configs.put(*key, {"platform": "p", "api_key": "sk-old"}, author="ada")
-    await configs.put(*key, {"platform": "p", "api_key": "sk-new"}, author="ada")
-    await configs.rollback(key, 1, author="ada")
+    await configs.put(*key, {"platform": "p", "api_key": "sk-old"}, author="ada", origin=COMMAND)
+    await configs.put(*key, {"platform": "p", "api_key": "sk-new"}, author="ada", origin=COMMAND)
+    await configs.rollback(key, 1, author="ada", origin=COMMAND)
     assert api_key(configs) == "sk-old"
 
 
 async def test_a_rollback_to_a_missing_revision_is_refused(configs):
-    await configs.put(*LOCAL, {"account": "a"}, author="ada")
-    await configs.delete(LOCAL, author="ada")
+    await configs.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
+    await configs.delete(LOCAL, author="ada", origin=COMMAND)
     with pytest.raises(InvalidParameter, match="revision 2 is a deletion"):
-        await configs.rollback(LOCAL, 2, author="ada")
+        await configs.rollback(LOCAL, 2, author="ada", origin=COMMAND)
     with pytest.raises(ItemNotFound, match="speech local has no revision 9"):
-        await configs.rollback(LOCAL, 9, author="ada")
+        await configs.rollback(LOCAL, 9, author="ada", origin=COMMAND)
 
 
 async def test_a_deleted_config_is_not_found_and_can_be_rolled_back(configs):
-    await configs.put(*LOCAL, {"account": "a"}, author="ada")
-    assert await configs.delete(LOCAL, author="ada") == 2
+    await configs.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
+    assert await configs.delete(LOCAL, author="ada", origin=COMMAND) == 2
     assert not configs.exists(SPEECH, "default", "local")
-    for again in (configs.read(LOCAL), configs.delete(LOCAL, author="ada")):
+    for again in (configs.read(LOCAL), configs.delete(LOCAL, author="ada", origin=COMMAND)):
         with pytest.raises(ItemNotFound):
             await again
     assert [entry.deleted for entry in await configs.history(LOCAL)] == [True, False]
-    assert await configs.rollback(LOCAL, 1, author="ada") == 3
+    assert await configs.rollback(LOCAL, 1, author="ada", origin=COMMAND) == 3
     assert configs.get(SPEECH, "default", "local").revision == 3
 
 
 async def test_only_the_expected_revision_is_replaced(configs):
-    await configs.put(*LOCAL, {"account": "a"}, author="ada")
-    await configs.put(*LOCAL, {"account": "b"}, author="ada", if_match=1)
+    await configs.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
+    await configs.put(*LOCAL, {"account": "b"}, author="ada", origin=COMMAND, if_match=1)
     for late in (
-        configs.put(*LOCAL, {"account": "c"}, author="bob", if_match=1),
-        configs.delete(LOCAL, author="bob", if_match=1),
-        configs.rollback(LOCAL, 1, author="bob", if_match=1),
-        configs.put("default", "speech", "new", {"account": "c"}, author="bob", if_match=1),
+        configs.put(*LOCAL, {"account": "c"}, author="bob", origin=COMMAND, if_match=1),
+        configs.delete(LOCAL, author="bob", origin=COMMAND, if_match=1),
+        configs.rollback(LOCAL, 1, author="bob", origin=COMMAND, if_match=1),
+        configs.put("default", "speech", "new", {"account": "c"}, author="bob", origin=COMMAND, if_match=1),
     ):
         with pytest.raises(ServiceError) as caught:
             await late
@@ -128,11 +133,11 @@ async def test_only_the_expected_revision_is_replaced(configs):
 
 
 async def test_one_of_several_writers_that_expect_the_same_revision_succeeds(settings, configs):
-    await configs.put(*LOCAL, {"account": "a"}, author="ada")
+    await configs.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
     async with store_of(settings) as other:
         outcomes = await asyncio.gather(
             *(
-                store.put(*LOCAL, {"account": "b"}, author="bob", if_match=1)
+                store.put(*LOCAL, {"account": "b"}, author="bob", origin=COMMAND, if_match=1)
                 for store in (configs, other, configs, other)
             ),
             return_exceptions=True,
@@ -159,15 +164,15 @@ async def test_one_of_several_writers_that_expect_the_same_revision_succeeds(set
 )
 async def test_error_for_an_invalid_value_has_the_path_of_the_field(configs, kind, name, value, what):
     with pytest.raises(InvalidParameter, match=f"^invalid_parameter: {what}"):
-        await configs.put("default", kind, name, value, author="ada")
+        await configs.put("default", kind, name, value, author="ada", origin=COMMAND)
     assert configs.names(KINDS[kind], "default") == []
 
 
 async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs):
     with pytest.raises(ItemNotFound, match="kind poetry does not exist"):
-        await configs.put("default", "poetry", "x", {}, author="ada")
+        await configs.put("default", "poetry", "x", {}, author="ada", origin=COMMAND)
     with pytest.raises(ServiceError, match=r"^app_not_found: app two does not exist"):
-        await configs.put("two", "speech", "x", {"account": "a"}, author="ada")
+        await configs.put("two", "speech", "x", {"account": "a"}, author="ada", origin=COMMAND)
 
 
 async def test_a_written_value_is_passed_to_the_check_of_vendors(settings):
@@ -176,11 +181,11 @@ async def test_a_written_value_is_passed_to_the_check_of_vendors(settings):
         return value, [Fault("options.pitch", "is unknown")] if wrong else []
 
     async with store_of(settings, check=check) as store:
-        await store.put("default", "apps", "default", {}, author="seed")
-        await store.put(*LOCAL, {"account": "a"}, author="ada")
+        await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
+        await store.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
         bad = {"account": "a", "options": {"pitch": 2}}
         with pytest.raises(InvalidParameter, match=r"^invalid_parameter: options\.pitch is unknown"):
-            await store.put(*LOCAL, bad, author="ada")
+            await store.put(*LOCAL, bad, author="ada", origin=COMMAND)
         assert await store.judge(LOCAL, bad) == [Fault("options.pitch", "is unknown")]
 
 
@@ -191,15 +196,15 @@ async def test_a_stored_value_that_has_become_invalid_breaks_only_its_config(set
 
     loose = {**KINDS, "speech": ConfigKind("speech", "Speech as it was", Loose)}
     async with store_of(settings, kinds=loose) as old:
-        await old.put("default", "speech", "old", {"account": 1}, author="ada")
-    await configs.put("default", "speech", "good", {"account": "a"}, author="ada")
+        await old.put("default", "speech", "old", {"account": 1}, author="ada", origin=COMMAND)
+    await configs.put("default", "speech", "good", {"account": "a"}, author="ada", origin=COMMAND)
     async with store_of(settings) as store:
         with pytest.raises(ConfigInvalid, match=r"^config_invalid: speech old: account must be a string$"):
             store.get(SPEECH, "default", "old")
         assert store.exists(SPEECH, "default", "old")
         assert store.fault(ConfigKey("default", "speech", "old")) == "account must be a string"
         assert store.get(SPEECH, "default", "good").value.account == "a"
-        await store.put("default", "speech", "old", {"account": "b"}, author="ada")
+        await store.put("default", "speech", "old", {"account": "b"}, author="ada", origin=COMMAND)
         assert store.get(SPEECH, "default", "old").value.account == "b"
 
 
@@ -217,15 +222,24 @@ async def test_prices_are_the_written_decimals_even_if_they_were_stored_as_float
     floats = {**KINDS, "speech": ConfigKind("speech", "Speech as it was", FloatSpeech)}
     async with store_of(settings, kinds=floats) as old:
         for name, stored in (("whole", 2), ("small", 2e-06), ("sum", 0.1 + 0.2)):
-            await old.put("default", "speech", name, {"account": "a", "price": {"input": stored}}, author="ada")
-    await configs.put("default", "speech", "new", {"account": "a", "price": {"input": 0.0000015}}, author="ada")
+            await old.put(
+                "default",
+                "speech",
+                name,
+                {"account": "a", "price": {"input": stored}},
+                author="ada",
+                origin=COMMAND,
+            )
+    await configs.put(
+        "default", "speech", "new", {"account": "a", "price": {"input": 0.0000015}}, author="ada", origin=COMMAND
+    )
     async with store_of(settings) as store:
         assert price(store, "whole") == 2
         assert price(store, "small") == Decimal("0.000002")
         assert price(store, "sum") == Decimal("0.30000000000000004")
         assert price(store, "new") * 3_000_001 == Decimal("4.5000015")
         revision = await store.read(ConfigKey("default", "speech", "new"))
-        async with store.editing(author="ada") as edit:
+        async with store.editing(author="ada", origin=COMMAND) as edit:
             assert (await edit.converge(revision.key, revision.value)).outcome == "unchanged"
 
 
@@ -234,7 +248,7 @@ async def test_a_broken_singleton_is_an_error_and_not_replaced_by_defaults(setti
         require_sign: str
 
     async with store_of(settings, kinds={**KINDS, "auth": ConfigKind("auth", "", Loose)}) as old:
-        await old.put("default", "auth", "default", {"require_sign": "no"}, author="ada")
+        await old.put("default", "auth", "default", {"require_sign": "no"}, author="ada", origin=COMMAND)
     async with store_of(settings) as store:
         with pytest.raises(ConfigInvalid, match="auth default: require_sign must be true or false"):
             store.singleton(AUTH, "default")
@@ -246,31 +260,31 @@ async def test_unknown_fields_of_a_newer_version_are_ignored(settings, configs):
 
     newer = {**KINDS, "speech": ConfigKind("speech", "", Newer), "songs": ConfigKind("songs", "", Newer)}
     async with store_of(settings, kinds=newer) as store:
-        await store.put(*LOCAL, {"account": "a", "whisper": True}, author="ada")
-        await store.put("default", "songs", "x", {"account": "a"}, author="ada")
+        await store.put(*LOCAL, {"account": "a", "whisper": True}, author="ada", origin=COMMAND)
+        await store.put("default", "songs", "x", {"account": "a"}, author="ada", origin=COMMAND)
     await configs.refresh()
     assert configs.get(SPEECH, "default", "local").value.account == "a"
-    await configs.put(*LOCAL, {"account": "b"}, author="ada")
-    assert await configs.rollback(LOCAL, 1, author="ada") == 3
+    await configs.put(*LOCAL, {"account": "b"}, author="ada", origin=COMMAND)
+    assert await configs.rollback(LOCAL, 1, author="ada", origin=COMMAND) == 3
 
 
 @pytest.mark.parametrize("redis_url", ["", NOWHERE], ids=["valkey", "no valkey"])
 async def test_a_change_is_seen_by_another_process_within_a_second(settings, redis_url):
     async with store_of(settings, redis_url=redis_url) as writer, store_of(settings, redis_url=redis_url) as reader:
-        await writer.put("default", "apps", "default", {}, author="seed")
+        await writer.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
         await until(lambda: reader.exists(APPS, "default"), within_s=1)
         for number in range(1, 4):
             version = reader.version
-            await writer.put(*LOCAL, {"account": f"a{number}"}, author="ada")
+            await writer.put(*LOCAL, {"account": f"a{number}"}, author="ada", origin=COMMAND)
             await until(lambda: reader.version > version, within_s=1)  # noqa: B023 - called in this round
             assert reader.get(SPEECH, "default", "local").value.account == f"a{number}"
-        await writer.delete(LOCAL, author="ada")
+        await writer.delete(LOCAL, author="ada", origin=COMMAND)
         await until(lambda: not reader.exists(SPEECH, "default", "local"), within_s=1)
 
 
 async def test_a_write_succeeds_if_it_cannot_be_announced(settings):
     async with store_of(settings, redis_url=NOWHERE) as store:
-        await store.put("default", "apps", "default", {}, author="seed")
+        await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
         assert store.exists(APPS, "default")
 
 
@@ -278,7 +292,7 @@ async def test_concurrent_writers_in_two_processes_lose_no_change(settings, conf
     async with store_of(settings) as other:
         await asyncio.gather(
             *(
-                store.put("default", "speech", f"s{number}", {"account": "a"}, author="ada")
+                store.put("default", "speech", f"s{number}", {"account": "a"}, author="ada", origin=COMMAND)
                 for number, store in enumerate((configs, other) * 8)
             )
         )
@@ -288,23 +302,27 @@ async def test_concurrent_writers_in_two_processes_lose_no_change(settings, conf
 
 async def test_several_changes_are_one_transaction(configs):
     async def two() -> None:
-        async with configs.editing(author="ada") as edit:
+        async with configs.editing(author="ada", origin=COMMAND) as edit:
             await edit.put(LOCAL, {"account": "a"})
             await edit.put(ConfigKey("default", "speech", "bad"), {})
 
     with pytest.raises(InvalidParameter):
         await two()
     assert configs.names(SPEECH, "default") == []
-    async with configs.editing(author="ada", dry_run=True) as edit:
+    async with configs.editing(author="ada", origin=COMMAND, dry_run=True) as edit:
         assert await edit.put(LOCAL, {"account": "a"}) == 1
     await configs.refresh()
     assert configs.names(SPEECH, "default") == []
 
 
 async def test_differences_are_named_by_their_paths(configs):
-    await configs.put("default", "auth", "default", {"sign_keys": [{"id": "a", "key": "1"}]}, author="ada")
+    await configs.put(
+        "default", "auth", "default", {"sign_keys": [{"id": "a", "key": "1"}]}, author="ada", origin=COMMAND
+    )
     keys = [{"id": "a", "key": "2"}, {"id": "b", "key": "3"}]
-    await configs.put("default", "auth", "default", {"sign_keys": keys, "require_sign": False}, author="ada")
+    await configs.put(
+        "default", "auth", "default", {"sign_keys": keys, "require_sign": False}, author="ada", origin=COMMAND
+    )
     found = await configs.diff(ConfigKey("default", "auth", "default"), before=1, after=2)
     mark = {"secret": True}
     assert {entry.path: entry.after for entry in found} == {

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from storage.audit import COMMAND
 from streams.wire.ids import is_id
 
 
@@ -19,7 +20,7 @@ async def refusal(server, body) -> tuple[int, str]:
 async def configure(server, kind: str, **value):
     if kind == "auth":
         value = {"require_sign": False, **value}
-    await server.services.configs.put("default", kind, "default", value, author="tests")
+    await server.services.configs.put("default", kind, "default", value, author="tests", origin=COMMAND)
 
 
 async def test_a_device_logs_in_and_out_comes_a_user_with_a_session(server):
@@ -70,8 +71,10 @@ async def test_first_logins_of_a_device_at_once_make_one_user(server):
 
 
 async def test_apps_do_not_share_users(server):
-    await server.services.configs.put("second", "apps", "default", {}, author="tests")
-    await server.services.configs.put("second", "auth", "default", {"require_sign": False}, author="tests")
+    await server.services.configs.put("second", "apps", "default", {}, author="tests", origin=COMMAND)
+    await server.services.configs.put(
+        "second", "auth", "default", {"require_sign": False}, author="tests", origin=COMMAND
+    )
     _, first = await login(server, {"device": {"id": "a"}})
     _, second = await login(server, {"device": {"id": "a"}}, **{"X-Service-App-Id": "second"})
     assert second["user"]["is_new_user"] is True

@@ -5,6 +5,7 @@ import base64
 import json  # noqa: TID251 - a client of its own
 from typing import Any
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
@@ -32,11 +33,11 @@ async def graders(server: Server, sandbox: Running, *keys: str, name: str = "one
     for account_name, key in zip(names, keys or ["sandbox"], strict=True):
         await account(server, sandbox, account_name, "vendor_a_audio", key)
     value = {"accounts": [{"account": account_name, **fields} for account_name in names], **top}
-    await server.services.configs.put("default", "pronunciation", name, value, author="test")
+    await server.services.configs.put("default", "pronunciation", name, value, author="test", origin=COMMAND)
 
 
 async def limits(server: Server, **values: Any) -> None:
-    await server.services.configs.put("default", "limits", "default", values, author="test")
+    await server.services.configs.put("default", "limits", "default", values, author="test", origin=COMMAND)
 
 
 async def assessed(talk: Talk, body: Any, **options: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.servers import Server
@@ -19,7 +20,7 @@ async def voice(
     """Create a strategy and its account. The vendor sends the times of mouth shapes."""
     await account(server, sandbox, name, "vendor_c", key)
     value = {"account": name, "need_viseme": True, "cache": cache, **VOICES["vendor_c"], **fields}
-    await server.services.configs.put("default", "speech", name, value, author="test")
+    await server.services.configs.put("default", "speech", name, value, author="test", origin=COMMAND)
 
 
 def tts(talk: Talk, *strategies: str, text: str = TEXT, **params: Any):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
+from storage.audit import COMMAND
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events
 from tests.vendor import Vendor, running_vendor
@@ -91,7 +92,7 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
     """Creates a conversation strategy: `await strategy("name", "say:Hello", waits={...})`."""
     configs = server.services.configs
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test"}
-    await configs.put("default", "vendor_accounts", "test", account, author="test")
+    await configs.put("default", "vendor_accounts", "test", account, author="test", origin=COMMAND)
 
     async def make(name: str, model: str, **fields: Any) -> None:
         top = {
@@ -100,6 +101,6 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
             if key in fields
         }
         value = {"chat": {"account": "test", "model": model} | fields, **top}
-        await configs.put("default", "conversation", name, value, author="test")
+        await configs.put("default", "conversation", name, value, author="test", origin=COMMAND)
 
     return make

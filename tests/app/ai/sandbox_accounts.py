@@ -1,5 +1,6 @@
 """Vendor accounts and strategies whose vendor is the sandbox."""
 
+from storage.audit import COMMAND
 from tests.servers import Server
 from vendors.sandbox.server import Running
 
@@ -27,10 +28,10 @@ VOICES = {
 
 async def account(server: Server, sandbox: Running, name: str, platform: str, key: str = "sandbox") -> None:
     value = {"platform": platform, "base_url": sandbox.url + ROOTS[platform], "api_key": key}
-    await server.services.configs.put("default", "vendor_accounts", name, value, author="test")
+    await server.services.configs.put("default", "vendor_accounts", name, value, author="test", origin=COMMAND)
 
 
 async def chat(server: Server, sandbox: Running, name: str, platform: str, key: str = "sandbox", **fields) -> None:
     await account(server, sandbox, name, platform, key)
     value = {"chat": {"account": name, "model": MODELS[platform]}, **fields}
-    await server.services.configs.put("default", "conversation", name, value, author="test")
+    await server.services.configs.put("default", "conversation", name, value, author="test", origin=COMMAND)

@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at, knows
 from tests.servers import Server
@@ -233,8 +234,10 @@ async def test_other_text_to_be_spoken_under_the_same_key_is_refused(
     talk: Talk, server: Server, vendor: Vendor
 ) -> None:
     account = {"platform": "vendor_b_audio", "base_url": f"{vendor.url}/nowhere", "api_key": "k"}
-    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test")
-    await server.services.configs.put("default", "speech", "mute", {"account": "mute"}, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test", origin=COMMAND)
+    await server.services.configs.put(
+        "default", "speech", "mute", {"account": "mute"}, author="test", origin=COMMAND
+    )
     statuses = []
     for text in ("Hello", "Hello", "Good-bye"):
         body = {"text": text, "strategies": ["mute"]}

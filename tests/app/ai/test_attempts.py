@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events
@@ -40,7 +41,7 @@ async def test_what_a_cut_answer_used_is_estimated(talk: Talk, strategy, server:
 @pytest.mark.usefixtures("local_vendors")
 async def test_speech_is_accounted_for_by_code_points(talk: Talk, server: Server) -> None:
     value = {"account": "local-audio", "model": "espeak", "voice": "en-us", "price": {"input": 0.01}}
-    await server.services.configs.put("default", "speech", "priced", value, author="test")
+    await server.services.configs.put("default", "speech", "priced", value, author="test", origin=COMMAND)
     async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["priced"]}) as response:
         seen = await all_events(response)
     assert seen[-1].name == "end"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.commands.users import make_users
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -30,9 +31,9 @@ def server(guest: Server) -> Server:
 @pytest.fixture(autouse=True)
 async def _one(strategy, server: Server) -> None:
     account = {"platform": "vendor_b_audio", "base_url": "http://127.0.0.1:9/v1"}
-    await server.services.configs.put("default", "vendor_accounts", "ears", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "ears", account, author="test", origin=COMMAND)
     recognition = {"account": "ears", "model": "whisper-1"}
-    await server.services.configs.put("default", "recognition", "ears", recognition, author="test")
+    await server.services.configs.put("default", "recognition", "ears", recognition, author="test", origin=COMMAND)
     await strategy("one", "say:Fine", recognition="ears")
 
 
@@ -90,7 +91,7 @@ async def test_error_for_missing_strategies_names_them(talk: Talk) -> None:
 
 async def test_error_for_broken_strategies_names_config_and_field(talk: Talk, server: Server) -> None:
     value = {"chat": {"account": "nowhere", "model": "x"}}
-    await server.services.configs.put("default", "conversation", "broken", value, author="test")
+    await server.services.configs.put("default", "conversation", "broken", value, author="test", origin=COMMAND)
     status, error_type, message = await refused(talk.say("hi", "broken"))
     assert (status, error_type) == (422, "config_invalid")
     assert "vendor_accounts nowhere" in message
@@ -116,8 +117,8 @@ async def test_headers_are_checked_before_the_body(
 
 async def test_error_for_a_wrong_signature_names_only_its_header(talk: Talk, server: Server) -> None:
     value = {"require_sign": True, "sign_keys": [{"id": "k", "key": "a key of the tests"}]}
-    await server.services.configs.put("signed", "apps", "default", {}, author="test")
-    await server.services.configs.put("signed", "auth", "default", value, author="test")
+    await server.services.configs.put("signed", "apps", "default", {}, author="test", origin=COMMAND)
+    await server.services.configs.put("signed", "auth", "default", value, author="test", origin=COMMAND)
     [(_, token)] = await make_users(server.services, "signed", 1)
     sign = {"X-Service-App-Id": "signed", "X-Service-Session-Token": token, "X-Service-Sign": f"t=1,v1={'0' * 64}"}
     got = await refused(talk.post("/bp/ai/conversation", data=talk.params("one") + b"hi", headers=sign))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 from aiohttp import ClientResponse
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import ROOTS
 from tests.servers import Server
@@ -59,7 +60,7 @@ LIMITS = {"resume_grace_s": 0.02, "rates": {"signup": {"count": 10**6, "per_s": 
 
 async def make_all(server: Server, sandbox: Running, *, on_abandon: str) -> None:
     """Create strategies of every vendor that fail often, each with another fault, and a faultless one of each."""
-    await server.services.configs.put("default", "limits", "default", LIMITS, author="test")
+    await server.services.configs.put("default", "limits", "default", LIMITS, author="test", origin=COMMAND)
     for platform in CALLS:
         await make(server, sandbox, platform, on_abandon)
 
@@ -74,10 +75,10 @@ async def make(server: Server, sandbox: Running, platform: str, on_abandon: str)
             orders = {"fault": fault, "position": position, "rate": _RATE}
         key = key_of(name=name, text=SAID, pace_ms=1, seed=seed, retry_after_s=0, **orders)
         account = {"platform": platform, "base_url": sandbox.url + ROOTS[platform], "api_key": key}
-        await put("default", "vendor_accounts", name, account, author="test")
+        await put("default", "vendor_accounts", name, account, author="test", origin=COMMAND)
         call = {"account": name, **CALLS[platform]}
         value = {"chat": call} if kind == "conversation" else call
-        await put("default", kind, name, {**value, "on_abandon": on_abandon}, author="test")
+        await put("default", kind, name, {**value, "on_abandon": on_abandon}, author="test", origin=COMMAND)
 
 
 def some_of(platforms: tuple[str, ...], faults: Iterable[str], dice: random.Random) -> list[str]:

@@ -9,6 +9,7 @@ from hashlib import sha256
 import pytest
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.app.ai.two_servers import another_server, at
@@ -133,9 +134,9 @@ async def test_speech_that_has_failed_can_be_cancelled_without_effect(
     talk: Talk, server: Server, vendor: Vendor
 ) -> None:
     account = {"platform": "vendor_b_audio", "base_url": f"{vendor.url}/nowhere", "api_key": "k"}
-    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "mute", account, author="test", origin=COMMAND)
     value = {"account": "mute", "model": "tts-1", "voice": "alloy"}
-    await server.services.configs.put("default", "speech", "mute", value, author="test")
+    await server.services.configs.put("default", "speech", "mute", value, author="test", origin=COMMAND)
     async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["mute"]}) as response:
         seen = await all_events(response)
     assert seen[-1].name == "error"
@@ -150,7 +151,7 @@ async def test_cancelled_speech_ends_as_canceled_and_its_vendor_call_is_closed(
     orders = {"pace_ms": 100} if spoken else {"delay_ms": 30_000}
     await account(server, sandbox, "voice", "vendor_b_audio", key_of(**orders))
     value = {"account": "voice", "model": "tts-1", "voice": "alloy"}
-    await server.services.configs.put("default", "speech", "voice", value, author="test")
+    await server.services.configs.put("default", "speech", "voice", value, author="test", origin=COMMAND)
     text = "A sentence that takes its time. " * 30
     response = await talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": ["voice"]})
     reading = events(response)

@@ -10,6 +10,7 @@ from aiohttp import ClientResponse
 from app.accounts.tokens import make_server_token
 from app.settings import Settings
 from storage import sessions
+from storage.audit import COMMAND
 from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at, knows
@@ -150,7 +151,7 @@ async def test_login_over_the_session_limit_ends_the_streams_of_the_oldest_sessi
     server: Server, strategy
 ) -> None:
     auth = {"require_sign": False, "sessions_per_user": 1}
-    await server.services.configs.put("default", "auth", "default", auth, author="test")
+    await server.services.configs.put("default", "auth", "default", auth, author="test", origin=COMMAND)
     await strategy("slow", f"slow:{STORY}")
     device = "5b0c1d6e"
     talk = Talk(server, *await server.login(device))

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import named
@@ -32,7 +33,12 @@ async def test_unknown_and_broken_strategies_are_failed_attempts_beside_a_sound_
 ) -> None:
     await strategy("good", "say:Here I am")
     await server.services.configs.put(
-        "default", "conversation", "broken", {"chat": {"account": "nowhere", "model": "x"}}, author="test"
+        "default",
+        "conversation",
+        "broken",
+        {"chat": {"account": "nowhere", "model": "x"}},
+        author="test",
+        origin=COMMAND,
     )
     seen = await talk.turn("Hello", "unknown", "broken", "good")
     assert seen[-1].content["strategy"] == "good"
@@ -106,7 +112,7 @@ async def test_an_account_that_keeps_failing_is_not_asked_for_a_while(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "breaker": {"min_calls": 2}}
-    await server.services.configs.put("default", "vendor_accounts", "shaky", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "shaky", account, author="test", origin=COMMAND)
     await strategy("bad", "refuse:401", account="shaky")
     await strategy("good", "say:Here I am")
     for _ in range(4):
@@ -200,7 +206,9 @@ async def test_a_reply_of_nothing_but_blanks_falls_over(talk: Talk, strategy) ->
 
 
 async def test_an_answer_without_end_is_cut_at_its_limit(talk: Talk, strategy, server: Server) -> None:
-    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test")
+    await server.services.configs.put(
+        "default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND
+    )
     await strategy("long", "many:20000")
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"
@@ -219,7 +227,9 @@ async def test_audio_of_words_that_are_void_is_no_part_of_the_record(talk: Talk,
 
 
 async def test_answer_longer_than_is_allowed_ends_there(talk: Talk, strategy, server: Server) -> None:
-    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test")
+    await server.services.configs.put(
+        "default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND
+    )
     await strategy("long", "say:" + "ä" * 5_000)
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"

@@ -14,6 +14,7 @@ from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.server import runner_of
 from app.main import application
 from app.services import Services
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -26,7 +27,7 @@ MOST_HELD = 7
 
 
 async def limited(server: Server, **fields: Any) -> None:
-    await server.services.configs.put("default", "limits", "default", fields, author="test")
+    await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)
 
 
 async def turn(talk: Talk, text: str, strategy: str) -> None:

@@ -7,6 +7,7 @@ import time
 import psutil
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server
@@ -25,9 +26,9 @@ async def strategies(server: Server, sandbox: Running) -> list[str]:
     for name, delays in orders.items():
         await account(server, sandbox, name, "vendor_b_llm", key_of(text=SAID, **delays))
         value = {"chat": {"account": name, "model": "gpt-4o-mini"}}
-        await server.services.configs.put("default", "conversation", name, value, author="test")
+        await server.services.configs.put("default", "conversation", name, value, author="test", origin=COMMAND)
     limits = {"resume_grace_s": 0.05, "rates": {"signup": {"count": 10**6, "per_s": 1}}}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     return list(orders)
 
 
@@ -90,7 +91,9 @@ async def test_nothing_of_a_cancelled_stream_remains(server: Server, sandbox: Ru
 async def test_stream_without_readers_ends_once_a_strategy_answers_that_does_not_outlive_readers(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
-    await server.services.configs.put("default", "limits", "default", {"resume_grace_s": 0.05}, author="test")
+    await server.services.configs.put(
+        "default", "limits", "default", {"resume_grace_s": 0.05}, author="test", origin=COMMAND
+    )
     await strategy("waits", "hang", on_abandon="drain", waits={"first_output_s": 0.5})
     await strategy("goes", "slow:Half of it")
     response = await talk.say("Hello", "waits", "goes")

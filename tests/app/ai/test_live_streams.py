@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import ADMIN_TOKEN, Server
 from tests.sse_client import all_events, events
@@ -112,7 +113,7 @@ async def test_the_oldest_come_first_and_all_are_counted(talk: Talk, strategy, s
 async def test_streams_are_chosen_by_app_and_kind(talk: Talk, strategy, server: Server, vendor) -> None:
     await strategy("slow", "slow:Once upon")
     await server.services.configs.put(
-        "other", "apps", "default", {"title": "Other", "currency": "USD"}, author="test"
+        "other", "apps", "default", {"title": "Other", "currency": "USD"}, author="test", origin=COMMAND
     )
     async with answering(talk, "slow"):
         assert (await live(server, app="default", kind="conversation"))["total"] == 1

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from storage.audit import COMMAND
 from storage.postgres import Database
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
@@ -75,7 +76,7 @@ async def test_speech_that_is_stopped_while_its_attempts_are_stored_ends_normall
 ) -> None:
     await account(server, sandbox, "voice", "vendor_b_audio", key_of())
     value = {"account": "voice", "model": "tts-1", "voice": "alloy"}
-    await server.services.configs.put("default", "speech", "voice", value, author="test")
+    await server.services.configs.put("default", "speech", "voice", value, author="test", origin=COMMAND)
     database, seen = server.services.database, []
     async with asyncio.TaskGroup() as group:
         async with database.transaction() as holding:

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from app.commands.users import make_users
 from app.settings import Settings
 from bench.deployment import APP, RAISED_LIMITS, DeploymentSpec, make_app, strategies
+from storage.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from streams.wire.errors import StoreError
@@ -71,15 +72,20 @@ async def converse_many(server: Server, users: list[str], streams: int, strategi
 async def _run(server: Server, *, at_once: int, streams: int) -> None:
     configs = server.services.configs
     await configs.put(
-        "default", "limits", "default", {"rates": {"signup": {"count": 10**6, "per_s": 1}}}, author="t"
+        "default",
+        "limits",
+        "default",
+        {"rates": {"signup": {"count": 10**6, "per_s": 1}}},
+        author="t",
+        origin=COMMAND,
     )
     async with listening() as sandbox:
         for name, seed in (("first", 1), ("second", 2)):
             key = key_of(fault="cut_mid_stream", rate=0.05, seed=seed)
             account = {"platform": "vendor_b_llm", "base_url": f"{sandbox.url}/openai/v1", "api_key": key}
-            await configs.put("default", "vendor_accounts", name, account, author="t")
+            await configs.put("default", "vendor_accounts", name, account, author="t", origin=COMMAND)
             chat = {"account": name, "model": "gpt-4o-mini"}
-            await configs.put("default", "conversation", name, {"chat": chat}, author="t")
+            await configs.put("default", "conversation", name, {"chat": chat}, author="t", origin=COMMAND)
         users = [(await server.login())[1] for _ in range(at_once)]
         await converse_many(server, users, at_once, ["first", "second"])  # Opens connections.
         before = psutil.Process().num_fds()
@@ -175,11 +181,11 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
         await make_app(server.url, ADMIN_TOKEN)
         # what has ended is let go as idle connections are: else a round would hold what the one before it said
         limits = {**RAISED_LIMITS, "readable_s": READABLE_S}
-        await server.services.configs.put(APP, "limits", "default", limits, author="t")
+        await server.services.configs.put(APP, "limits", "default", limits, author="t", origin=COMMAND)
         wanted = DeploymentSpec(frozenset(QUICK + SLOW))
         for key, value in strategies(wanted, f"http://127.0.0.1:{port}", "").items():
             kind, _, name = key.partition("/")
-            await server.services.configs.put(APP, kind, name, value, author="t")
+            await server.services.configs.put(APP, kind, name, value, author="t", origin=COMMAND)
         tokens = [token for _, token in await make_users(server.services, APP, users)]
         (folder / "users").write_text("\n".join(tokens))
         yield Crowd(server, port, folder)

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import AddrInfoType, ClientSession, TCPConnector
 from prometheus_client.parser import text_string_to_metric_families
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events, events
@@ -119,7 +120,7 @@ async def test_reader_that_does_not_read_lags(talk: Talk, strategy, server: Serv
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # else the system takes megabytes
     await strategy("long", "many:100000")
     limits = {"lag_bytes": 65_536}  # its play waits for it, so that there is time to look
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     async with ClientSession(connector=TCPConnector(socket_factory=_narrow)) as http:
         slow = Talk(replace(server, http=http), talk.uid, talk.token)
         async with slow.say("Hello", "long") as response:
@@ -139,7 +140,7 @@ def _narrow(address: AddrInfoType) -> socket.socket:
 async def test_calls_that_wait_for_a_place_are_told(talk: Talk, strategy, server: Server, vendor) -> None:
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test", "concurrency": 1}
     await strategy("slow", "slow:Once upon")
-    await server.services.configs.put("default", "vendor_accounts", "test", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "test", account, author="test", origin=COMMAND)
     labels = {"account": "default/test"}
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(talk.say("Hello", "slow"))

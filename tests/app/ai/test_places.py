@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events, named
@@ -45,7 +46,7 @@ async def refused(talk: Talk, limit: str, **options: Any) -> None:
 async def filled(server: Server, vendor: Vendor, limit: str) -> AsyncIterator[None]:
     """Let somebody else have the only stream that `limit` leaves room for; it hangs until the block is left."""
     limits = {limit: 1, "streams_per_user": 1}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     other = Talk(server, *(await server.login()))
     vendor.begun.clear()
     async with other.say("Stay", "hangs") as response:

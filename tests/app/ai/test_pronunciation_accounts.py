@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.assessing import (
     HANGS,
     PATH,
@@ -36,7 +37,7 @@ async def test_error_for_a_strategy_without_a_usable_account_names_config_and_fi
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     value = {"accounts": [{"account": "chat"}, {"account": "nowhere"}]}
-    await server.services.configs.put("default", "pronunciation", "one", value, author="test")
+    await server.services.configs.put("default", "pronunciation", "one", value, author="test", origin=COMMAND)
     await account(server, sandbox, "chat", "vendor_b_llm")
     got = await refused(talk, params() + coded(tone(0.5)))
     assert got == (
@@ -50,7 +51,7 @@ async def test_broken_account_among_usable_ones_is_a_failed_attempt(
 ) -> None:
     await account(server, sandbox, "sound", "vendor_a_audio")
     value = {"accounts": [{"account": "nowhere"}, {"account": "sound"}]}
-    await server.services.configs.put("default", "pronunciation", "one", value, author="test")
+    await server.services.configs.put("default", "pronunciation", "one", value, author="test", origin=COMMAND)
     await assessed(talk, params() + coded(tone(0.5)))
     assert [row[:3] for row in await attempts(server)] == [
         ("nowhere", "assess", "failed"),

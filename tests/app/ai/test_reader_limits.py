@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events
@@ -23,7 +24,7 @@ REFUSALS = {
 
 async def limited(server: Server, **fields: Any) -> None:
     value = {"streams_per_user": 2, "streams_per_process": 2, **fields}
-    await server.services.configs.put("default", "limits", "default", value, author="test")
+    await server.services.configs.put("default", "limits", "default", value, author="test", origin=COMMAND)
 
 
 def resume(talk: Talk, stream_id: str) -> Any:

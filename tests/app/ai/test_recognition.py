@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account, chat
 from tests.servers import Server
@@ -40,7 +41,7 @@ async def ears(
     """Create a conversation strategy with recognition by `platform`."""
     await account(server, sandbox, f"{name}-ears", platform, key)
     value = {"account": f"{name}-ears", **fields}
-    await server.services.configs.put("default", "recognition", name, value, author="test")
+    await server.services.configs.put("default", "recognition", name, value, author="test", origin=COMMAND)
     await chat(server, sandbox, name, "vendor_b_llm", recognition=name)
 
 

@@ -11,6 +11,7 @@ from aiohttp import ClientResponse
 
 from app.settings import Settings
 from storage.admission import Admissions, Slot
+from storage.audit import COMMAND
 from storage.heartbeats import Heartbeat
 from streams.tasks import background
 from streams.wire.ids import new_id
@@ -45,7 +46,7 @@ def resume(talk: Talk, stream_id: str, after: int | str | None = None) -> Any:
 
 
 async def limits(server: Server, **fields: Any) -> None:
-    await server.services.configs.put("default", "limits", "default", fields, author="test")
+    await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)
 
 
 def ids(seen: list[SeenEvent]) -> list[int | None]:

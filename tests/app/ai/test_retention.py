@@ -10,6 +10,7 @@ import pytest
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.jobs import (
     Job,
@@ -60,7 +61,7 @@ def speech_days(settings: Settings) -> list[Path]:
 
 
 async def limits(services: Services, **values: Any) -> None:
-    await services.configs.put("default", "limits", "default", values, author="test")
+    await services.configs.put("default", "limits", "default", values, author="test", origin=COMMAND)
 
 
 async def link(talk: Talk) -> str:
@@ -155,7 +156,7 @@ async def test_conversations_expire_by_the_clock_of_their_app(
 async def test_data_of_a_deleted_app_expires_too(
     server: Server, services: Services, settings: Settings, run: Callable[[Job], Any]
 ) -> None:
-    await services.configs.put("gone", "apps", "default", {}, author="test")
+    await services.configs.put("gone", "apps", "default", {}, author="test", origin=COMMAND)
     speech = settings.data_dir / "objects/speech/gone" / OLD_DAY / "one.mp3"
     export = settings.data_dir / "objects/exports/gone/u/e.json"
     for path in (speech, export):
@@ -163,7 +164,7 @@ async def test_data_of_a_deleted_app_expires_too(
         path.touch()
     async with services.database.connection() as conn:
         await conn.execute(OLD_ROWS)
-    await services.configs.delete(APP, author="test")
+    await services.configs.delete(APP, author="test", origin=COMMAND)
 
     for job in (
         RemoveExpiredSpeech(),

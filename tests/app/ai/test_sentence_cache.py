@@ -1,6 +1,7 @@
 """A sentence of an answer that was spoken once is not synthesised again."""
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from tests.app.ai.cached_speech import cached_files, calls, spoken, voice
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech import audio_of, fetch
@@ -15,7 +16,7 @@ async def answers(server: Server, strategy, text: str) -> None:
     await strategy("silent", "say:")
     chat = {"account": "test", "model": f"say:{text}"}
     value = {"chat": chat, "speech": "one", "sentence_characters": 20}
-    await server.services.configs.put("default", "conversation", "answers", value, author="test")
+    await server.services.configs.put("default", "conversation", "answers", value, author="test", origin=COMMAND)
 
 
 async def test_a_sentence_of_a_conversation_is_synthesised_once_for_all(

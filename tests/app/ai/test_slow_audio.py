@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
+from storage.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
@@ -40,7 +41,7 @@ async def voice(
 ) -> None:
     await account(server, sandbox, name, platform, key)
     value = {"account": name, **VOICES[platform], **fields}
-    await server.services.configs.put("default", "speech", name, value, author="test")
+    await server.services.configs.put("default", "speech", name, value, author="test", origin=COMMAND)
 
 
 async def silent_voice(server: Server, upstream: Upstream, audio_format: str) -> None:
@@ -49,9 +50,9 @@ async def silent_voice(server: Server, upstream: Upstream, audio_format: str) ->
     upstream.will(plain(200, body, Content_Type=content_type))
     configs = server.services.configs
     value = {"platform": "vendor_b_audio", "base_url": upstream.url, "api_key": "k"}
-    await configs.put("default", "vendor_accounts", "silent", value, author="test")
+    await configs.put("default", "vendor_accounts", "silent", value, author="test", origin=COMMAND)
     value = {"account": "silent", "model": "gpt-4o-mini-tts", "audio_format": audio_format}
-    await configs.put("default", "speech", "silent", value, author="test")
+    await configs.put("default", "speech", "silent", value, author="test", origin=COMMAND)
 
 
 async def spoken(talk: Talk, *strategies: str, text: str = TEXT) -> list[SeenEvent]:
@@ -98,7 +99,7 @@ async def test_the_last_voice_is_accepted_however_slow_it_is(
 ) -> None:
     await voice(server, sandbox, "slow", key=HALF_PACE)
     value = {"account": "nobody", "model": "x"}
-    await server.services.configs.put("default", "speech", "gone", value, author="test")
+    await server.services.configs.put("default", "speech", "gone", value, author="test", origin=COMMAND)
     before = slow_audio("vendor_b_audio")
     body = {"text": "Good morning!", "strategies": ["slow", *behind]}
     outputs_at_first_audio = None
@@ -194,7 +195,7 @@ async def test_a_client_that_leaves_while_audio_is_held_closes_the_call(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     limits = {"ping_after_s": 0.05, "resume_grace_s": 0}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     waits = {"first_output_s": 60}
     await voice(server, sandbox, "stuck", key=key_of(fault="stall_mid_stream", position=1), waits=waits)
     await voice(server, sandbox, "good", "vendor_c")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from actors.actor import Actor
+from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events
@@ -37,7 +38,7 @@ def asking(talk: Talk, *strategies: str) -> Iterator[socket.socket]:
 async def limited(server: Server, *, send_timeout_s: float, grace_s: float) -> None:
     limits = {"lag_bytes": LAG_BYTES, "log_bytes": LOG_BYTES, "answer_bytes": 64 * 1024 * 1024}
     value = {**limits, "send_timeout_s": send_timeout_s, "resume_grace_s": grace_s}
-    await server.services.configs.put("default", "limits", "default", value, author="test")
+    await server.services.configs.put("default", "limits", "default", value, author="test", origin=COMMAND)
 
 
 async def lagging(server: Server) -> Actor:

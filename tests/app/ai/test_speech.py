@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from storage.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech import audio_of, fetch
@@ -74,7 +75,7 @@ async def test_higher_speed_shortens_the_audio(talk: Talk) -> None:
 
 async def test_wav_is_streamed_with_unknown_sizes_and_stored_with_the_real_ones(talk: Talk) -> None:
     value = {"account": "local-audio", "model": "espeak", "voice": "en-us", "audio_format": "wav"}
-    await talk.server.services.configs.put("default", "speech", "wav", value, author="test")
+    await talk.server.services.configs.put("default", "speech", "wav", value, author="test", origin=COMMAND)
     seen = await speak(talk, strategy="wav")
     audio = audio_of(named(seen, "audio_chunk"))
     assert named(seen, "audio_chunk")[0]["mime_type"] == "audio/wav"
@@ -89,8 +90,10 @@ async def test_wav_is_streamed_with_unknown_sizes_and_stored_with_the_real_ones(
 async def test_the_next_voice_speaks_if_the_first_is_unreachable(talk: Talk) -> None:
     configs = talk.server.services.configs
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
-    await configs.put("default", "vendor_accounts", "gone", account, author="test")
-    await configs.put("default", "speech", "gone", {"account": "gone", "model": "espeak"}, author="test")
+    await configs.put("default", "vendor_accounts", "gone", account, author="test", origin=COMMAND)
+    await configs.put(
+        "default", "speech", "gone", {"account": "gone", "model": "espeak"}, author="test", origin=COMMAND
+    )
     body = {"text": "Hello.", "strategies": ["gone", "local"]}
     async with talk.post("/bp/ai/audio/tts", json=body) as response:
         seen = await all_events(response)
@@ -151,9 +154,9 @@ async def test_an_answer_whose_voice_fails_is_text_and_the_end_event_has_the_rea
     talk: Talk, strategy, server: Server
 ) -> None:
     account = {"platform": "local_audio", "base_url": "http://127.0.0.1:9/v1"}
-    await server.services.configs.put("default", "vendor_accounts", "gone", account, author="test")
+    await server.services.configs.put("default", "vendor_accounts", "gone", account, author="test", origin=COMMAND)
     value = {"account": "gone", "model": "espeak"}
-    await server.services.configs.put("default", "speech", "gone", value, author="test")
+    await server.services.configs.put("default", "speech", "gone", value, author="test", origin=COMMAND)
     await strategy("mute", "say:One. Two. Three.", speech="gone")
     seen = await talk.turn("Hello", "mute")
     assert "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk")) == "One. Two. Three."
@@ -166,7 +169,7 @@ async def test_an_answer_whose_voice_fails_is_text_and_the_end_event_has_the_rea
 async def test_spoken_words_come_back_as_user_input(talk: Talk) -> None:
     asked = "Good morning. What is the capital of Japan?"
     value = {"account": "local-audio", "model": "piper", "audio_format": "wav", "waits": {"first_output_s": 30}}
-    await talk.server.services.configs.put("default", "speech", "natural-wav", value, author="test")
+    await talk.server.services.configs.put("default", "speech", "natural-wav", value, author="test", origin=COMMAND)
     wav = audio_of(named(await speak(talk, asked, strategy="natural-wav"), "audio_chunk"))
     encoded = base64.b64encode(wav)
 

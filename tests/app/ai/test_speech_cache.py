@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 
 from app.services import open_services
 from app.settings import Settings
+from storage.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, speak, spoken, tts, voice
 from tests.app.ai.conftest import Talk
@@ -26,7 +27,7 @@ from vendors.sandbox.server import Running
 
 
 async def limit(server: Server, **fields: Any) -> None:
-    await server.services.configs.put("default", "limits", "default", fields, author="test")
+    await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)
 
 
 def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
@@ -104,7 +105,7 @@ async def test_replayed_speech_has_the_same_estimated_mouth_shapes(
 ) -> None:
     await account(server, sandbox, "untimed", "vendor_b_audio")
     value = {"account": "untimed", "need_viseme": True, "cache": True, **VOICES["vendor_b_audio"]}
-    await server.services.configs.put("default", "speech", "untimed", value, author="test")
+    await server.services.configs.put("default", "speech", "untimed", value, author="test", origin=COMMAND)
     first, second = await spoken(talk, "untimed"), await spoken(talk, "untimed")
     assert calls(sandbox) == 1
     assert said(second) == said(first)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from storage.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -44,7 +45,7 @@ async def watched(server: Server) -> AsyncIterator[Counter[str]]:
 
 async def _cost(server: Server, *, streams: int) -> Counter[str]:
     limits = {"rates": {"signup": {"count": 10**6, "per_s": 1}}}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     talks = [Talk(server, *(await server.login())) for _ in range(streams)]
     together = asyncio.Semaphore(AT_ONCE)
 

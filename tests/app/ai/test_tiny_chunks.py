@@ -14,6 +14,7 @@ import pytest
 
 from app.main import COLLECTOR_THRESHOLDS
 from bench.deployment import RAISED_LIMITS
+from storage.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.deploy.commands import command
@@ -72,15 +73,20 @@ async def paced_vendor(server: Server) -> AsyncIterator[None]:
     async with command("bench.upstream") as vendor:
         url = f"http://127.0.0.1:{int(await vendor.until(''))}"
         account = {"platform": "vendor_b_llm", "base_url": url, "api_key": "sk-test"}
-        await configs.put("default", "vendor_accounts", "llm", account, author="test")
+        await configs.put("default", "vendor_accounts", "llm", account, author="test", origin=COMMAND)
         audio = {"platform": "vendor_b_audio", "base_url": url, "api_key": "sk-test"}
-        await configs.put("default", "vendor_accounts", "audio", audio, author="test")
+        await configs.put("default", "vendor_accounts", "audio", audio, author="test", origin=COMMAND)
         await configs.put(
-            "default", "recognition", "ears", {"account": "audio", "model": "whisper-1"}, author="test"
+            "default",
+            "recognition",
+            "ears",
+            {"account": "audio", "model": "whisper-1"},
+            author="test",
+            origin=COMMAND,
         )
         chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "ears"}
-        await configs.put("default", "conversation", PACED, chat, author="test")
-        await configs.put("default", "limits", "default", RAISED_LIMITS, author="test")
+        await configs.put("default", "conversation", PACED, chat, author="test", origin=COMMAND)
+        await configs.put("default", "limits", "default", RAISED_LIMITS, author="test", origin=COMMAND)
         yield
 
 
@@ -218,7 +224,7 @@ async def large_upload_s(server: Server) -> float:
 async def test_endless_uploads_hardly_delay_a_large_upload(server: Server, tmp_path: Path) -> None:
     """For a machine that does nothing else."""
     limits = {**RAISED_LIMITS, "body_bytes": 4 * 1024 * 1024}
-    await server.services.configs.put("default", "limits", "default", limits, author="test")
+    await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     (tmp_path / "unit").write_bytes(UNITS["one large chunk"])
     (tmp_path / "opening").write_bytes(head("/nothing", "none"))
     files = (str(tmp_path / "opening"), str(tmp_path / "unit"))

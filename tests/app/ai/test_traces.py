@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from app.services import open_services
 from app.settings import Settings, SettingsError
 from deploy.seeds import seed
+from storage.audit import COMMAND
 from tests.app.ai.collector import Collector, attributes, running_collector
 from tests.app.ai.conftest import Talk
 from tests.servers import MASTER_KEY, SERVER_KEY, running_server
@@ -214,9 +215,13 @@ async def _one_stream(services, listener) -> None:
     with listener.dup() as own:
         async with running_server(services, own) as server:
             account = {"platform": "vendor_b_llm", "base_url": "http://127.0.0.1:9"}
-            await services.configs.put("default", "vendor_accounts", "never", account, author="test")
+            await services.configs.put(
+                "default", "vendor_accounts", "never", account, author="test", origin=COMMAND
+            )
             value = {"chat": {"account": "never", "model": "never"}}
-            await services.configs.put("default", "conversation", "never-asked", value, author="test")
+            await services.configs.put(
+                "default", "conversation", "never-asked", value, author="test", origin=COMMAND
+            )
             uid, token = await server.login()
             assert (await Talk(server, uid, token).turn(" ", "never-asked"))[-1].name == "error"
 

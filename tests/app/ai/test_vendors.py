@@ -4,6 +4,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from storage.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import MODELS, VOICES, account, chat
@@ -55,7 +56,7 @@ async def test_every_voice_speaks_with_mouth_shapes(
 ) -> None:
     await account(server, sandbox, "voice", platform)
     value = {"account": "voice", "need_viseme": True, **VOICES[platform]}
-    await server.services.configs.put("default", "speech", "one", value, author="test")
+    await server.services.configs.put("default", "speech", "one", value, author="test", origin=COMMAND)
     body = {"text": "Good morning to you. How are you?", "strategies": ["one"]}
     async with talk.post("/bp/ai/audio/tts", json=body) as response:
         seen = await all_events(response)
@@ -87,9 +88,11 @@ async def test_key_that_a_vendor_echoes_is_removed_from_messages_and_logs(
     app.router.add_post("/chat/completions", refuse)
     async with TestServer(app) as vendor:
         value = {"platform": "vendor_b_llm", "base_url": str(vendor.make_url("")), "api_key": HOSTILE_KEY}
-        await server.services.configs.put("default", "vendor_accounts", "echo", value, author="test")
+        await server.services.configs.put(
+            "default", "vendor_accounts", "echo", value, author="test", origin=COMMAND
+        )
         chat = {"chat": {"account": "echo", "model": "gpt-4o-mini"}}
-        await server.services.configs.put("default", "conversation", "echo", chat, author="test")
+        await server.services.configs.put("default", "conversation", "echo", chat, author="test", origin=COMMAND)
         seen = await talk.turn("Hello", "echo")
     told = f"{seen[-1].content} {capsys.readouterr().out}".lower()
     assert "answered 401" in told

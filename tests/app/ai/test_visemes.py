@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from storage.audit import COMMAND
 from streams.audio import pcm_seconds
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
@@ -27,7 +28,7 @@ LATE_MS = {"wav": 1, "mp3": 120}
 async def voice(server: Server, sandbox: Running, platform: str, **fields: Any) -> None:
     await account(server, sandbox, "voice", platform)
     value = {"account": "voice", "need_viseme": True, **VOICES[platform], **fields}
-    await server.services.configs.put("default", "speech", "one", value, author="test")
+    await server.services.configs.put("default", "speech", "one", value, author="test", origin=COMMAND)
 
 
 async def spoken(talk: Talk, text: str = TEXT, **params: Any) -> list[SeenEvent]:

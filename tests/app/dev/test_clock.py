@@ -10,6 +10,7 @@ from app.accounts.tokens import make_server_token
 from app.services import Services
 from app.settings import Settings
 from app.worker import JobRow, run_jobs
+from storage.audit import COMMAND
 from storage.clock import open_clock
 from storage.jobs import Job, enqueue
 from streams.tasks import background
@@ -48,7 +49,7 @@ async def error_of(server: Server, path: str, headers: dict[str, str]) -> str | 
 
 
 async def test_moved_clock_advances_and_is_that_of_one_app(server: Server) -> None:
-    await server.services.configs.put("other", "apps", "default", {}, author="test")
+    await server.services.configs.put("other", "apps", "default", {}, author="test", origin=COMMAND)
     future = now() + 400 * DAY
 
     moved = await move(server, future)
