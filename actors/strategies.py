@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from actors.vendor_clients import VendorAccess, VendorClients
 from storage.configs import Active, ConfigStore
@@ -20,8 +19,6 @@ from vendors.catalog import ASSESSORS, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, C
 from vendors.gate import Gate, Hedge
 from vendors.meter import UnitPrice
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
-
-Built = TypeVar("Built")
 
 
 class StrategyNotFound(ItemNotFound):
@@ -131,7 +128,7 @@ class Strategies:
         name = strategy.config.recognition
         if name is None:
             raise ConfigInvalid(f"conversation {strategy.name}: recognition is not set")
-        config = self._config(lambda: self._configs.get(RECOGNITION, app_id, name).value)
+        config = self._configs.required(RECOGNITION, app_id, name).value
         _check_language(config.languages, "language_code", language_code)
         spec = RecognitionSpec(
             model=config.model,
@@ -152,7 +149,7 @@ class Strategies:
 
         Raises `ConfigInvalid` if the config is unusable, and `InvalidParameter` if it lacks the language.
         """
-        active = self._config(lambda: self._configs.get(SPEECH, app_id, name))
+        active = self._configs.required(SPEECH, app_id, name)
         config = active.value
         access = self._vendors.account(SYNTHESIZERS, app_id, config.account, model=config.model)
         override = overrides.get(access.platform, NO_OVERRIDES)
@@ -242,13 +239,6 @@ class Strategies:
         access = self._vendors.account(CHAT_MODELS, app_id, chat.account, model=chat.model)
         model = _client(f"conversation {name}: chat", access, spec)
         return Strategy(name, config, access.platform, model, access.gate, hedge_of(chat), price_of(chat))
-
-    @staticmethod
-    def _config(read: Callable[[], Built]) -> Built:
-        try:
-            return read()
-        except ItemNotFound as error:
-            raise ConfigInvalid(error.what) from None
 
     @staticmethod
     def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:

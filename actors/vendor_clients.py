@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, CallLimits, VendorAccount
-from streams.wire.errors import ConfigInvalid, ItemNotFound
+from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.breaker import BreakerPolicy
 from vendors.catalog import CATALOG, Capability, Client, Spec, Vendor
@@ -71,10 +71,7 @@ class VendorClients:
         `model` is the model that will be called. It matters only for the engines of this machine, which may be
         missing.
         """
-        try:
-            config = self._configs.get(VENDOR_ACCOUNTS, app_id, name).value
-        except ItemNotFound as error:
-            raise ConfigInvalid(error.what) from None
+        config = self._configs.required(VENDOR_ACCOUNTS, app_id, name).value
         vendor = vendor_of(capability, config.platform)
         if isinstance(vendor, str):
             raise ConfigInvalid(f"vendor_accounts {name}: {vendor}")

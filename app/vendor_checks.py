@@ -7,6 +7,7 @@ from typing import Any, Generic
 from pydantic import ValidationError
 
 from actors.vendor_clients import vendor_of
+from storage.config_references import references
 from storage.config_rules import Fault, Named, Unknown
 from storage.kinds.conversation import Conversation
 from storage.kinds.pronunciation import Pronunciation
@@ -19,6 +20,7 @@ from streams.wire.model import Model, faults
 from vendors.account import AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.catalog import (
     ASSESSORS,
+    CAPABILITIES,
     CATALOG,
     CHAT_MODELS,
     PLATFORM_IDS,
@@ -30,12 +32,25 @@ from vendors.catalog import (
     platforms_with_aliases,
 )
 
+_CAPABILITIES = {capability.name: capability for capability in CAPABILITIES}
+
 
 def check(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
     """Return the value to store, in which an account's platform is an id and no alias, and the faults."""
     if isinstance(value, VendorAccount):
         return _checked_account(value)
-    return value, [fault for call in _calls(value) for fault in _faults(call, named, unknown)]
+    of_calls = [fault for call in _calls(value) for fault in _faults(call, named, unknown)]
+    return value, [*_unoffered(value, named), *of_calls]
+
+
+def _unoffered(value: Model, named: Named) -> Iterator[Fault]:
+    """Yield the accounts whose platforms do not offer what the fields that name them need."""
+    for each in references(value):
+        account = named.get((each.kind, each.name))
+        if each.offers is not None and isinstance(account, VendorAccount):
+            vendor = vendor_of(_CAPABILITIES[each.offers], account.platform)
+            if isinstance(vendor, str):
+                yield Fault(each.path, f"names {each.kind} {each.name}, whose {vendor}")
 
 
 def _checked_account(account: VendorAccount) -> tuple[Model, list[Fault]]:
@@ -78,8 +93,8 @@ def _faults(call: _Call[Spec, Client], named: Named, unknown: Unknown) -> list[F
     if not isinstance(account, VendorAccount):
         return []
     vendor = vendor_of(call.capability, account.platform)
-    if isinstance(vendor, str):
-        return [Fault(f"{call.path}account", f"names vendor_accounts {call.config.account}, whose {vendor}")]
+    if isinstance(vendor, str):  # `_unoffered` yields this fault.
+        return []
     options = f"{call.path}options"
     if problems := _invalid(vendor.options, call.config.options, options, unknown):
         return problems

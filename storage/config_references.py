@@ -12,11 +12,12 @@ from streams.wire.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The field at `path` names the config `name` of `kind`."""
+    """The field at `path` names the config `name` of `kind`. `offers` is that of its `Ref`."""
 
     path: str
     kind: str
     name: str
+    offers: str | None = None
 
 
 def references(value: Any, path: str = "") -> Iterator[Reference]:
@@ -40,6 +41,8 @@ def _of_field(field: FieldInfo, value: Any, path: str) -> Iterator[Reference]:
         yield from references(value, path)
     elif isinstance(value, str):
         if value:
-            yield Reference(path, ref.kind, value)
+            yield Reference(path, ref.kind, value, ref.offers)
     elif value is not None:
-        yield from (Reference(f"{path}[{index}]", ref.kind, name) for index, name in enumerate(value) if name)
+        yield from (
+            Reference(f"{path}[{index}]", ref.kind, name, ref.offers) for index, name in enumerate(value) if name
+        )

@@ -94,6 +94,13 @@ class ConfigStore:
             _refuse(key, entry)
         return entry
 
+    def required(self, kind: ConfigKind[ConfigModel], app_id: str, name: str) -> Active[ConfigModel]:
+        """Return the active config. Raises `ConfigInvalid` if it does not exist or cannot be used."""
+        try:
+            return self.get(kind, app_id, name)
+        except ConfigNotFound as error:
+            raise ConfigInvalid(error.what) from None
+
     def singleton(self, kind: ConfigKind[ConfigModel], app_id: str) -> ConfigModel:
         """Return the config named `default`, or the defaults of the kind if the app has no such config."""
         key = ConfigKey(app_id, kind.name, DEFAULT)

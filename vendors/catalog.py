@@ -1,10 +1,11 @@
 """The vendor platforms: what each requires of an account, and its clients by capability.
 
-A new vendor needs a file and an entry in `CATALOG`.
+A new vendor needs a file and an entry in `CATALOG`. A new capability needs a name above it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from streams.wire.model import Model
@@ -39,22 +40,47 @@ Spec = TypeVar("Spec")
 Client = TypeVar("Client")
 
 
-@dataclass(frozen=True)  # Without slots, because a call of `ChatVendor` sets an attribute.
+class NoOptions(Model):
+    """The platform has no options."""
+
+
+@dataclass(frozen=True)  # Without slots, because `Capability[...](...)` sets an attribute.
+class Capability(Generic[Spec, Client]):
+    """What clients of type `Client` can do, with the settings `Spec`. Platforms of `CATALOG` offer it."""
+
+    name: str
+
+    def by(
+        self,
+        client: Callable[[VendorHttp, Account, Spec], Client],
+        options: type[Model] = NoOptions,
+        check: Callable[[Any, Spec], None] | None = None,
+    ) -> "Vendor[Spec, Client]":
+        """Return how a platform provides it."""
+        return Vendor(self, client, options, check)
+
+    @cached_property
+    def vendors(self) -> Mapping[str, "Vendor[Spec, Client]"]:
+        """How each platform that offers it provides it, by the platform's id."""
+        return {
+            platform: vendor
+            for platform, entry in CATALOG.items()
+            for vendor in entry.offers
+            if vendor.capability is self
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Vendor(Generic[Spec, Client]):
     """How a platform provides one capability."""
 
+    capability: Capability[Spec, Client]
     client: Callable[[VendorHttp, Account, Spec], Client]
     """Creates a client. Raises `InvalidParameter` that names the invalid option."""
     options: type[Model]
     """Model of the `options` of a strategy."""
-    check: Callable[[Any, Spec], None] | None = None
+    check: Callable[[Any, Spec], None] | None
     """Raises `InvalidParameter` if valid options do not fit the other settings of a strategy."""
-
-
-ChatVendor = Vendor[ChatSpec, ChatModel]
-RecognitionVendor = Vendor[RecognitionSpec, Recognizer]
-SpeechVendor = Vendor[SpeechSpec, Synthesizer]
-AssessmentVendor = Vendor[AssessmentSpec, Assessor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,81 +95,75 @@ class Platform:
     base_url: str | None = None
     local: bool = False
     account: type[Model] = KeyAccount
-    chat: ChatVendor | None = None
-    recognition: RecognitionVendor | None = None
-    speech: SpeechVendor | None = None
-    assessment: AssessmentVendor | None = None
+    offers: tuple[Vendor[Any, Any], ...] = ()
 
+
+CHAT_MODELS = Capability[ChatSpec, ChatModel]("chat")
+RECOGNIZERS = Capability[RecognitionSpec, Recognizer]("recognition")
+SYNTHESIZERS = Capability[SpeechSpec, Synthesizer]("speech")
+ASSESSORS = Capability[AssessmentSpec, Assessor]("assessment")
 
 CATALOG: dict[str, Platform] = {
     "vendor_a_audio": Platform(
         aliases=("azure",),
         account=AddressedAccount,
-        recognition=RecognitionVendor(AzureRecognition, AzureRecognition.Options),
-        speech=SpeechVendor(AzureSpeech, AzureSpeech.Options),
-        assessment=AssessmentVendor(AzureAssessment, AzureAssessment.Options),
+        offers=(
+            RECOGNIZERS.by(AzureRecognition, AzureRecognition.Options),
+            SYNTHESIZERS.by(AzureSpeech, AzureSpeech.Options),
+            ASSESSORS.by(AzureAssessment, AzureAssessment.Options),
+        ),
     ),
     "vendor_b_audio": Platform(
         aliases=("openai_audio",),
         base_url="https://api.openai.com/v1",
-        recognition=RecognitionVendor(OpenAITranscription, OpenAITranscription.Options),
-        speech=SpeechVendor(OpenAISpeech, OpenAISpeech.Options),
+        offers=(
+            RECOGNIZERS.by(OpenAITranscription, OpenAITranscription.Options),
+            SYNTHESIZERS.by(OpenAISpeech, OpenAISpeech.Options),
+        ),
     ),
     "vendor_b_llm": Platform(
         aliases=("openai",),
         base_url="https://api.openai.com/v1",
-        chat=ChatVendor(OpenAIChat, OpenAIChat.Options),
-        speech=SpeechVendor(OpenAIAudio, OpenAIAudio.Options),
+        offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options), SYNTHESIZERS.by(OpenAIAudio, OpenAIAudio.Options)),
     ),
     "vendor_c": Platform(
         aliases=("elevenlabs",),
         base_url="https://api.elevenlabs.io",
-        speech=SpeechVendor(ElevenLabsSpeech, ElevenLabsSpeech.Options, ElevenLabsSpeech.check),
+        offers=(SYNTHESIZERS.by(ElevenLabsSpeech, ElevenLabsSpeech.Options, ElevenLabsSpeech.check),),
     ),
     "vendor_d_audio": Platform(
         aliases=("google",),
         base_url="https://{service}.googleapis.com",
         account=GoogleAccount,
-        recognition=RecognitionVendor(GoogleRecognition, GoogleRecognition.Options),
-        speech=SpeechVendor(GoogleSpeech, GoogleSpeech.Options),
+        offers=(
+            RECOGNIZERS.by(GoogleRecognition, GoogleRecognition.Options),
+            SYNTHESIZERS.by(GoogleSpeech, GoogleSpeech.Options),
+        ),
     ),
     "anthropic": Platform(
         base_url="https://api.anthropic.com",
-        chat=ChatVendor(AnthropicChat, AnthropicChat.Options, AnthropicChat.check),
+        offers=(CHAT_MODELS.by(AnthropicChat, AnthropicChat.Options, AnthropicChat.check),),
     ),
     "gemini": Platform(
         base_url="https://generativelanguage.googleapis.com/v1beta",
         account=GoogleAccount,
-        chat=ChatVendor(GeminiChat, GeminiChat.Options),
+        offers=(CHAT_MODELS.by(GeminiChat, GeminiChat.Options),),
     ),
-    "local_llm": Platform(local=True, chat=ChatVendor(OpenAIChat, OpenAIChat.Options)),
-    "scripted": Platform(local=True, chat=ChatVendor(OpenAIChat, OpenAIChat.Options)),
+    "local_llm": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
+    "scripted": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
     "local_audio": Platform(
         local=True,
-        recognition=RecognitionVendor(OpenAITranscription, OpenAITranscription.Options),
-        speech=SpeechVendor(LocalSpeech, LocalSpeech.Options),
-        assessment=AssessmentVendor(LocalAssessment, LocalAssessment.Options),
+        offers=(
+            RECOGNIZERS.by(OpenAITranscription, OpenAITranscription.Options),
+            SYNTHESIZERS.by(LocalSpeech, LocalSpeech.Options),
+            ASSESSORS.by(LocalAssessment),
+        ),
     ),
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Capability(Generic[Spec, Client]):
-    """A capability and the platforms that provide it, by id."""
-
-    name: str
-    vendors: Mapping[str, Vendor[Spec, Client]]
-
-
-CHAT_MODELS = Capability("chat", {name: entry.chat for name, entry in CATALOG.items() if entry.chat})
-RECOGNIZERS = Capability(
-    "recognition", {name: entry.recognition for name, entry in CATALOG.items() if entry.recognition}
+CAPABILITIES: tuple[Capability[Any, Any], ...] = tuple(
+    dict.fromkeys(vendor.capability for entry in CATALOG.values() for vendor in entry.offers)
 )
-SYNTHESIZERS = Capability("speech", {name: entry.speech for name, entry in CATALOG.items() if entry.speech})
-ASSESSORS = Capability(
-    "assessment", {name: entry.assessment for name, entry in CATALOG.items() if entry.assessment}
-)
-CAPABILITIES: tuple[Capability[Any, Any], ...] = (CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, ASSESSORS)
 
 PLATFORM_IDS: dict[str, str] = {
     name: platform for platform, entry in CATALOG.items() for name in (platform, *entry.aliases)

@@ -17,12 +17,14 @@ from http import HTTPStatus
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 import aiohttp
+from pydantic import ValidationError
 
 from streams.push import Sink
 from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
+from streams.wire.model import Model, faults
 from vendors.aiohttp_client import AiohttpClient, ConnectionLost, send_once
 from vendors.causes import FAULTS, connect_error, connection_error
 from vendors.dns import DnsResolver
@@ -41,6 +43,7 @@ _LARGE_BYTES = 16 * 1024
 _JITTER_S = (0.05, 0.25)
 
 Opened = TypeVar("Opened")
+M = TypeVar("M", bound=Model)
 ClientName = Literal["http1", "aiohttp"]
 
 
@@ -303,6 +306,14 @@ class Incoming:
             return loads(raw)
         except ValueError:
             raise Garbled(self.vendor, "sent invalid JSON") from None
+
+    async def value(self, model: type[M]) -> M:
+        """Return the JSON body as a model. Raise `Garbled` if it does not fit."""
+        try:
+            return model.model_validate(await self.json())
+        except ValidationError as error:
+            path, problem = next(faults(error))
+            raise Garbled(self.vendor, f"sent a response of an unknown form: {path or 'body'} {problem}") from None
 
 
 async def _error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:

@@ -8,14 +8,13 @@ from pydantic import AfterValidator, Field
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
-from app.http.paging import Page, PageQuery, cursor, page_of
+from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
 from storage import inbox
 from storage.errors import WebhookNotFound
 from storage.inbox import WEBHOOK, Filter, Status, WebhookState
 from streams.wire.codec import rfc3339
-from streams.wire.ids import is_id
 from streams.wire.model import Model
 
 
@@ -24,7 +23,7 @@ class WebhookPath(Model):
     """A stored webhook."""
 
 
-class WebhookQuery(PageQuery[Annotated[str, cursor(is_id)]]):
+class WebhookQuery(PageQuery[IdCursor]):
     app: str | None = None
     """List only webhooks of this app."""
     source: str | None = None

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.http.caller import Caller
 from app.services import Services
-from storage.kinds.limits import RATE_NAMES, Limits
+from storage.kinds.limits import RATES, Limits
 from storage.limits import Count
 from streams.wire.ids import sha256_hex
 
@@ -34,8 +34,8 @@ class Limit:
     by: str | None = None
 
     def __post_init__(self) -> None:
-        if self.rate not in RATE_NAMES:
-            raise ValueError(f"limit must be one of {', '.join(sorted(RATE_NAMES))}")
+        if self.rate not in RATES:
+            raise ValueError(f"limit must be one of {', '.join(sorted(RATES))}")
 
 
 async def check(

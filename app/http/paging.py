@@ -4,10 +4,11 @@ A list begins with its newest entry. The reply to one page has `next` if there a
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from streams.wire.ids import is_id
 from streams.wire.model import Model, QueryInt
 
 Cursor = TypeVar("Cursor")
@@ -37,6 +38,10 @@ def cursor(matches: Callable[[str], object]) -> AfterValidator:
         return text
 
     return AfterValidator(checked)
+
+
+IdCursor = Annotated[str, cursor(is_id)]
+"""The position of an entry whose id is one of `new_id`, in a list in the order of ids."""
 
 
 def page_of(

@@ -11,8 +11,10 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, RawBody
 from app.services import Services
 from storage import inbox
+from storage.errors import ConfigNotFound
 from storage.inbox import NewWebhook, Webhook, WebhookState
 from storage.jobs import WorkWebhook
+from storage.kinds.base import ConfigKind, ConfigModel
 from streams.metrics import Counts
 from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError, StoreError, Unavailable, listed
 from streams.wire.model import Model
@@ -57,6 +59,14 @@ class Delivery:
     headers: Mapping[str, str]
     """All headers. Their names ignore case."""
     body: bytes
+
+
+def platform_config(services: Services, kind: ConfigKind[ConfigModel], delivery: Delivery) -> ConfigModel:
+    """Return the config that the path names. Raises `PlatformNotFound`, or `ConfigInvalid` if it cannot be used."""
+    try:
+        return services.configs.get(kind, delivery.app_id, delivery.config).value
+    except ConfigNotFound:
+        raise PlatformNotFound(delivery.config) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class Ref:
     """
 
     kind: str
+    offers: str | None = None
+    """The capability that the platform of the vendor account must offer."""
 
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler

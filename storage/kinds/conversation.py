@@ -10,6 +10,7 @@ from streams.wire.model import Model
 
 
 class Chat(VendorCall):
+    account: Annotated[str, Ref("vendor_accounts", offers="chat")]
     system_prompt: str = ""
     """Template of the system prompt. `{{.a.b}}` is replaced by that value of the request's `params`, or by nothing
     if it is missing."""

@@ -17,14 +17,11 @@ class Rate(Model):
     """Seconds within which they are counted."""
 
 
-def _rates() -> dict[str, Rate]:
-    return {
-        "signup": Rate(count=20, per_s=3600),
-        "server": Rate(count=200, per_s=2),
-    }
-
-
-RATE_NAMES = frozenset(_rates())
+RATES = {
+    "signup": Rate(count=20, per_s=HOUR_S),
+    "server": Rate(count=200, per_s=2),
+}
+"""The rates by name, with their defaults."""
 
 
 class Limits(Model):
@@ -80,12 +77,12 @@ class Limits(Model):
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)
     """Seconds without an event after which a `ping` is sent."""
-    rates: dict[Annotated[str, Field(max_length=64)], Rate] = Field(default_factory=_rates, max_length=100)
+    rates: dict[Annotated[str, Field(max_length=64)], Rate] = Field(default_factory=RATES.copy, max_length=100)
     """Rate limits by name. A name that is missing keeps its default."""
 
     def rate(self, name: str) -> Rate:
-        """Return the rate `name`, which is one of `RATE_NAMES`."""
-        return self.rates.get(name) or _rates()[name]
+        """Return the rate `name`, which is one of `RATES`."""
+        return self.rates.get(name) or RATES[name]
 
 
 LIMITS = ConfigKind("limits", "Limits", Limits, singleton=True)

@@ -1,12 +1,15 @@
 """Kind `recognition`: speech to text."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from storage.kinds.base import ConfigKind
+from storage.kinds.base import ConfigKind, Ref
 from storage.kinds.strategies import VendorCall
 
 
 class Recognition(VendorCall):
+    account: Annotated[str, Ref("vendor_accounts", offers="recognition")]
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
     """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
     prompt: str = ""

@@ -1,14 +1,15 @@
 """Kind `speech`: text to speech."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from storage.kinds.base import ConfigKind
+from storage.kinds.base import ConfigKind, Ref
 from storage.kinds.strategies import OnAbandon, VendorCall
 
 
 class Speech(VendorCall):
+    account: Annotated[str, Ref("vendor_accounts", offers="speech")]
     voice: str = ""
     """The vendor's name of the voice."""
     speed: float = Field(default=1.0, ge=0.25, le=4.0)

@@ -55,7 +55,10 @@ OnAbandon = Literal["cancel", "drain"]
 
 
 class VendorCall(Model):
-    """A vendor's model, and the account through which it is called."""
+    """A vendor's model, and the account through which it is called.
+
+    Subclasses say in their `account` what its platform must offer.
+    """
 
     account: Annotated[str, Ref("vendor_accounts")]
     """Name of a config of kind `vendor_accounts`."""

@@ -19,7 +19,7 @@ from streams.wire.model import Model
 from tests.vendors.upstream import Upstream, hold, plain, refusing, running_upstream
 from tests.waiting import until
 from vendors.account import Account, ChatSpec
-from vendors.catalog import CHAT_MODELS, Vendor
+from vendors.catalog import CHAT_MODELS, Capability
 from vendors.errors import Refused, TimedOut
 from vendors.outgoing import MoneyCall, RepeatWithKey
 from vendors.protocols import ChatMessage, TextDelta
@@ -60,7 +60,7 @@ class Cards:
             return await response.json()
 
 
-CARDS = Vendor(Cards, CardOptions)
+CARDS = Capability[CardSpec, Cards]("cards").by(Cards, CardOptions)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ SENT = {
     f"{row.method} {row.path} {given.source.value}": given.model
     for row in ROUTES
     for given in (row.inputs.body, row.inputs.query)
-    if given is not None
+    if given is not None and issubclass(given.model, Model)
 }
 OPTIONS = {
     f"{platform} {capability.name}": vendor.options

@@ -1,6 +1,7 @@
 """Jobs run once their transaction has committed. They are retried, then held for the operator."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ import pytest
 
 from app.schedules import Schedule
 from app.services import Services
-from app.worker import JobRow, run_jobs
+from app.worker import JOBS, JobRow, run_jobs
 from storage.jobs import Job, enqueue
 from streams.tasks import background
 from tests.servers import ADMIN_TOKEN, Server
@@ -201,6 +202,12 @@ async def test_schedule_enqueues_one_job_per_time_with_two_workers(services: Ser
     assert len(ticks) >= 3
     assert ran <= 1  # finished jobs are deleted with their events
     assert len({row["defer_timestamp"] for row in times}) == len(times)
+
+
+def test_every_kind_of_job_has_one_handler():
+    kinds = [kind for kind in Job.__subclasses__() if kind.__module__.startswith("storage.")]
+    assert Counter(row.message for row in JOBS) == Counter(kinds)
+    assert len({kind.task for kind in kinds}) == len(kinds)
 
 
 async def jobs_are(services: Services, count: int) -> bool:

@@ -221,7 +221,7 @@ async def test_responses_have_the_remaining_calls_of_the_counted_rates(server):
 
 
 def test_a_limit_cannot_name_a_rate_that_does_not_exist():
-    with pytest.raises(ValueError, match="limit must be one of server, signup"):
+    with pytest.raises(ValueError, match=r"limit must be one of .*server, .*signup"):
         Limit("singup")
 
 

@@ -11,7 +11,8 @@ from vendors.catalog import CAPABILITIES, CATALOG
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 STRATEGIES = ("conversation", "speech", "recognition", "pronunciation")
-KIND_OF = {"chat": "conversation", "speech": "speech", "recognition": "recognition", "assessment": "pronunciation"}
+KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
+"""The kinds of strategies whose names differ from those of their capabilities."""
 
 
 def table(first_row: str) -> list[list[str]]:
@@ -60,7 +61,7 @@ def test_the_table_of_platforms_has_every_platform_with_its_aliases_and_kinds():
     assert listed == {
         f"`{platform}`": (
             set(entry.aliases),
-            {KIND_OF[each.name] for each in CAPABILITIES if platform in each.vendors},
+            {KIND_OF.get(each.name, each.name) for each in CAPABILITIES if platform in each.vendors},
         )
         for platform, entry in CATALOG.items()
     }

@@ -5,7 +5,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from streams.wire.model import Model
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
 from vendors.outgoing import Outgoing
@@ -15,17 +14,10 @@ from vendors.transport import Incoming, VendorHttp
 _DEFAULT_MODEL = "pocketsphinx"
 
 
-class AssessmentOptions(Model):
-    """The local engine has no options."""
-
-
 class LocalAssessment:
     """Assessment by one engine. The audio is uploaded as it arrives; the result comes at its end."""
 
-    Options = AssessmentOptions
-
     def __init__(self, http: VendorHttp, account: Account, spec: AssessmentSpec) -> None:
-        AssessmentOptions.of(spec.options)
         self._http = http
         self._account = account
         self._model = spec.model or _DEFAULT_MODEL

@@ -23,7 +23,7 @@ from tests.app.ai.assessing import (
     refused,
 )
 from tests.app.ai.conftest import Talk
-from tests.app.ai.server_calls import token
+from tests.app.callers import token
 from tests.servers import Server
 from tests.streams.pcm_samples import silence, tone
 from vendors.sandbox.faults import key_of

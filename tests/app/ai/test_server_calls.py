@@ -4,7 +4,7 @@ import pytest
 
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.app.ai.server_calls import token
+from tests.app.callers import token
 from tests.servers import Server
 from tests.sse_client import all_events
 

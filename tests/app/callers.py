@@ -1,0 +1,31 @@
+"""Calls of an app's server, requests to endpoints, and a worker in the process of the test."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from app.accounts.tokens import make_server_token
+from app.services import Services
+from streams.tasks import background
+from tests.servers import SERVER_KEY, Server
+
+
+def token(**claims: str) -> dict[str, str]:
+    """The header of a call by the server of the app `default`."""
+    made = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **claims)
+    return {"X-Service-Auth-Token": made}
+
+
+async def ask(server: Server, method: str, path: str, **options: Any) -> tuple[int, Any]:
+    """The status and the JSON, if any, of a response. `options` are those of aiohttp's client."""
+    async with server.http.request(method, server.url + path, **options) as response:
+        return response.status, await response.json() if response.content_type == "application/json" else None
+
+
+@asynccontextmanager
+async def working(services: Services) -> AsyncIterator[None]:
+    """Run all jobs during the block, except those at fixed times."""
+    from app.worker import run_jobs  # noqa: PLC0415 - slow to import, for each worker of the tests
+
+    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+        yield
