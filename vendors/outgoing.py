@@ -30,7 +30,8 @@ class RepeatWithKey:
 class Outgoing:
     """One call to a vendor. `body` is bytes, or an async iterable, which is never sent twice.
 
-    A call is sent once unless `repeat` says otherwise. A call that moves money is a `MoneyCall` instead.
+    A call is sent once unless `repeat` says otherwise. Clients of payment platforms make no such calls, but a
+    `MoneyCall` or a `ReadCall`.
     An iterable body may still be sent while its response is read. The caller closes the iterable. An exception that
     it raises is raised to the reader of the response.
     """
@@ -60,3 +61,11 @@ class MoneyCall(Outgoing):
     """A call that moves money, which cannot be made without a key."""
 
     repeat: RepeatWithKey
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadCall(Outgoing):
+    """A call that changes nothing at the vendor, so it may be sent again. It may be a POST, such as a query."""
+
+    method: str = "GET"
+    repeat: Repeat = field(default=Repeat.SAFE, init=False)

@@ -9,9 +9,9 @@ from streams.tape import Tape
 from streams.wire.codec import dumps
 from tests.vendors.twins import calls, outcome
 from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
-from vendors.catalog import CAPABILITIES, CATALOG
+from vendors.catalog import ASSESSORS, CATALOG, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS
 from vendors.errors import Unreachable
-from vendors.outgoing import MoneyCall, Outgoing, Repeat, RepeatWithKey
+from vendors.outgoing import MoneyCall, Outgoing, ReadCall, Repeat, RepeatWithKey
 from vendors.protocols import AssessmentRequest, AudioFormat, ChatMessage
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -29,7 +29,7 @@ ROOTS = {
 }
 REMOTE = [
     (capability, platform)
-    for capability in CAPABILITIES
+    for capability in (CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, ASSESSORS)
     for platform in capability.vendors
     if not CATALOG[platform].local
 ]
@@ -103,6 +103,16 @@ async def test_repeated_call_may_succeed(http: VendorHttp, sandbox: Running):
         assert (await response.json())["object"] == "chat.completion"
 
     assert [entry.fault for entry in calls(sandbox)] == ["refuse", None]
+
+
+async def test_read_is_repeated(http: VendorHttp, sandbox: Running):
+    with pytest.raises(Unreachable):
+        async with http.stream(
+            ReadCall("acme", f"{sandbox.url}/openai/v1/models", headers={"Authorization": f"Bearer {RESETS}"})
+        ):
+            pass
+
+    assert [entry.stage for entry in calls(sandbox)] == ["models", "models"]
 
 
 def test_call_that_moves_money_needs_a_key():
