@@ -170,6 +170,7 @@ async def test_worker_continues_after_the_database_has_closed_its_connections(
     async with worker(services, notes):
         await add(services, "before")
         await notes.reach(1)
+        await until(lambda: jobs_are(services, 0))  # Otherwise it may run again.
         async with services.database.connection() as conn:
             await conn.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity "

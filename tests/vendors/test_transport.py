@@ -11,11 +11,12 @@ import pytest
 
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import REQUEST_ID
+from streams.wire.model import Model
 from tests.vendors.asking import SHORT, ask, failing
 from tests.vendors.raw import WHOLE, request
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
-from vendors.outgoing import Outgoing, Repeat, RepeatWithKey
+from vendors.outgoing import Outgoing, ReadCall, Repeat, RepeatWithKey
 from vendors.sandbox.server import Running
 from vendors.transport import Incoming, VendorHttp
 
@@ -327,3 +328,21 @@ async def test_id_of_the_request_is_sent(http: VendorHttp, upstream: Upstream):
         REQUEST_ID.reset(given)
 
     assert upstream.seen[0].headers["X-Request-Id"] == "r-1"
+
+
+class Order(Model):
+    id: str
+
+
+async def test_response_of_another_form_is_an_error_that_names_the_field(http: VendorHttp, upstream: Upstream):
+    upstream.will(plain(200, b'{"id": "1", "more": 2}'), plain(200, b'{"id": 1}'), plain(200, b"[]"))
+
+    async def order() -> Order:
+        async with http.stream(ReadCall("acme", upstream.url)) as answer:
+            return await answer.value(Order)
+
+    assert await order() == Order(id="1")
+    with pytest.raises(Garbled, match="acme sent a response of an unknown form: id must be a string"):
+        await order()
+    with pytest.raises(Garbled, match="unknown form: body must be an object"):
+        await order()

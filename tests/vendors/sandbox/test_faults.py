@@ -5,8 +5,10 @@ from aiohttp import ClientConnectionError, ClientSession
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
-from vendors.sandbox.faults import Fault, Orders, key_of
+from vendors.sandbox.faults import REFUSALS, Fault, Orders, key_of
+from vendors.sandbox.rest_dialect import rest_dialect
 from vendors.sandbox.server import Running
 
 
@@ -85,3 +87,12 @@ async def test_refused_caller_gets_no_byte_of_an_answer(sandbox: Running) -> Non
             await http.get(f"{sandbox.url}/openai/v1/models", headers=headers)
     # aiohttp asks for a page once more by itself
     assert {(entry.how, entry.billed.total()) for entry in sandbox.bill.since()} == {("fault", 0)}
+
+
+@pytest.mark.parametrize("fault", REFUSALS)
+def test_refusals_of_a_plain_vendor_name_their_fault(fault: Fault):
+    refusal = rest_dialect("acme").refuse(fault, Orders(retry_after_s=7))
+
+    assert refusal.status >= 400
+    assert loads(refusal.body)["error"]["code"] == fault
+    assert (refusal.headers.get("Retry-After") == "7") is (refusal.status in {429, 503})
