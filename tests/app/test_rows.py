@@ -9,7 +9,6 @@ import pytest
 from pydantic import AfterValidator, Field
 
 from app.accounts.routes import ACCOUNT_ROUTES
-from app.accounts.tokens import make_server_token
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Call, Endpoint, alias
@@ -23,7 +22,9 @@ from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import new_id
 from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
-from tests.servers import SERVER_KEY, Server, running_server
+from tests.app.callers import ask
+from tests.app.callers import token as server_token
+from tests.servers import Server, running_server
 
 
 class NoteNotFound(ItemNotFound):
@@ -119,16 +120,6 @@ ROWS = [
 async def small(services: Services, listener: socket.socket) -> AsyncIterator[Server]:
     async with running_server(services, listener, ROWS) as running:
         yield running
-
-
-def server_token(**claims: str) -> dict[str, str]:
-    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default", **claims)
-    return {"X-Service-Auth-Token": token}
-
-
-async def ask(small: Server, method: str, path: str, **options: Any) -> tuple[int, Any]:
-    async with small.http.request(method, small.url + path, **options) as response:
-        return response.status, await response.json() if response.content_type == "application/json" else None
 
 
 async def refused(small: Server, method: str, path: str, **options: Any) -> tuple[int, str]:
