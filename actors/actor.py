@@ -7,9 +7,9 @@ from typing import Any, Literal
 import structlog
 
 from actors.context import Stop, StreamContext, StreamStopped
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, SessionEnded, Spill
+from actors.log_replication import LogReplicator
+from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Replicate, SessionEnded
 from actors.report import report_crash, report_end
-from actors.spiller import Spiller
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
 from streams.tasks import background
 from streams.wire.codec import now_ms
@@ -28,7 +28,7 @@ State = Literal["hearing", "answering", "stopping", "settling"]
 """`hearing`: the input arrives. `answering`: the input is complete and the play runs. `stopping`: the play was
 cancelled. `settling`: the answer is complete and is being stored."""
 
-_LAST_SPILL_S = 5
+_LAST_REPLICATION_S = 5
 _LOOK_AGAIN_S = 1
 _DEADLINE = Expire(deadline=True)
 _GRACE_OVER = Expire(deadline=False)
@@ -38,19 +38,19 @@ class Actor:
     """Own one stream: its input, its log and its play. `run()` never raises, and runs the play in its own task.
 
     `release` frees the conversation turn and the admission slot of the stream. It is awaited before the last event.
-    `spiller` creates the `Spiller` that copies the log to Valkey, when that is first needed.
+    `replicator` creates the `LogReplicator` that copies the log to Valkey, when that is first needed.
     """
 
     __slots__ = (
         "_grace",
         "_mailbox",
-        "_make_spiller",
+        "_make_replicator",
         "_over",
         "_play",
         "_release",
+        "_replication",
+        "_replicator",
         "_resume_grace_s",
-        "_spill",
-        "_spiller",
         "_stream_s",
         "_task",
         "conversation_id",
@@ -69,7 +69,7 @@ class Actor:
         *,
         kind: str,
         conversation_id: str | None,
-        spiller: Callable[[], Spiller],
+        replicator: Callable[[], LogReplicator],
         release: Callable[[], Awaitable[None]],
         stream_s: float,
         resume_grace_s: float,
@@ -87,9 +87,9 @@ class Actor:
         self._resume_grace_s = resume_grace_s
         self.readable_s = readable_s
         """How long the log is kept after the stream has ended, in seconds."""
-        self._make_spiller = spiller
-        self._spiller: Spiller | None = None
-        self._spill: background[None] | None = None
+        self._make_replicator = replicator
+        self._replicator: LogReplicator | None = None
+        self._replication: background[None] | None = None
         self._over = False
         self._mailbox = Mailbox(self._receive)
         self._task: asyncio.Task[Any] | None = None
@@ -113,14 +113,14 @@ class Actor:
             self.readers += 1 if isinstance(message, Attach) else -1
         self._mailbox.tell(message)
 
-    async def spill(self) -> None:
+    async def replicate(self) -> None:
         """Start copying the log to Valkey for other processes, and wait until the existing events are copied."""
-        spiller = self._spiller = self._spiller or self._make_spiller()
-        if not self._over and self._may_be_spilled:
-            self.tell(Spill())
-            await spiller.caught_up()
-        if self._over:  # The stream stopped its spiller when it ended, possibly before everything was copied.
-            await spiller.run_again()
+        replicator = self._replicator = self._replicator or self._make_replicator()
+        if not self._over and self._may_be_replicated:
+            self.tell(Replicate())
+            await replicator.caught_up()
+        if self._over:  # The stream stopped its replicator when it ended, possibly before everything was copied.
+            await replicator.run_again()
 
     async def run(self) -> None:
         self._task = asyncio.current_task()
@@ -140,8 +140,8 @@ class Actor:
             if self._grace is not None:
                 self._grace.cancel()
             try:
-                if self._spill is not None:
-                    await self._spill.end_within(_LAST_SPILL_S)
+                if self._replication is not None:
+                    await self._replication.end_within(_LAST_REPLICATION_S)
             finally:
                 self._forget()
 
@@ -185,11 +185,11 @@ class Actor:
                 self._end_grace()
             case Detach() if not self.readers and not self.log.closed:
                 self._start_grace(self._resume_grace_s)
-                self._start_spilling()
-            case Spill():
-                self._start_spilling()
+                self._start_replication()
+            case Replicate():
+                self._start_replication()
             case Drain():
-                self._start_spilling()
+                self._start_replication()
                 self._stop(Stop.DRAINED)
             case SessionEnded():
                 self._stop(Stop.SESSION_ENDED)
@@ -220,14 +220,14 @@ class Actor:
         return True
 
     @property
-    def _may_be_spilled(self) -> bool:
+    def _may_be_replicated(self) -> bool:
         return self.readable_s > 0 and self.ctx.stop is not Stop.ABORTED
 
-    def _start_spilling(self) -> None:
-        if self._spill is None and self._may_be_spilled:
-            self._spiller = self._spiller or self._make_spiller()
-            self._spill = background(self._spiller.run())
-            self._spill.start()
+    def _start_replication(self) -> None:
+        if self._replication is None and self._may_be_replicated:
+            self._replicator = self._replicator or self._make_replicator()
+            self._replication = background(self._replicator.run())
+            self._replication.start()
 
     def _forget(self) -> None:
         """Drop references that only a running stream needs, because the ended stream stays readable for a while."""

@@ -17,8 +17,8 @@ from storage.redis import Valkey
 from storage.speech_cache import SpeechCache
 from storage.turns import TurnWriter
 from streams.events import Event, encode
+from streams.input_buffer import InputBuffer
 from streams.log import EventLog
-from streams.tape import Tape
 from streams.wire.codec import now_ms
 from streams.wire.errors import Conflict
 from vendors.fallback import AttemptRecord
@@ -112,7 +112,7 @@ class StreamContext:
         self.request_id = request_id
         self.resources = resources
         self.receipt = receipt
-        self.input = Tape()
+        self.input = InputBuffer()
         self.longest_s = longest_s
         """The maximum duration of any stream of the app, in seconds."""
         self.answer_bytes = answer_bytes
@@ -160,7 +160,7 @@ class StreamContext:
             await self.log.wait_for_room()
 
 
-_EMPTY_INPUT = Tape()
+_EMPTY_INPUT = InputBuffer()
 _EMPTY_INPUT.end()
 
 OnEnd = Callable[[StreamContext, str, str], None]

@@ -9,7 +9,7 @@ from actors.context import StreamContext
 from actors.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
 from streams.durations import duration_s
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.fallback import Attempt, failed_attempt, first_success
@@ -82,16 +82,16 @@ async def _recognised(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]
 class _InputDuration:
     """The duration of the input. For PCM it is known at any time, for other formats once the input is complete."""
 
-    def __init__(self, tape: Tape, audio_format: AudioFormat) -> None:
-        self._tape = tape
+    def __init__(self, buffer: InputBuffer, audio_format: AudioFormat) -> None:
+        self._buffer = buffer
         self._format = audio_format
         self._decoded_s: float | None = None
 
     async def half_s(self) -> float:
         """Wait for the end of the input and return half of its duration."""
-        await self._tape.completed()
+        await self._buffer.completed()
         if self._decoded_s is None and self._format is not PCM:
-            audio = await self._tape.whole()
+            audio = await self._buffer.whole()
             # Use a thread, because MP3 must be read frame by frame.
             self._decoded_s = await asyncio.to_thread(duration_s, audio, self._format.mime_type)
         return self._seconds() / 2
@@ -102,7 +102,7 @@ class _InputDuration:
 
     def _seconds(self) -> float:
         if self._format is PCM:
-            return pcm_seconds(len(self._tape), PCM_RATE)
+            return pcm_seconds(len(self._buffer), PCM_RATE)
         return self._decoded_s or 0.0
 
 

@@ -28,7 +28,7 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class Spill:
+class Replicate:
     """Copy the log to Valkey, because a reader may continue in another process."""
 
 
@@ -49,7 +49,7 @@ class Expire:
     deadline: bool
 
 
-Message = Attach | Detach | Cancel | Spill | Drain | SessionEnded | Expire
+Message = Attach | Detach | Cancel | Replicate | Drain | SessionEnded | Expire
 
 
 class Mailbox:

@@ -12,8 +12,8 @@ from actors.context import StreamContext
 from actors.records import store_attempts, unit_price
 from actors.strategies import Broken, Grader, hedge_of, price_of
 from streams.audio import pcm_seconds
+from streams.input_buffer import InputBuffer
 from streams.pcm import PcmDecoder
-from streams.tape import Tape
 from streams.tasks import background, unless_failed
 from streams.wire.errors import BackendUnavailable, InvalidParameter, ServiceError
 from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
@@ -62,9 +62,9 @@ async def assess(ctx: StreamContext, plan: AssessmentPlan) -> dict[str, Any]:
     return {"text": result.text, "raw_data": result.raw, "unit_price": price, "strategy": plan.strategy}
 
 
-async def _wait_for_sound(tape: Tape, pcm: PcmDecoder) -> None:
+async def _wait_for_sound(buffer: InputBuffer, pcm: PcmDecoder) -> None:
     """Wait until the input contains sound or ends, so that no vendor connection is open during initial silence."""
-    async with aclosing(tape.read()) as pieces:
+    async with aclosing(buffer.read()) as pieces:
         async for _ in pieces:
             if pcm.audible:
                 return
@@ -109,16 +109,16 @@ def _attempt(
     )
 
 
-async def _half_of_input_s(tape: Tape) -> float:
-    await tape.completed()
-    return pcm_seconds(len(tape), PCM_RATE) / 2
+async def _half_of_input_s(buffer: InputBuffer) -> float:
+    await buffer.completed()
+    return pcm_seconds(len(buffer), PCM_RATE) / 2
 
 
 class _MeteredInput:
     """The input as one account reads it, with the amount that was read."""
 
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
+    def __init__(self, buffer: InputBuffer) -> None:
+        self._buffer = buffer
         self._bytes = 0
 
     async def read(self) -> AsyncGenerator[bytes]:
@@ -128,7 +128,7 @@ class _MeteredInput:
         """
         position = 0
         try:
-            async with aclosing(self._tape.read()) as pieces:
+            async with aclosing(self._buffer.read()) as pieces:
                 async for piece in pieces:
                     position += len(piece)
                     self._bytes = max(self._bytes, position)

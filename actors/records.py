@@ -16,7 +16,14 @@ from storage.retry_queue import enqueue
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import TurnWriter
 from streams.wire.codec import decimal_number
-from streams.wire.errors import Conflict, DatabaseAway, ItemNotFound, ServiceError, StoreAway, StoreError
+from streams.wire.errors import (
+    Conflict,
+    DatabaseUnavailable,
+    ItemNotFound,
+    ServiceError,
+    StoreError,
+    StoreUnavailable,
+)
 from vendors.fallback import AttemptRecord
 from vendors.protocols import Usage
 
@@ -111,7 +118,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
     """Store the end of the turn. If the database stays unavailable, queue it in Valkey to be written later.
 
     Raises the error that the stream must end with if the record was meanwhile closed by another process; see
-    `lost_turn`. Raises `StoreAway` if neither store is available.
+    `lost_turn`. Raises `StoreUnavailable` if neither store is available.
     """
     turn = ClosedTurn(
         ctx.owner.app_id,
@@ -125,7 +132,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
     )
     try:
         status = await _close(ctx.resources.turns, turn)
-    except StoreAway:
+    except StoreUnavailable:
         await _queue(ctx, turn)
         return
     if (error := lost_turn(answered.status, status)) is not None:
@@ -158,18 +165,20 @@ def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceEr
 async def _queue(ctx: StreamContext, turn: ClosedTurn) -> None:
     try:
         await enqueue(ctx.resources.valkey, turn)
-    except StoreAway as error:
-        raise DatabaseAway("neither the database nor Valkey is reachable: the answer was not stored") from error
+    except StoreUnavailable as error:
+        raise DatabaseUnavailable(
+            "neither the database nor Valkey is reachable: the answer was not stored"
+        ) from error
     log.warning("turn.queued", stream_id=ctx.stream_id)
 
 
 async def _close(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
-    """Close `turn` and return the status of its record. Retries for up to 5 seconds before raising `StoreAway`."""
+    """Close `turn` and return the status of its record. Retries for up to 5 s before raising `StoreUnavailable`."""
     try:
         return await _close_once(turns, turn)
-    except StoreAway:
+    except StoreUnavailable:
         tries = AsyncRetrying(
-            retry=retry_if_exception_type(StoreAway),
+            retry=retry_if_exception_type(StoreUnavailable),
             stop=stop_after_delay(_CLOSE_WITHIN_S),
             wait=wait_exponential_jitter(multiplier=0.1, max=1),
             reraise=True,

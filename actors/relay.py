@@ -22,7 +22,7 @@ _ANSWERS_WITHIN_S = 2
 _CANCELS_WITHIN_S = 15
 _LEASE_S = 20
 _LAST_EVENTS_S = 5
-_SPILLS_WITHIN_S = 1.5
+_REPLICATES_WITHIN_S = 1.5
 
 
 class Relay:
@@ -173,8 +173,8 @@ class Relay:
                 return {"known": True, "full": True}
             self._renew(actor, reader_id)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SPILLS_WITHIN_S):
-                await actor.spill()
+            async with asyncio.timeout(_REPLICATES_WITHIN_S):
+                await actor.replicate()
         return {"known": True, "closed": actor.log.closed, "last": actor.log.last_id}
 
     def _renew(self, actor: Actor, reader_id: str) -> None:

@@ -56,7 +56,7 @@ class Flight:
         self.result.set_result(result)
         message = "" if result is GONE else f"{result.outcome} {result.voice}"
         with suppress(StoreError):  # Other processes notice the end when the lease expires.
-            await self._cache.land(self._key, self.token, message)
+            await self._cache.end_flight(self._key, self.token, message)
 
     @contextmanager
     def blocked(self) -> Iterator[None]:
@@ -77,7 +77,7 @@ class Flight:
                 await self.finish(UNSHARED)
                 return
             with suppress(StoreError):
-                await self._cache.hold(self._key, self.token)
+                await self._cache.renew_lease(self._key, self.token)
 
 
 class Flights:
@@ -121,14 +121,14 @@ class Flights:
     async def _try_to_lead(self, key: SpeechKey, flight: Flight) -> str | FlightResult | None:
         """Return `None` if this flight leads, the token of the current leader, or `UNSHARED` without Valkey."""
         try:
-            return await self._cache.take(key, flight.token)
+            return await self._cache.try_to_lead(key, flight.token)
         except StoreError:
             return UNSHARED
 
     async def _poll(self, key: SpeechKey, leader: str) -> FlightResult:
         while True:
             try:
-                leads, message = await self._cache.look(key, leader)
+                leads, message = await self._cache.read_flight(key, leader)
             except StoreError:
                 return UNSHARED
             if message is not None:

@@ -19,8 +19,8 @@ log = structlog.get_logger()
 LIVE = Levels("parley_streams_live", "Running streams", ["kind"])
 
 _DRAIN_SAVE_S = 10
-_SPILL_S = 10
-_CONCURRENT_SPILLS = 32
+_REPLICATION_S = 10
+_CONCURRENT_REPLICATIONS = 32
 _FINISHED_BYTES = 256 * 1024 * 1024
 _FRAME_BYTES = 100
 """Approximate memory overhead of a kept frame."""
@@ -140,9 +140,9 @@ class Supervisor:
             task.cancel()
         await asyncio.wait(remaining)
 
-    async def spill_finished(self) -> None:
+    async def replicate_finished(self) -> None:
         """Copy the logs of ended streams that can still be read to Valkey, for other processes."""
-        await self._finished.spill()
+        await self._finished.replicate()
 
     def close(self) -> None:
         self._finished.close()
@@ -190,15 +190,15 @@ class _Finished:
             self.size_bytes -= size
         return stream_ids
 
-    async def spill(self) -> None:
+    async def replicate(self) -> None:
         """Copy all logs to Valkey, within a time limit, and drop them here."""
         self.close()
         remaining = [actor for until, _, actor in self._actors.values() if until > time.monotonic()]
         try:
-            async with asyncio.timeout(_SPILL_S):
+            async with asyncio.timeout(_REPLICATION_S):
                 while remaining:
-                    batch, remaining = remaining[:_CONCURRENT_SPILLS], remaining[_CONCURRENT_SPILLS:]
-                    await asyncio.gather(*(actor.spill() for actor in batch))
+                    batch, remaining = remaining[:_CONCURRENT_REPLICATIONS], remaining[_CONCURRENT_REPLICATIONS:]
+                    await asyncio.gather(*(actor.replicate() for actor in batch))
         except TimeoutError:
             log.warning("drain.logs_not_copied", streams=len(remaining))
         self._actors.clear()

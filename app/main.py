@@ -17,7 +17,7 @@ from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.paths import route_of
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
-from app.process.control import Inherited, Orders, parent_channel
+from app.process.control import Inherited, ShutdownRequests, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained
 from app.process.listeners import Listeners
 from app.process.memory import limit_free_memory, trim_free_memory
@@ -76,7 +76,7 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
                 log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
                 await _serve_until_drained(services, runner, listeners, inherited)
             await answer_last_requests(runner)
-            await services.supervisor.spill_finished()
+            await services.supervisor.replicate_finished()
         finally:
             await runner.cleanup()
             await operations.cleanup()
@@ -96,17 +96,17 @@ async def _serve_until_drained(
     services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
 ) -> None:
     """Serve until a signal or the parent requests the end, and all streams have ended."""
-    orders, timeout_s = Orders(), services.settings.drain_timeout_s
+    requests, timeout_s = ShutdownRequests(), services.settings.drain_timeout_s
     supervisor, relay = services.supervisor, services.relay
     async with AsyncExitStack() as stack:
-        orders.handle_signals(has_parent=inherited is not None)
+        requests.handle_signals(has_parent=inherited is not None)
         if inherited is None:
-            await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
+            await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
-        await stack.enter_async_context(background(parent.follow(listeners, orders)))
+        await stack.enter_async_context(background(parent.follow(listeners, requests)))
         parent.send("ready")
-        await serve_until_drained(runner, supervisor, relay, orders, timeout_s=timeout_s)
+        await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
         parent.send("drained")
 
 

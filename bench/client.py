@@ -12,7 +12,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from bench.scenarios import SCENARIOS, Load, Request
-from bench.tally import Reading, Tally
+from bench.stream_outcome import Reading, Tally
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _SENT_AT = re.compile(r" (\d{12,})$")

@@ -77,7 +77,7 @@ class Row:
     times_out: bool = False
     endless: bool = False
     """Whether an attempt that has output continues until the limit for the whole stream ends it."""
-    orders: Mapping[str, Any] = field(default_factory=dict)
+    key_options: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, stage: Stage) -> Pair:
         pair: Pair = getattr(self, stage)
@@ -113,11 +113,11 @@ ROWS = (
     Row("401",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.UNAUTHORIZED),
     Row("429 Retry-After",   BEFORE,             BEFORE,             BEFORE,             BEFORE,
-        Fault.RATE_LIMITED, calls=2, orders={"retry_after_s": 0.02}),
+        Fault.RATE_LIMITED, calls=2, key_options={"retry_after_s": 0.02}),
     Row("500",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
         Fault.SERVER_ERROR, calls=2),
     Row("503",               BEFORE,             BEFORE,             BEFORE,             BEFORE,
-        Fault.UNAVAILABLE, calls=2, orders={"retry_after_s": 0.02}),
+        Fault.UNAVAILABLE, calls=2, key_options={"retry_after_s": 0.02}),
     Row("hang before headers",      (F, EARLY),   (F, EARLY),         (F, EARLY),         (F, EARLY),
         Fault.HANG_BEFORE_HEADERS, ended=CLOSED_BY_SERVER, times_out=True),
     Row("hang before first output", (F, EARLY),   (F, EARLY),         (F, EARLY),         (F, EARLY),
@@ -133,7 +133,7 @@ ROWS = (
     Row("empty answer",      (F, NOT_EMPTY),     (S, NOT_EMPTY),     (F, NOT_EMPTY),     (S, NOT_EMPTY),
         Fault.EMPTY_ANSWER, ended=EITHER),
     Row("slow drip",         (F, B),             (DRIPS, F),         (T, B),             (DRIPS, F),
-        Fault.SLOW_DRIP, ended=CLOSED_BY_SERVER, times_out=True, endless=True, orders={"pace_ms": 40}),
+        Fault.SLOW_DRIP, ended=CLOSED_BY_SERVER, times_out=True, endless=True, key_options={"pace_ms": 40}),
     Row("wrong content type", BEFORE,            BEFORE,             BEFORE,             BEFORE,
         Fault.WRONG_CONTENT_TYPE),
 )  # fmt: skip
@@ -187,7 +187,7 @@ class VendorStage:
     call: Mapping[str, Any]
     after: int = 1
     all_at_once: bool = False
-    orders: Mapping[Fault, Mapping[str, Any]] = field(default_factory=dict)
+    key_options: Mapping[Fault, Mapping[str, Any]] = field(default_factory=dict)
     exceptions: Mapping[tuple[Fault, Position], Expected] = field(default_factory=dict)
 
 
@@ -213,8 +213,10 @@ VENDOR_STAGES = (
     VendorStage("llm anthropic", "llm", "anthropic", "/anthropic", {"model": "claude-3-5-haiku-latest"}),
     VendorStage("llm gemini", "llm", "gemini", "/gemini/v1beta", {"model": "gemini-2.5-flash"}),
     VendorStage("stt openai", "stt", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-transcribe"}),
-    VendorStage("stt azure", "stt", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
-    VendorStage("stt google", "stt", "vendor_d_audio", "/google", {}, orders=_TWO_PARTS, exceptions=_SINGLE_JSON),
+    VendorStage("stt azure", "stt", "vendor_a_audio", "/azure", {}, key_options=_TWO_PARTS),
+    VendorStage(
+        "stt google", "stt", "vendor_d_audio", "/google", {}, key_options=_TWO_PARTS, exceptions=_SINGLE_JSON
+    ),
     VendorStage(
         "tts openai", "tts", "vendor_b_audio", "/openai/v1", {"model": "gpt-4o-mini-tts", "voice": "alloy"}, 12,
     ),
@@ -224,7 +226,7 @@ VENDOR_STAGES = (
     ),
     VendorStage(
         "tts openai chat mp3", "tts", "vendor_b_llm", "/openai/v1", _CHAT_READER,
-        all_at_once=True, orders=_TWO_PARTS, exceptions=_SINGLE_JSON,
+        all_at_once=True, key_options=_TWO_PARTS, exceptions=_SINGLE_JSON,
     ),
     VendorStage("tts azure", "tts", "vendor_a_audio", "/azure", {**_AZURE_VOICE, "need_viseme": True}, 12),
     VendorStage("tts azure http", "tts", "vendor_a_audio", "/azure", _AZURE_VOICE, 12, exceptions=_BARE_AUDIO),
@@ -234,9 +236,9 @@ VENDOR_STAGES = (
     ),
     VendorStage(
         "tts google", "tts", "vendor_d_audio", "/google", {"voice": "en-US-Neural2-C", "need_viseme": True},
-        all_at_once=True, orders=_TWO_PARTS, exceptions=_SINGLE_JSON,
+        all_at_once=True, key_options=_TWO_PARTS, exceptions=_SINGLE_JSON,
     ),
-    VendorStage("assess azure", "assess", "vendor_a_audio", "/azure", {}, orders=_TWO_PARTS),
+    VendorStage("assess azure", "assess", "vendor_a_audio", "/azure", {}, key_options=_TWO_PARTS),
 )  # fmt: skip
 CALLER_STAGES = tuple(
     vendor_stage
@@ -286,15 +288,15 @@ class Cell:
         return {"min_realtime_factor": 0} if endless else {}  # A busy machine can be too slow by itself.
 
     @property
-    def orders(self) -> dict[str, Any]:
-        """The cell's orders to the sandbox, in addition to its name."""
+    def key_options(self) -> dict[str, Any]:
+        """The cell's options for the sandbox, in addition to its name."""
         if self.row.fault is None:
             return {}
         position = 0 if self.position == "before" else self.vendor_stage.after
-        options = dict(self.vendor_stage.orders.get(self.row.fault, {}))
+        options = dict(self.vendor_stage.key_options.get(self.row.fault, {}))
         if self.row.endless and self.position == "before" and self.vendor_stage.stage == "tts":
             options["pace_ms"] = _SLOWER_THAN_PLAYED
-        return {"fault": self.row.fault, "position": position, **self.row.orders, **options}
+        return {"fault": self.row.fault, "position": position, **self.row.key_options, **options}
 
 
 def cells() -> Iterator[Cell]:

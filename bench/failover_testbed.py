@@ -78,7 +78,11 @@ class FaultTestbed:
     async def configure(self, cell: Cell) -> None:
         """Write the configs of a cell's faulty strategy."""
         account = self._account(
-            cell.vendor_stage, cell.row.endpoint, cell.name, **_text_order(cell.vendor_stage, FIRST), **cell.orders
+            cell.vendor_stage,
+            cell.row.endpoint,
+            cell.name,
+            **_text_order(cell.vendor_stage, FIRST),
+            **cell.key_options,
         )
         waits = {
             "first_output_s": SHORT_TIMEOUT_S if cell.times_out else _LONG_TIMEOUT_S,
@@ -89,12 +93,12 @@ class FaultTestbed:
     async def configure_slow(self, cell: CallerCell) -> None:
         """Write the configs of a strategy that is still running when the caller's fault occurs."""
         stage, stops_reading = cell.vendor_stage.stage, cell.row.action == "stop reading"
-        orders: dict[str, object] = {**_text_order(cell.vendor_stage, FIRST), "pace_ms": 40}
+        key_options: dict[str, object] = {**_text_order(cell.vendor_stage, FIRST), "pace_ms": 40}
         if stage in {"stt", "assess"}:
-            orders = {"fault": Fault.HANG_BEFORE_OUTPUT}
+            key_options = {"fault": Fault.HANG_BEFORE_OUTPUT}
         elif stops_reading:
-            orders = {"text": " ".join([SPOKEN] * 20)} if stage == "llm" else _FASTER_THAN_PLAYED
-        account = self._account(cell.vendor_stage, Endpoint.SANDBOX, cell.name, **orders)
+            key_options = {"text": " ".join([SPOKEN] * 20)} if stage == "llm" else _FASTER_THAN_PLAYED
+        account = self._account(cell.vendor_stage, Endpoint.SANDBOX, cell.name, **key_options)
         wav = {"audio_format": "wav"} if stops_reading and stage == "tts" else {}
         await self._strategy(CALLER_APP, cell.vendor_stage, cell.name, account, _LONG_TIMEOUTS, **wav)
         if stops_reading and stage == "llm":  # Text alone is too small to fill the connection's buffers.
@@ -132,7 +136,7 @@ class FaultTestbed:
             await self.put(app, "conversation", name, {"chat": chat, "recognition": name})
 
     def _account(
-        self, vendor_stage: VendorStage, endpoint: Endpoint, name: str, **orders: object
+        self, vendor_stage: VendorStage, endpoint: Endpoint, name: str, **key_options: object
     ) -> dict[str, Any]:
         url = self.sandbox.url
         match endpoint:
@@ -145,7 +149,7 @@ class FaultTestbed:
         return {
             "platform": vendor_stage.platform,
             "base_url": url + vendor_stage.root,
-            "api_key": key_of(name=name, **orders),
+            "api_key": key_of(name=name, **key_options),
         }
 
     async def set_up(self, vendor_stages: tuple[VendorStage, ...]) -> None:

@@ -37,7 +37,7 @@ _PURPOSES = (
     ),
     (
         "the request: routing, authentication, parameters",
-        ("app/", "pydantic/", "streams/body.py", "streams/tape.py"),
+        ("app/", "pydantic/", "streams/body.py", "streams/input_buffer.py"),
     ),
     ("asyncio", ("asyncio/",)),
 )

@@ -23,6 +23,7 @@ from bench.figures import HEADINGS, Figures, row, table
 from bench.load import measure_load
 from bench.machine import Cores, Usage, describe
 from bench.profiling import Profile, profile_server
+from bench.report import write_report
 from bench.scenarios import Load
 from bench.targets import (
     FIRST_P50_MS,
@@ -34,7 +35,6 @@ from bench.targets import (
     Row,
     Suite,
 )
-from bench.writing import write_report
 from streams.wire.codec import dumps
 
 _POLL_S = 0.02

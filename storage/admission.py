@@ -62,7 +62,7 @@ class StreamLocation:
 
 
 class Admissions:
-    """Takes and releases slots. A release that fails because Valkey is unavailable is retried in the background."""
+    """Acquires and releases slots. A release that fails while Valkey is unavailable is retried later."""
 
     def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
@@ -75,8 +75,8 @@ class Admissions:
         """The same for slots whose release Valkey has not received yet."""
         self._has_unreleased = asyncio.Event()
 
-    def take(self, slot: Slot, *, limit: int, lifetime_s: float) -> Coroutine[Any, Any, StreamLocation | None]:
-        """Take `slot`, or return the stream that an earlier request with the same idempotency key started.
+    def acquire(self, slot: Slot, *, limit: int, lifetime_s: float) -> Coroutine[Any, Any, StreamLocation | None]:
+        """Acquire `slot`, or return the stream that an earlier request with the same idempotency key started.
 
         The command is sent by this call, before its result is awaited. Slots held by dead processes are ignored.
 
@@ -85,9 +85,9 @@ class Admissions:
         unavailable; the slot may or may not be held then.
         """
         reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
-        return self._finish_take(reply, slot, limit=limit, lifetime_s=lifetime_s)
+        return self._finish_acquire(reply, slot, limit=limit, lifetime_s=lifetime_s)
 
-    async def _finish_take(
+    async def _finish_acquire(
         self, reply: Awaitable[list[bytes]], slot: Slot, *, limit: int, lifetime_s: float
     ) -> StreamLocation | None:
         until = time.monotonic() + lifetime_s
@@ -103,7 +103,7 @@ class Admissions:
             if dead := await self._heartbeat.dead([holder.process for holder in holders]):
                 answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
         except (*VALKEY_ERRORS, StoreError) as error:
-            # The caller either continues without Valkey or gives the slot back.
+            # The caller either continues without Valkey or releases the slot.
             self._held[slot.stream_id] = slot, until
             self._heartbeat.keys_missing.set()
             raise (error if isinstance(error, StoreError) else store_error(error)) from error
@@ -119,7 +119,7 @@ class Admissions:
         self._held[slot.stream_id] = slot, until
         return None
 
-    async def give_back(self, slot: Slot, *, readable_s: float) -> None:
+    async def release(self, slot: Slot, *, readable_s: float) -> None:
         """Release `slot`; does nothing if it has expired. `find` returns the stream for another `readable_s`."""
         until = time.monotonic() + readable_s
         self._readable.pop(slot.stream_id, None)
@@ -127,7 +127,7 @@ class Admissions:
             self._readable[slot.stream_id] = slot, until
         self._drop_unreadable()
         try:
-            await self._release(slot, readable_s)
+            await self._send_release(slot, readable_s)
         except VALKEY_ERRORS:
             self._unreleased[slot.stream_id] = slot, until
             self._has_unreleased.set()
@@ -140,14 +140,14 @@ class Admissions:
                 return
             del self._readable[stream_id]
 
-    async def keep_giving_back(self) -> None:
+    async def keep_releasing(self) -> None:
         """Retry failed releases until cancelled."""
         while not stopping():
             await self._has_unreleased.wait()
             try:
                 while self._unreleased:
                     stream_id, (slot, until) = next(iter(self._unreleased.items()))
-                    await self._release(slot, until - time.monotonic())
+                    await self._send_release(slot, until - time.monotonic())
                     self._unreleased.pop(stream_id, None)
                 self._has_unreleased.clear()
             except VALKEY_ERRORS:
@@ -173,7 +173,7 @@ class Admissions:
             value = await self._valkey.call("GET", key)
         return StreamLocation.of(stream_id, bytes(value)) if isinstance(value, bytes) else None
 
-    async def turn_is_taken(self, app_id: str, user_id: str, conversation_id: str) -> bool:
+    async def turn_is_running(self, app_id: str, user_id: str, conversation_id: str) -> bool:
         """Return whether a turn of the conversation is running."""
         key = Slot(app_id, user_id, "", conversation_id).keys(self._valkey)[2]
         with map_errors():
@@ -223,12 +223,12 @@ class Admissions:
         )
         if (after := self._entry(stream_id)) is not entry:
             # The stream has ended in the meantime, and its release may have reached Valkey before the restore.
-            await self._release(slot, after[1] - time.monotonic() if after else 0)
+            await self._send_release(slot, after[1] - time.monotonic() if after else 0)
 
     def _entry(self, stream_id: str) -> tuple[Slot, float] | None:
         return self._held.get(stream_id) or self._readable.get(stream_id)
 
-    def _release(self, slot: Slot, readable_s: float) -> Coroutine[Any, Any, int]:
+    def _send_release(self, slot: Slot, readable_s: float) -> Coroutine[Any, Any, int]:
         is_turn, has_key = int(slot.conversation_id is not None), int(slot.idempotency_key is not None)
         return self._valkey.run(
             "release",
@@ -241,5 +241,5 @@ class Admissions:
 async def open_admissions(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Admissions]:
     """Yield `Admissions` whose background tasks run for the duration of the block."""
     admissions = Admissions(valkey, heartbeat)
-    async with background(admissions.keep_giving_back()), background(admissions.keep_restoring()):
+    async with background(admissions.keep_releasing()), background(admissions.keep_restoring()):
         yield admissions

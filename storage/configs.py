@@ -26,7 +26,7 @@ from storage.kinds.base import ConfigKind, ConfigModel
 from storage.postgres import Database
 from storage.redis import Valkey
 from storage.secrets import Keyring
-from streams.wire.errors import ConfigInvalid, DatabaseAway, StoreError
+from streams.wire.errors import ConfigInvalid, DatabaseUnavailable, StoreError
 from streams.wire.model import Model
 
 log = structlog.get_logger()
@@ -251,7 +251,7 @@ class ConfigStore:
         """Raise `StoreError` if configs were not refreshed recently, so that this process may use outdated ones."""
         age_s = self._clock() - self._fresh_at
         if age_s > _STALE_S:
-            raise DatabaseAway(f"configs were last read {age_s:.0f} s ago")
+            raise DatabaseUnavailable(f"configs were last read {age_s:.0f} s ago")
 
     def _apply(self, revision: Revision) -> None:
         key = revision.key

@@ -48,7 +48,7 @@ class RateLimiter:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._local = LocalLimiter()
-        self._away = False
+        self._unavailable = False
 
     async def count(self, rate: Rate, *, app_id: str, name: str, who: str, calls: Literal[0, 1] = 1) -> Count:
         """Count one call by `who`. `Count.check()` tells whether it is allowed.
@@ -62,16 +62,18 @@ class RateLimiter:
                     "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count, calls]
                 )
         except StoreError as error:
-            self._log_change(away=True, error=error)
+            self._log_change(unavailable=True, error=error)
             wait_s = self._local.wait_s(rate, key, calls=calls)
             return Count(name, rate, wait_s, min(rate.count, 2 * self._local.used(key)))
-        self._log_change(away=False)
+        self._log_change(unavailable=False)
         return Count(name, rate, float(wait_ms) / 1000, float(used))
 
-    def _log_change(self, *, away: bool, error: StoreError | None = None) -> None:
-        if away != self._away:
-            self._away = away
-            log.warning("limits.counted_locally" if away else "limits.counted_in_valkey", error=str(error or ""))
+    def _log_change(self, *, unavailable: bool, error: StoreError | None = None) -> None:
+        if unavailable != self._unavailable:
+            self._unavailable = unavailable
+            log.warning(
+                "limits.counted_locally" if unavailable else "limits.counted_in_valkey", error=str(error or "")
+            )
 
 
 class LocalLimiter:

@@ -11,9 +11,9 @@ import asyncpg
 
 from storage.availability import Availability
 from storage.pool import ConnectionPool
-from storage.postgres_causes import AWAY, DuplicateRow, Locked, forbids_writing, is_outage, store_error
+from storage.postgres_causes import UNAVAILABLE, DuplicateRow, Locked, forbids_writing, is_outage, store_error
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import DatabaseAway
+from streams.wire.errors import DatabaseUnavailable
 
 __all__ = ["Connection", "Database", "DuplicateRow", "Locked", "map_errors", "on_conflict", "open_database"]
 
@@ -153,7 +153,7 @@ class Database:
         if health.unwritable is not None:
             cause, refused_at = health.unwritable
             if time.monotonic() < refused_at + _HOLD_S:
-                raise DatabaseAway(cause)
+                raise DatabaseUnavailable(cause)
             health.unwritable = None
 
 
@@ -218,7 +218,7 @@ async def open_database(
         if (converted := store_error(error)) is None:
             raise
         # The process has not started yet. Its operator reads this error and no client does, so it names the host.
-        raise DatabaseAway(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
+        raise DatabaseUnavailable(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
     connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())
@@ -227,5 +227,5 @@ async def open_database(
             async with asyncio.timeout(_CLOSE_S):
                 await connections.close()
                 await pool.close()
-        except (*AWAY, asyncpg.PostgresError):
+        except (*UNAVAILABLE, asyncpg.PostgresError):
             pool.terminate()

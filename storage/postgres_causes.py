@@ -3,10 +3,10 @@
 import asyncpg
 
 from storage.pool import AllInUse
-from streams.wire.errors import DatabaseAway, DatabaseError, StoreError
+from streams.wire.errors import DatabaseError, DatabaseUnavailable, StoreError
 from streams.wire.network import network_cause
 
-AWAY = (
+UNAVAILABLE = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -43,7 +43,7 @@ _CAUSES = {
 """By SQLSTATE."""
 _WRITE_FAILURES = frozenset({"25006", "53100", "58030"})
 _SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
-"""SQLSTATEs of errors in `AWAY` that concern a single statement or transaction."""
+"""SQLSTATEs of errors in `UNAVAILABLE` that concern a single statement or transaction."""
 
 
 class Locked(DatabaseError):
@@ -59,11 +59,11 @@ class DuplicateRow(DatabaseError):
 
 
 def store_error(error: Exception) -> StoreError | None:
-    """Convert an error of PostgreSQL to `DatabaseAway` or `DatabaseError`; return `None` for all other errors."""
+    """Convert a PostgreSQL error to `DatabaseUnavailable` or `DatabaseError`. Return `None` for other errors."""
     if isinstance(error, asyncpg.UniqueViolationError):
         return DuplicateRow(error.constraint_name or "")
-    if isinstance(error, AWAY):
-        return DatabaseAway(_cause(error))
+    if isinstance(error, UNAVAILABLE):
+        return DatabaseUnavailable(_cause(error))
     if isinstance(error, asyncpg.LockNotAvailableError):
         return Locked("another transaction holds the lock of a row")
     if not isinstance(error, asyncpg.PostgresError):
@@ -78,7 +78,7 @@ def store_error(error: Exception) -> StoreError | None:
 
 def is_outage(error: Exception) -> bool:
     """Return whether `error` concerns the database as a whole and not a single statement."""
-    return isinstance(error, AWAY) and getattr(error, "sqlstate", None) not in _SINGLE_STATEMENT
+    return isinstance(error, UNAVAILABLE) and getattr(error, "sqlstate", None) not in _SINGLE_STATEMENT
 
 
 def forbids_writing(error: Exception) -> bool:

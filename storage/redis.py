@@ -16,7 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 from storage.availability import Availability
 from storage.pipeline import CommandPipeline, Word
 from storage.valkey_causes import outage
-from streams.wire.errors import StoreError, ValkeyAway, ValkeyError
+from streams.wire.errors import StoreError, ValkeyError, ValkeyUnavailable
 
 _CONNECTIONS = 16
 _ANSWER_S = 1.0
@@ -32,9 +32,9 @@ VALKEY_ERRORS = (RedisError, OSError)
 
 
 def store_error(error: Exception) -> StoreError:
-    """Convert one of `VALKEY_ERRORS` to `ValkeyAway`, or to `ValkeyError` if Valkey refused the command."""
+    """Convert one of `VALKEY_ERRORS` to `ValkeyUnavailable`, or to `ValkeyError` if Valkey refused the command."""
     if (cause := outage(error)) is not None:
-        return ValkeyAway(f"Valkey {cause}")
+        return ValkeyUnavailable(f"Valkey {cause}")
     return ValkeyError("Valkey refused a command")
 
 

@@ -95,30 +95,30 @@ class SpeechCache:
         with map_errors():
             await self._valkey.client.expire(self._key(key, "speech", key.voice), _seconds(days))
 
-    async def take(self, key: SpeechKey, token: str) -> str | None:
+    async def try_to_lead(self, key: SpeechKey, token: str) -> str | None:
         """Become the leader of the flight of `key` for `lease_s`.
 
         Returns the token of the current leader if there is one already, otherwise `None`.
         """
         with map_errors():
-            leader = await self._valkey.run("flight_take", keys=[self._flight(key)], args=[token, self._lease_ms])
+            leader = await self._valkey.run("flight_lead", keys=[self._flight(key)], args=[token, self._lease_ms])
         return None if leader is None else leader.decode()
 
-    async def hold(self, key: SpeechKey, token: str) -> None:
+    async def renew_lease(self, key: SpeechKey, token: str) -> None:
         """Renew the lease of the leader for another `lease_s`."""
         with map_errors():
-            await self._valkey.run("flight_hold", keys=[self._flight(key)], args=[token, self._lease_ms])
+            await self._valkey.run("flight_renew", keys=[self._flight(key)], args=[token, self._lease_ms])
 
-    async def land(self, key: SpeechKey, token: str, result: str) -> None:
+    async def end_flight(self, key: SpeechKey, token: str, result: str) -> None:
         """End the flight and publish `result` for those who wait. If it is empty, the leader looks dead to them."""
         with map_errors():
             await self._valkey.run(
-                "flight_land",
+                "flight_end",
                 keys=[self._flight(key), self._key(key, "told", token)],
                 args=[token, result, round(_RESULT_S * 1000)],
             )
 
-    async def look(self, key: SpeechKey, token: str) -> tuple[bool, str | None]:
+    async def read_flight(self, key: SpeechKey, token: str) -> tuple[bool, str | None]:
         """Return whether `token` still leads the flight, and the result that it has published, if any."""
         with map_errors():
             leader, result = await self._valkey.client.mget([self._flight(key), self._key(key, "told", token)])

@@ -13,7 +13,7 @@ from storage.heartbeats import Heartbeat
 from storage.postgres import Database, Locked, map_errors
 from storage.turn_rows import ClosedTurn, NewTurn
 from streams.tasks import background, stopping
-from streams.wire.errors import DatabaseAway, StoreAway, StoreError
+from streams.wire.errors import DatabaseUnavailable, StoreError, StoreUnavailable
 
 MOST_TOGETHER = 128
 """Maximum number of turns in a batch."""
@@ -103,7 +103,7 @@ class TurnWriter:
         try:
             async with self._database.connection() as conn:
                 record_ids = await turn_rows.open_turns(conn, [turn for turn, _ in requests])
-        except (StoreAway, asyncio.CancelledError):
+        except (StoreUnavailable, asyncio.CancelledError):
             self._add_unconfirmed(requests)
             raise
         except StoreError:
@@ -132,7 +132,7 @@ class TurnWriter:
                     if not await self._end_dead(turn.app_id, turn.conversation_id):
                         raise
                     record_id = await self._open_one(turn)
-            except (StoreAway, asyncio.CancelledError):
+            except (StoreUnavailable, asyncio.CancelledError):
                 self._add_unconfirmed([(turn, opened)])
                 raise
             if not opened.done():
@@ -163,7 +163,7 @@ class TurnWriter:
         try:
             async with self._database.connection() as conn:
                 statuses = await turn_rows.close_turns(conn, [turn for turn, _ in requests])
-        except StoreAway:
+        except StoreUnavailable:
             raise
         except StoreError:
             for turn, closed in requests:
@@ -248,7 +248,7 @@ class BatchQueue(Generic[T]):
         if batch is None or len(batch.turns) >= self._most or conversation in batch.turns:
             if self._shut or self._batches.full():
                 if not future.done():
-                    future.set_exception(_away())
+                    future.set_exception(_database_unavailable())
                 return
             batch = self._newest = Batch(self._loop.time() + self._within_s)
             self._batches.put_nowait(batch)
@@ -270,7 +270,7 @@ class BatchQueue(Generic[T]):
             except Exception as error:  # noqa: BLE001 - passed on to the callers
                 batch.fail(error)
             except BaseException:
-                batch.fail(_away())
+                batch.fail(_database_unavailable())
                 raise
             finally:
                 self._batches.task_done()
@@ -285,7 +285,7 @@ class BatchQueue(Generic[T]):
         self._shut = True
         self._newest = None
         while not self._batches.empty():
-            self._batches.get_nowait().fail(_away())
+            self._batches.get_nowait().fail(_database_unavailable())
 
     async def _write_in_time(self, batch: Batch[T]) -> None:
         with map_errors():
@@ -303,13 +303,13 @@ def _forget_stack(error: BaseException | None) -> None:
 
 
 def _for_one_caller(error: Exception) -> Exception:
-    """Return a copy of `StoreAway` errors, because each caller adds information for its client to the error."""
-    if not isinstance(error, StoreAway):
+    """Return a copy of a `StoreUnavailable` error, because each caller adds information for its client to it."""
+    if not isinstance(error, StoreUnavailable):
         return error
     copy = type(error)(error.what)
     copy.__cause__ = error
     return copy
 
 
-def _away() -> DatabaseAway:
-    return DatabaseAway("the database accepts no more turns")
+def _database_unavailable() -> DatabaseUnavailable:
+    return DatabaseUnavailable("the database accepts no more turns")

@@ -112,7 +112,7 @@ def test_source_files_are_found():
     assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(PACKAGES)
 
 
-def test_no_file_is_too_long_to_read():
+def test_no_file_is_too_long():
     lengths = {name(path): len(path.read_text().splitlines()) for path in FILES}
     others = {name(path): len(path.read_text().splitlines()) for path in OTHER_FILES}
 
@@ -122,7 +122,7 @@ def test_no_file_is_too_long_to_read():
     assert percentile(written, 90) <= 300
 
 
-def test_no_function_is_too_long_to_read():
+def test_no_function_is_too_long():
     lengths = dict(function for path in FILES for function in functions(path))
 
     assert {function: lines for function, lines in lengths.items() if lines > FUNCTION_LINES} == {}
@@ -141,7 +141,7 @@ def names_used(path: Path) -> set[str]:
     return used
 
 
-def test_only_owners_make_tasks():
+def test_only_owners_create_tasks():
     makers = {"create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe"}
 
     assert {name(path) for path in FILES if names_used(path) & makers} == TASK_MAKERS
@@ -164,7 +164,7 @@ def test_tests_import_nothing_from_test_modules():
     assert [name(path) for path in tests if imported.search(path.read_text())] == []
 
 
-def test_only_the_wire_makes_json():
+def test_only_the_wire_package_encodes_json():
     makers = {"orjson", "json", "ujson", "simplejson", "msgspec"}
 
     found = {name(path) for path in FILES if {module.partition(".")[0] for module in imports(path)} & makers}
@@ -217,7 +217,7 @@ def reads_real_time(path: Path) -> bool:
     return any(map(SQL_CLOCK.search, texts(path)))
 
 
-def test_only_listed_files_read_another_time_than_that_of_the_app():
+def test_only_listed_files_read_real_time():
     migrations = (ROOT / "storage" / "migrations").glob("*.sql")
 
     found = {name(path) for path in (*FILES, *migrations) if reads_real_time(path)}
@@ -225,7 +225,7 @@ def test_only_listed_files_read_another_time_than_that_of_the_app():
     assert {file for file in found if not file.startswith(TIMELESS)} == REAL_TIME.keys()
 
 
-def test_no_statement_changes_the_state_of_a_connection_that_is_passed_on():
+def test_no_statement_leaves_state_on_a_pooled_connection():
     storage = [path for path in FILES if name(path).startswith("storage/")]
 
     found = {name(path) for path in storage if any(map(SESSION_STATE.search, texts(path)))}

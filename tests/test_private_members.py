@@ -143,7 +143,7 @@ def test_private_members_that_a_class_inherits_from_a_library_are_used_in_few_mo
     assert found == set(), "move what needs private members of a library to the module that is for it, with a test"
 
 
-def test_each_of_these_modules_uses_some() -> None:
+def test_each_listed_module_uses_private_members() -> None:
     found = {
         name(path)
         for path in FILES

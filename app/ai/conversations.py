@@ -83,7 +83,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
     This also deletes its records and their audio. A conversation with a running turn cannot be deleted.
     """
     conversation_id = path.conversation_id
-    if await call.services.admissions.turn_is_taken(call.app_id, call.caller.user, conversation_id):
+    if await call.services.admissions.turn_is_running(call.app_id, call.caller.user, conversation_id):
         raise TurnRunning("a turn of this conversation is running")
     async with call.services.database.connection() as conn:
         running = await conversations.is_running(
@@ -109,4 +109,4 @@ async def _forget_streams(call: Call, conversation_id: str) -> None:
     owner = Owner(call.app_id, call.caller.user)
     for stream_id in call.services.supervisor.forget(owner, conversation_id):
         slot = Slot(owner.app_id, owner.user_id, stream_id, conversation_id)
-        await call.services.admissions.give_back(slot, readable_s=0)
+        await call.services.admissions.release(slot, readable_s=0)

@@ -9,9 +9,9 @@ from typing import Any
 
 from actors.actor import Actor, Play
 from actors.context import Owner, Stop, StreamContext
+from actors.log_replication import LogReplicator
 from actors.receipt import Receipt
 from actors.relay import has_whole_input
-from actors.spiller import Spiller
 from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
 from app.http.idempotency import key_in
 from app.http.row_errors import check_event
@@ -106,7 +106,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     longest_s = longest_stream_s(limits)
     readable_s = limits.readable_s if spec.readable else 0
     context = call.request[REQUEST_CONTEXT]
-    admission = services.admissions.take(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
+    admission = services.admissions.acquire(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
     try:
         # The command has been sent. The rest is created while Valkey executes it.
         log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
@@ -128,8 +128,8 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
             spec.play,
             kind=spec.kind,
             conversation_id=spec.conversation_id,
-            spiller=held.spiller,
-            release=held.give_back,
+            replicator=held.replicator,
+            release=held.release,
             stream_s=limits.stream_s,
             resume_grace_s=limits.resume_grace_s,
             readable_s=readable_s,
@@ -149,7 +149,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
             check_readers(call, owner)
     except BaseException:
         admission.close()
-        await services.admissions.give_back(slot, readable_s=0)
+        await services.admissions.release(slot, readable_s=0)
         raise
     actor.outcome.add_done_callback(partial(_check_outcome, call.endpoint))
     services.supervisor.start(actor)
@@ -188,13 +188,13 @@ class _HeldSlot:
         self._readable_until: float | None = None
         """Time on the monotonic clock; None while the stream runs."""
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Release the slot. The stream remains readable for a while, unless it was aborted."""
         readable_s = 0 if self._ctx.stop is Stop.ABORTED else self._readable_s
         self._readable_until = time.monotonic() + readable_s
-        await self._services.admissions.give_back(self._slot, readable_s=readable_s)
+        await self._services.admissions.release(self._slot, readable_s=readable_s)
 
-    def spiller(self) -> Spiller:
+    def replicator(self) -> LogReplicator:
         """Return the object that copies the log to Valkey when other processes may need it."""
         detached = DetachedLog(
             self._services.valkey,
@@ -204,7 +204,7 @@ class _HeldSlot:
             keep_bytes=self._keep_bytes,
             keep_s=self._keep_s,
         )
-        return Spiller(self._ctx.log, detached)
+        return LogReplicator(self._ctx.log, detached)
 
     def _keep_s(self) -> float:
         """Return for how many seconds from now the copied log is kept."""

@@ -32,8 +32,8 @@ from streams.events import (
 from streams.wire.codec import dumps
 from streams.wire.errors import (
     BackendUnavailable,
-    DatabaseAway,
     DatabaseError,
+    DatabaseUnavailable,
     InternalError,
     InvalidParameter,
     InvalidSession,
@@ -192,7 +192,7 @@ _TURN_ERRORS = (
     ConversationNotFound,
     ConversationDeleted,
     DatabaseError,
-    DatabaseAway,
+    DatabaseUnavailable,
 )
 
 CONVERSE = Docs(

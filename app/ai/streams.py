@@ -191,7 +191,7 @@ async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQ
         if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer")
         slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
-        await call.services.admissions.give_back(slot, readable_s=call.app_limits.readable_s)
+        await call.services.admissions.release(slot, readable_s=call.app_limits.readable_s)
     return Empty()
 
 

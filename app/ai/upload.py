@@ -24,11 +24,11 @@ UNALIGNED = Counter(
 async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
     """Feed UTF-8 text to the actor."""
     with _feeding(actor):
-        decoder, tape, size = Utf8Decoder(), actor.ctx.input, 0
+        decoder, buffer, size = Utf8Decoder(), actor.ctx.input, 0
         while (part := await reader.next_part()) is not None:
             piece, _ = part
             decoder.feed(piece)
-            tape.write(piece)
+            buffer.write(piece)
             size += len(piece)
             if size > limits.text_bytes:
                 raise TooLarge(f"text exceeds {limits.text_bytes} bytes")
@@ -38,14 +38,14 @@ async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
 async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: PcmDecoder | None = None) -> None:
     """Decode base64 audio and feed it to the actor. With `pcm`, feed only its samples."""
     with _feeding(actor):
-        decoder, tape, size = Base64Decoder(), actor.ctx.input, 0
+        decoder, buffer, size = Base64Decoder(), actor.ctx.input, 0
 
         def write(audio: bytes) -> None:
             nonlocal size
             size += len(audio)
             if size > limits.audio_bytes:
                 raise TooLarge(f"audio exceeds {limits.audio_bytes} bytes")
-            tape.write(pcm.feed(audio) if pcm else audio)
+            buffer.write(pcm.feed(audio) if pcm else audio)
 
         while (part := await reader.next_part()) is not None:
             piece, chunk_ends = part
@@ -54,7 +54,7 @@ async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: Pcm
                 UNALIGNED.inc()
         write(decoder.finish())
         if pcm:
-            tape.write(pcm.finish())
+            buffer.write(pcm.finish())
 
 
 async def discard(reader: ChunkReader) -> None:

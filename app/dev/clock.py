@@ -11,7 +11,7 @@ from app.schedules import SCHEDULES
 from storage.jobs import enqueue
 from storage.kinds.apps import APPS
 from streams.wire.codec import from_rfc3339, rfc3339
-from streams.wire.errors import AppNotFound, DatabaseAway, DatabaseError, InvalidParameter, listed
+from streams.wire.errors import AppNotFound, DatabaseError, DatabaseUnavailable, InvalidParameter, listed
 from streams.wire.model import Model
 
 _FARTHEST = timedelta(days=36_600)
@@ -95,6 +95,11 @@ _MOVE = Docs(
 CLOCK_ROUTES = [
     Endpoint("GET", "/dev/clock", read_clock, DEVELOPMENT, errors=(AppNotFound,)),
     Endpoint(
-        "POST", "/dev/clock", move_clock, DEVELOPMENT, errors=(AppNotFound, DatabaseError, DatabaseAway), docs=_MOVE
+        "POST",
+        "/dev/clock",
+        move_clock,
+        DEVELOPMENT,
+        errors=(AppNotFound, DatabaseError, DatabaseUnavailable),
+        docs=_MOVE,
     ),
 ]

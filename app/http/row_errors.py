@@ -24,8 +24,8 @@ from streams.wire.errors import (
     AppNotFound,
     AuthFailed,
     ConfigInvalid,
-    DatabaseAway,
     DatabaseError,
+    DatabaseUnavailable,
     InternalError,
     InvalidParameter,
     InvalidSession,
@@ -34,8 +34,8 @@ from streams.wire.errors import (
     ServiceError,
     TooLarge,
     Unavailable,
-    ValkeyAway,
     ValkeyError,
+    ValkeyUnavailable,
 )
 
 log = structlog.get_logger()
@@ -45,7 +45,7 @@ UNLISTED = Counts(
 )
 
 ErrorType = type[ServiceError]
-_STORES = (DatabaseError, DatabaseAway, ValkeyError, ValkeyAway)
+_STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
 
 
 def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:

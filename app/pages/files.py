@@ -16,7 +16,7 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from storage.objects import Stored, content_type_of
-from storage.objects.contract import ObjectsAway, ObjectsError
+from storage.objects.contract import ObjectsError, ObjectsUnavailable
 from streams.wire.errors import ItemNotFound, ServiceError, listed
 from streams.wire.model import Model
 
@@ -175,7 +175,7 @@ FILES = Area(
     access=Access.PUBLIC,
 )
 
-_ERRORS = (FileLinkNotFound, ObjectsError, ObjectsAway)
+_ERRORS = (FileLinkNotFound, ObjectsError, ObjectsUnavailable)
 
 FILE_ROUTES = [
     Endpoint(method, "/files/{key:.+}", serve_file, FILES, errors=_ERRORS, docs=_DOCS) for method in ("GET", "HEAD")

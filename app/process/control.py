@@ -57,7 +57,7 @@ class Inherited:
         return {name: [_listener(number) for number in numbers] for name, numbers in self.listeners.items()}
 
 
-class Orders:
+class ShutdownRequests:
     """Requests to a server process to stop, or to retire because another process has taken over."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class ParentChannel:
     def send(self, line: str) -> None:
         _write_line(self.writer, line)
 
-    async def follow(self, listeners: "Listeners", orders: Orders) -> None:
+    async def follow(self, listeners: "Listeners", requests: ShutdownRequests) -> None:
         """Execute the parent's commands. Stop this process when the parent has ended."""
         async for line in _lines(self.reader):
             match line.split():
@@ -115,8 +115,8 @@ class ParentChannel:
                     await listeners.accept_from(names)
                 case ["retire"]:
                     await listeners.accept_from(())
-                    orders.any.set()
-        orders.request_stop()
+                    requests.any.set()
+        requests.request_stop()
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import structlog
 from actors.relay import Relay
 from actors.supervisor import Supervisor
 from app.http.server import Runner
-from app.process.control import Orders
+from app.process.control import ShutdownRequests
 from streams.tasks import background
 
 log = structlog.get_logger()
@@ -19,18 +19,18 @@ _POLL_S = 0.05
 
 
 async def serve_until_drained(
-    runner: Runner, supervisor: Supervisor, relay: Relay, orders: Orders, *, timeout_s: float
+    runner: Runner, supervisor: Supervisor, relay: Relay, requests: ShutdownRequests, *, timeout_s: float
 ) -> None:
     """Serve until the process must stop or retire, and then until all streams have ended, at most `timeout_s`.
 
     A process that retires continues to serve its existing connections, including new streams. A process that stops
     refuses new streams. Responses of both have the header `Connection: close`.
     """
-    await orders.any.wait()
+    await requests.any.wait()
     runner.closing = True
-    if not orders.stop.is_set():
+    if not requests.stop.is_set():
         log.info("server.retiring", streams=len(supervisor), timeout_s=timeout_s)
-        if not await _unused_or_stopped(runner, supervisor, orders, within_s=timeout_s):
+        if not await _unused_or_stopped(runner, supervisor, requests, within_s=timeout_s):
             timeout_s = 0
     supervisor.draining = True
     log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
@@ -50,8 +50,10 @@ async def answer_last_requests(runner: Runner) -> None:
         pass
 
 
-async def _unused_or_stopped(runner: Runner, supervisor: Supervisor, orders: Orders, *, within_s: float) -> bool:
-    async with background(_unused(runner, supervisor)) as unused, background(orders.stop.wait()) as stopped:
+async def _unused_or_stopped(
+    runner: Runner, supervisor: Supervisor, requests: ShutdownRequests, *, within_s: float
+) -> bool:
+    async with background(_unused(runner, supervisor)) as unused, background(requests.stop.wait()) as stopped:
         done, _ = await asyncio.wait([unused, stopped], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
 

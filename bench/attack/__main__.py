@@ -25,10 +25,10 @@ import uvloop
 from bench.arrivals import prepare
 from bench.attack.attacker import Strategies, is_loopback
 from bench.attack.attacks import ATTACKS, BY_NAME, Attack
-from bench.attack.judging import Measurement, judge
-from bench.attack.playing import Setting, run_attack
+from bench.attack.healthy_clients import Window, run_healthy_clients
+from bench.attack.judge import Measurement, judge
 from bench.attack.report import tables, write_report
-from bench.attack.witness import Window, run_healthy_clients
+from bench.attack.run import Setting, run_attack
 from bench.client import Target
 from bench.deployment import APP, DeploymentSpec, read_tokens, spawned
 from bench.machine import Cores, describe, raise_descriptor_limit, raise_priority

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bench.attack import heads, hoards, readers, uploads
+from bench.attack import floods, heads, readers, uploads
 from bench.attack.attacker import Attacker
-from bench.attack.judging import READER_KIB, Targets
+from bench.attack.judge import READER_KIB, Targets
 
 Run = Callable[[Attacker], Coroutine[Any, Any, None]]
 _SLACK_S = 2.0
@@ -92,18 +92,18 @@ ATTACKS = (
     Attack(
         "idle-connections",
         "1,500 connections from one address, silent after one request",
-        hoards.idle_connections,
+        floods.idle_connections,
         Targets(closed_within_s=75 + 2 * _SLACK_S, most_open=1000),
         limit_s=120,
     ),
     Attack(
         "exhaustion",
         "as many connections as the server has descriptors, from 6 addresses, while 40 other users make a request",
-        hoards.exhausted_connections,
+        floods.exhausted_connections,
         limit_s=90,
     ),
-    Attack("reset-heads", "half a head, then RST, up to 20,000 times", hoards.reset_heads),
-    Attack("reset-streams", "RST at the first bytes of a response, up to 2,000 times", hoards.reset_streams),
+    Attack("reset-heads", "half a head, then RST, up to 20,000 times", floods.reset_heads),
+    Attack("reset-streams", "RST at the first bytes of a response, up to 2,000 times", floods.reset_streams),
     Attack(
         "slow-live",
         "100 requests for speech, without reading the response",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.attack.attacks import Attack
-from bench.attack.judging import Measurement, ServerState, judge
-from bench.attack.witness import Window
+from bench.attack.healthy_clients import Window
+from bench.attack.judge import Measurement, ServerState, judge
 from bench.figures import UNKNOWN, table
-from bench.marks import write_between
+from bench.generated_section import write_between
 
 BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
 _MIB = 2**20

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from bench.figures import table
-from bench.marks import write_between
+from bench.generated_section import write_between
 from bench.soak.judge import Judged, why_allowed
 from bench.soak.run import Run
 from bench.soak.samples import Window

@@ -4,7 +4,7 @@ from base64 import b64decode
 from hashlib import sha256
 from typing import Any
 
-from bench.tally import DIGESTED_FIELDS, Event, event_of, outcome_of
+from bench.stream_outcome import DIGESTED_FIELDS, Event, event_of, outcome_of
 from streams.wire.codec import loads
 
 _TERMINALS = frozenset({"end", "error"})

@@ -81,7 +81,7 @@ class ObjectsUnwritable(ObjectsError):
     retry_after_s = 1
 
 
-class ObjectsAway(ObjectsError):
+class ObjectsUnavailable(ObjectsError):
     """The object store is not available."""
 
     status = 503

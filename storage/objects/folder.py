@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage.objects.contract import (
-    ObjectsAway,
     ObjectsRefused,
+    ObjectsUnavailable,
     ObjectsUnwritable,
     PutStatus,
     Stored,
@@ -133,7 +133,7 @@ async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         async with asyncio.timeout(_IO_S):
             return await asyncio.to_thread(work, *args, **kwargs)
     except TimeoutError as error:
-        raise ObjectsAway(f"its disk did not answer within {_IO_S:g} s") from error
+        raise ObjectsUnavailable(f"its disk did not answer within {_IO_S:g} s") from error
     except OSError as error:
         raise ObjectsRefused(_CAUSES.get(error.errno or 0, "")) from error
 

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.loaders import create_loader
 
-from storage.objects.contract import ObjectsAway, ObjectsRefused, PutStatus, Stored, not_found, rechunk
+from storage.objects.contract import ObjectsRefused, ObjectsUnavailable, PutStatus, Stored, not_found, rechunk
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
@@ -197,10 +197,10 @@ def _map_errors() -> Iterator[None]:
             raise not_found() from None
         cause = _CAUSES.get(code) or _CAUSES.get(str(status)) or f"it answered {status}"
         if status >= 500 or status == 429:
-            raise ObjectsAway(cause) from error
+            raise ObjectsUnavailable(cause) from error
         raise ObjectsRefused(cause) from error
     except (HTTPClientError, NoConnection, aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ObjectsAway(network_cause(error) or "") from error
+        raise ObjectsUnavailable(network_cause(error) or "") from error
     except BotoCoreError as error:
         raise ObjectsRefused("this server has no valid credentials or settings for it") from error
 

@@ -210,7 +210,7 @@ class ValkeyError(StoreError):
     status = 500
 
 
-class StoreAway(StoreError):
+class StoreUnavailable(StoreError):
     """The base class of errors of a store that is not reachable, or has no free connection in time."""
 
     status = 503
@@ -218,13 +218,13 @@ class StoreAway(StoreError):
     retry_after_s = 1
 
 
-class DatabaseAway(StoreAway):
+class DatabaseUnavailable(StoreUnavailable):
     """The database is not available."""
 
     error_type = DatabaseError.error_type
 
 
-class ValkeyAway(StoreAway):
+class ValkeyUnavailable(StoreUnavailable):
     """Valkey is not available."""
 
     error_type = ValkeyError.error_type

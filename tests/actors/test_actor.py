@@ -7,7 +7,7 @@ from actors.context import StreamContext
 from actors.mailbox import Cancel, Drain
 from streams.tasks import background
 from streams.wire.errors import ValkeyError
-from tests.actors.one_actor import FakeDetachedLog, actor_of, names, play
+from tests.actors.single_actor import FakeDetachedLog, actor_of, names, play
 
 
 async def test_a_stop_while_the_slot_is_released_has_no_effect() -> None:
@@ -65,19 +65,19 @@ async def test_a_play_that_exceeds_its_time_ends_its_stream_with_an_error() -> N
 
 
 async def test_a_log_that_could_not_be_copied_in_time_is_copied_on_request(monkeypatch) -> None:
-    monkeypatch.setattr("actors.actor._LAST_SPILL_S", 0.05)
+    monkeypatch.setattr("actors.actor._LAST_REPLICATION_S", 0.05)
     detached, released = FakeDetachedLog(), asyncio.Event()
 
     async def release() -> None:
         await released.wait()
 
     actor = actor_of(play, release, detached=detached, readable_s=60)
-    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.spill()) as copying:
+    async with asyncio.timeout(5), background(actor.run()) as running, background(actor.replicate()) as copying:
         await detached.asked.wait()
         released.set()
         await running
-        detached.away = False
+        detached.unavailable = False
         await copying
-        await actor.spill()
+        await actor.replicate()
     assert detached.frames == b"".join([ready.frames async for ready in actor.log.follow(0)])
     assert detached.frames.count(b"event: end") == 1

@@ -5,7 +5,7 @@ import asyncio
 from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message
 
 
-async def test_messages_come_in_the_order_of_telling_and_never_from_within_it():
+async def test_messages_are_delivered_in_order_and_not_during_tell():
     taken: list[Message] = []
     mailbox = Mailbox(taken.append)
     told = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True)]
@@ -17,7 +17,7 @@ async def test_messages_come_in_the_order_of_telling_and_never_from_within_it():
     assert taken == told
 
 
-async def test_what_is_told_while_a_message_is_taken_comes_next():
+async def test_messages_told_during_delivery_are_delivered_next():
     taken: list[Message] = []
 
     def take(message: Message) -> None:
@@ -35,7 +35,7 @@ async def test_what_is_told_while_a_message_is_taken_comes_next():
     assert taken == [Attach(), Detach(), Drain()]
 
 
-async def test_full_box_refuses_until_its_reader_has_come():
+async def test_a_full_mailbox_refuses_messages_until_they_are_delivered():
     taken: list[Message] = []
     mailbox = Mailbox(taken.append)
     assert all(mailbox.tell(Attach()) for _ in range(Mailbox.LIMIT))
@@ -47,7 +47,7 @@ async def test_full_box_refuses_until_its_reader_has_come():
     assert mailbox.tell(Detach())
 
 
-async def test_box_that_closes_gives_out_what_it_has_and_takes_no_more():
+async def test_a_closing_mailbox_delivers_its_messages_and_refuses_others():
     taken: list[Message] = []
     mailbox = Mailbox(taken.append)
     mailbox.tell(Attach())

@@ -16,7 +16,7 @@ def played(*spans: tuple[int, str, int], shapes: list[tuple[int, int]] | None = 
     return playback
 
 
-def test_words_are_kept_that_were_spoken_whole() -> None:
+def test_words_that_were_played_completely_are_kept() -> None:
     playback = played((0, "one two three four ", 1900))
     assert playback.heard(0) == {0: 0}
     assert playback.heard(350) == {0: 3}
@@ -26,14 +26,14 @@ def test_words_are_kept_that_were_spoken_whole() -> None:
     assert playback.heard(1900) is None
 
 
-def test_mouth_shapes_tell_more_than_the_mean_pace() -> None:
+def test_mouth_shapes_follow_the_words_instead_of_the_mean_pace() -> None:
     slow_start = [(1000 + 50 * nth, 4) for nth in range(20)]
     playback = played((0, "one two three four", 2000), shapes=[(0, 0), *slow_start])
     assert playback.heard(900) == {0: 0}
     assert playback.heard(1500)[0] in {7, 13}
 
 
-def test_whole_sentences_before_it_are_kept_whole() -> None:
+def test_complete_sentences_are_kept() -> None:
     playback = played((0, "First. ", 1000), (0, "Second one.", 1000), (1, "Third and last.", 1000))
     assert playback.heard(1600) == {0: len("First. Second")}
     assert playback.heard(2400) == {0: len("First. Second one."), 1: len("Third")}
@@ -43,13 +43,13 @@ def test_script_without_blanks_is_cut_between_characters() -> None:
     assert played((0, "我今天很高兴", 600)).heard(310) == {0: 3}
 
 
-def test_sentence_that_is_still_spoken_counts_by_the_pace_so_far() -> None:
+def test_an_unfinished_sentence_counts_at_the_observed_pace() -> None:
     playback = played((0, "ten letters ", 1200))
     playback.begin(0, "and some more words", 1200)
     assert playback.heard(1200 + 900) == {0: len("ten letters and some")}
 
 
-def test_nothing_spoken_is_nothing_heard() -> None:
+def test_empty_text_makes_no_audio() -> None:
     assert Playback().heard(5000) == {}
     assert not Playback().began
 
@@ -58,7 +58,7 @@ def test_nothing_spoken_is_nothing_heard() -> None:
     st.lists(st.tuples(st.integers(0, 3), st.text("ab cd 好.", max_size=20), st.integers(0, 2000)), max_size=6),
     st.lists(st.integers(0, 12_000), min_size=2, max_size=2).map(sorted),
 )
-def test_who_listens_longer_hears_no_less(spans: list[tuple[int, str, int]], times: list[int]) -> None:
+def test_heard_text_grows_with_the_playback_time(spans: list[tuple[int, str, int]], times: list[int]) -> None:
     playback = played(*sorted(spans, key=lambda span: span[0]))
     less, more = (playback.heard(at) for at in times)
     if more is not None:

@@ -48,7 +48,7 @@ def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
     assert estimated_tokens(text) == tokens
 
 
-def test_newest_records_come_first_in_and_last_out():
+def test_the_newest_records_are_kept_in_chronological_order():
     messages = asked(turn(2, "q2", "a2"), turn(1, "q1", "a1"), system="Be kind.")
 
     assert messages == [
@@ -66,12 +66,12 @@ def test_system_prompt_is_rendered_with_the_parameters_and_left_out_when_empty()
     assert asked(system="{{.nobody}}") == [ChatMessage("user", "now")]
 
 
-def test_users_words_are_no_template():
+def test_user_text_is_not_rendered_as_a_template():
     assert asked(text="{{.name}}", name="Ada") == [ChatMessage("user", "{{.name}}")]
 
 
 @pytest.mark.parametrize(("tokens", "kept"), [(1, 0), (21, 0), (22, 1), (41, 1), (42, 2), (1000, 2)])
-def test_whole_records_are_taken_until_the_tokens_are_full(tokens: int, kept: int):
+def test_complete_records_are_included_within_the_token_budget(tokens: int, kept: int):
     history = [turn(2, "q" * 40, "a" * 40), turn(1, "q" * 40, "a" * 40)]
 
     messages = asked(*history, system="sy", text="use", tokens=tokens)
@@ -80,14 +80,14 @@ def test_whole_records_are_taken_until_the_tokens_are_full(tokens: int, kept: in
     assert (messages[0].role, messages[-1].content) == ("system", "use")
 
 
-def test_first_record_that_does_not_fit_ends_the_history_though_an_older_one_would():
+def test_the_history_ends_at_the_first_record_that_does_not_fit():
     history = [turn(3, "q3", "a3"), turn(2, "q" * 400, "a2"), turn(1, "q1", "a1")]
 
     assert [m.content for m in asked(*history, tokens=50)] == ["q3", "a3", "now"]
 
 
 @given(st.lists(st.text("aé", max_size=30), max_size=8), st.integers(1, 60))
-def test_history_never_takes_more_than_its_tokens(texts: list[str], tokens: int):
+def test_the_history_never_exceeds_its_token_budget(texts: list[str], tokens: int):
     history = [turn(number, text, text[::-1]) for number, text in enumerate(texts)]
 
     messages = asked(*history, system="system", text="now", tokens=tokens)
@@ -100,11 +100,11 @@ def test_history_never_takes_more_than_its_tokens(texts: list[str], tokens: int)
     ("status", "kept"),
     [("complete", True), ("incomplete", True), ("interrupted", True), ("failed", False), ("running", False)],
 )
-def test_only_what_was_really_said_is_history(status: RecordStatus, kept: bool):
+def test_only_completed_messages_are_history(status: RecordStatus, kept: bool):
     assert len(asked(turn(2, "q2", "a2", status), turn(1, "q1", "a1"))) == (5 if kept else 3)
 
 
-def test_failed_record_takes_no_tokens():
+def test_failed_records_use_no_prompt_tokens():
     history = [turn(2, "q" * 4000, "", "failed"), turn(1, "q1", "a1")]
 
     assert [m.content for m in asked(*history, tokens=10)] == ["q1", "a1", "now"]

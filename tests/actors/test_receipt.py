@@ -28,7 +28,7 @@ def test_stage_that_was_not_reached_has_no_key():
     assert Receipt(time.monotonic()).latency_ms == {}
 
 
-async def test_overhead_is_what_was_not_waiting():
+async def test_overhead_excludes_waiting():
     receipt = Receipt(time.monotonic() - 0.1)
     with receipt.waiting():
         await asyncio.sleep(0.05)
@@ -37,7 +37,7 @@ async def test_overhead_is_what_was_not_waiting():
     assert 98 <= receipt.latency_ms["overhead"] < 100 + SLACK_MS
 
 
-async def test_waits_that_overlap_count_once():
+async def test_overlapping_waits_are_counted_once():
     receipt = Receipt(time.monotonic() - 0.5)
 
     async def wait(begin_s: float, end_s: float) -> None:
@@ -51,7 +51,7 @@ async def test_waits_that_overlap_count_once():
     assert 495 <= receipt.latency_ms["overhead"] < 500 + SLACK_MS
 
 
-async def test_wait_that_goes_on_at_the_first_output_counts_so_far():
+async def test_a_wait_at_the_first_output_counts_until_then():
     receipt = Receipt(time.monotonic() - 0.2)
     with receipt.waiting():
         await asyncio.sleep(0.05)
@@ -62,7 +62,7 @@ async def test_wait_that_goes_on_at_the_first_output_counts_so_far():
     assert 195 <= receipt.latency_ms["overhead"] < 200 + SLACK_MS
 
 
-async def test_wait_that_fails_counts_too():
+async def test_failed_waits_are_counted():
     receipt = Receipt(time.monotonic() - 0.2)
     try:
         with receipt.waiting():
@@ -81,7 +81,7 @@ def test_overhead_is_fixed_by_the_first_output_and_never_below_zero():
     assert receipt.latency_ms == {"overhead": 0}
 
 
-def test_digest_covers_what_was_said_in_its_order():
+def test_the_digest_covers_the_output_in_order():
     receipt = Receipt(0)
     assert receipt.digest == {"chars": 0, "sha256": hashlib.sha256().hexdigest()}
 

@@ -14,7 +14,7 @@ KEPT = {None: False, "running": False, "failed": False, "incomplete": True}
 
 @pytest.mark.parametrize("asked", [status for status in STATUSES if status != "running"])
 @pytest.mark.parametrize("found", [None, *STATUSES])
-def test_only_a_record_that_holds_the_answer_lets_its_stream_say_end(
+def test_a_stream_ends_normally_only_if_its_answer_is_stored(
     asked: RecordStatus, found: RecordStatus | None
 ) -> None:
     error = lost_turn(asked, found)

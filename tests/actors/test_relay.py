@@ -8,7 +8,7 @@ from actors.context import Owner, StreamContext
 from actors.mailbox import Cancel
 from actors.relay import Relay
 from actors.supervisor import Supervisor
-from tests.actors.one_actor import actor_of
+from tests.actors.single_actor import actor_of
 
 OWNER = Owner("default", "user")
 QUESTION = {"op": "input", "app_id": OWNER.app_id, "user_id": OWNER.user_id, "stream_id": "stream"}

@@ -49,9 +49,7 @@ def filed(items: list[SpeechItem]) -> SpokenFile:
 
 @pytest.mark.parametrize("synthesis", SYNTHESES)
 @given(st.lists(st.integers(0, 20_000), max_size=8))
-def test_it_gives_the_same_file_and_the_same_shapes_at_the_same_places(
-    synthesis: tuple[SpeechFormat, bytes], at: list[int]
-) -> None:
+def test_synthesis_is_deterministic(synthesis: tuple[SpeechFormat, bytes], at: list[int]) -> None:
     speech_format, audio = synthesis
     items: list[SpeechItem] = [speech_format]
     for number, piece in enumerate(split(audio, at)):
@@ -83,28 +81,28 @@ def _all_of(attempt) -> list[SpeechItem]:
     raise AssertionError("it waited")
 
 
-def test_what_is_too_large_is_not_written_down() -> None:
+def test_too_large_synthesis_is_not_recorded() -> None:
     recording = Recording("Hello")
     assert recording.add(WAV)
     mebibyte = AudioBytes(bytes(1024 * 1024))
     assert [recording.add(mebibyte) for _ in range(17)] == [True] * 16 + [False]
 
 
-def test_what_has_too_many_pieces_is_not_written_down() -> None:
+def test_a_synthesis_of_too_many_pieces_is_not_recorded() -> None:
     recording = Recording("Hello")
     recording.add(WAV)
     taken = [recording.add(AudioBytes(b"ab")) for _ in range(20_001)]
     assert taken == [True] * 20_000 + [False]
 
 
-def test_nothing_is_not_kept() -> None:
+def test_empty_synthesis_is_not_stored() -> None:
     recording = Recording("Hello")
     recording.add(MP3)
     recording.end()
     assert not recording.complete
 
 
-async def test_audio_of_another_length_than_was_kept_is_refused(tmp_path: Path) -> None:
+async def test_audio_with_an_unexpected_length_is_refused(tmp_path: Path) -> None:
     keyring = Keyring.from_hex(MASTER_KEY)
     async with open_objects(
         folder=tmp_path, bucket=None, endpoint_url=None, public_url="http://localhost", keyring=keyring

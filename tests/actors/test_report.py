@@ -4,7 +4,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from actors.context import StreamContext
-from tests.actors.one_actor import actor_of, names, play
+from tests.actors.single_actor import actor_of, names, play
 
 
 async def release() -> None:

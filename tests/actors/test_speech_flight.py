@@ -37,9 +37,7 @@ async def waited(flights: Flights) -> FlightResult | None:
 
 
 @pytest.mark.parametrize("result", [STORED, FAILED, UNSHARED])
-async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(
-    process: Process, result: FlightResult
-) -> None:
+async def test_all_waiting_streams_get_the_result_in_every_process(process: Process, result: FlightResult) -> None:
     here, there = process(), process()
     async with here.join(KEY) as flight:
         assert isinstance(flight, Flight)
@@ -55,7 +53,7 @@ async def test_all_who_wait_are_told_how_it_ended_here_and_elsewhere(
         assert await waited(here) is None  # who comes now finds nobody who leads
 
 
-async def test_of_those_who_wait_for_a_leader_that_is_cancelled_one_leads(process: Process) -> None:
+async def test_one_waiting_stream_leads_if_the_leader_is_cancelled(process: Process) -> None:
     here, there = process(), process()
     leading: asyncio.Queue[None] = asyncio.Queue()
 
@@ -78,7 +76,7 @@ async def test_of_those_who_wait_for_a_leader_that_is_cancelled_one_leads(proces
         assert isinstance(joined, Flight)
 
 
-async def test_a_leader_that_leaves_without_a_word_is_gone(process: Process) -> None:
+async def test_a_leader_that_leaves_without_a_result_is_gone(process: Process) -> None:
     here, there = process(), process()
     async with AsyncExitStack() as stack:
         async with here.join(KEY):
@@ -98,16 +96,16 @@ async def test_a_leader_keeps_its_lease_while_it_works(process: Process) -> None
         assert await waiting == STORED
 
 
-async def test_the_lease_of_a_dead_process_runs_out(stores: Stores) -> None:
+async def test_leases_of_dead_processes_expire(stores: Stores) -> None:
     prefix = f"test-{uuid4().hex}:"
     async with open_valkey(stores.redis_url, prefix=prefix) as valkey:
         cache = SpeechCache(valkey, lease_s=0.2)
-        assert await cache.take(KEY, "dead") is None
+        assert await cache.try_to_lead(KEY, "dead") is None
         assert await waited(Flights(cache)) is GONE
         assert await waited(Flights(cache)) is None
 
 
-async def test_a_leader_that_its_listener_holds_up_holds_up_nobody_else(process: Process) -> None:
+async def test_a_blocked_leader_does_not_delay_other_streams(process: Process) -> None:
     here, there = process(max_blocked_s=0.05), process()
     async with here.join(KEY) as flight, background(waited(there)) as waiting:
         assert isinstance(flight, Flight)

@@ -85,7 +85,7 @@ async def captured(access: Any, *, within_s: float = 5) -> Any:
 
 
 async def test_account_of_another_kind_is_called_with_its_key(services: Services, upstream: Upstream):
-    upstream.will(refusing(503, retry_after_ms="1"), plain(200, b'{"id": "c1"}'))
+    upstream.respond_with(refusing(503, retry_after_ms="1"), plain(200, b'{"id": "c1"}'))
 
     assert await captured(cards(services, upstream)) == {"id": "c1"}
 
@@ -95,7 +95,7 @@ async def test_account_of_another_kind_is_called_with_its_key(services: Services
 
 async def test_breaker_of_an_account_opens_for_all_its_users(services: Services, upstream: Upstream):
     limits = CallLimits(breaker=Breaker(min_calls=2))
-    upstream.will(refusing(501, f"wrong key {SECRET}"))
+    upstream.respond_with(refusing(501, f"wrong key {SECRET}"))
     for _ in range(2):
         with pytest.raises(Refused, match=r"answered 501: wrong key \*\*\*"):
             await captured(cards(services, upstream, limits))
@@ -107,7 +107,7 @@ async def test_breaker_of_an_account_opens_for_all_its_users(services: Services,
 
 async def test_call_without_a_result_ends_and_frees_its_slot(services: Services, upstream: Upstream):
     access = cards(services, upstream, CallLimits(concurrency=1))
-    upstream.will(hold, plain(200, b"{}"))
+    upstream.respond_with(hold, plain(200, b"{}"))
 
     with pytest.raises(TimedOut, match=r"cards had no result within 0\.3 s"):
         await captured(access, within_s=0.3)
@@ -115,7 +115,7 @@ async def test_call_without_a_result_ends_and_frees_its_slot(services: Services,
     assert await captured(access) == {}
 
 
-async def test_more_calls_than_the_account_allows_wait(services: Services, upstream: Upstream):
+async def test_calls_over_the_limit_of_an_account_wait(services: Services, upstream: Upstream):
     access = cards(services, upstream, CallLimits(concurrency=1))
     release = asyncio.Event()
 
@@ -123,7 +123,7 @@ async def test_more_calls_than_the_account_allows_wait(services: Services, upstr
         await release.wait()
         return await plain(200, b"{}")(_)
 
-    upstream.will(slow, plain(200, b"{}"))
+    upstream.respond_with(slow, plain(200, b"{}"))
     async with asyncio.TaskGroup() as tasks:
         for _ in range(2):
             tasks.create_task(captured(access))

@@ -31,7 +31,7 @@ def spoken(file: SpokenFile, speech_format: SpeechFormat, pieces: list[bytes]) -
 
 
 @given(st.lists(st.integers(0, 20_000), max_size=8))
-def test_mp3_of_two_sentences_is_sent_and_kept_as_the_same_playable_bytes(at: list[int]):
+def test_mp3_of_two_sentences_is_sent_and_stored_identically(at: list[int]):
     file = SpokenFile()
     first, second = dressed_mp3(seconds=0.4), dressed_mp3(seconds=0.3)
 
@@ -71,7 +71,7 @@ def test_wav_is_streamed_with_an_open_header_and_kept_with_true_sizes():
     assert file.mime_type == "audio/wav"
 
 
-def test_header_of_a_wav_goes_out_with_its_first_samples_alone():
+def test_the_wav_header_is_sent_only_with_the_first_samples():
     file = SpokenFile()
     file.begin(WAV)
 
@@ -85,7 +85,7 @@ def test_header_of_a_wav_goes_out_with_its_first_samples_alone():
 
 
 @pytest.mark.parametrize("speech_format", [MP3, WAV])
-def test_mouth_shapes_of_later_sentences_lie_behind_the_audio_before_them(speech_format: SpeechFormat):
+def test_mouth_shapes_of_later_sentences_follow_earlier_audio(speech_format: SpeechFormat):
     file = SpokenFile()
     rate = speech_format.sample_rate
     audio = (
@@ -111,7 +111,7 @@ def test_mouth_shapes_of_later_sentences_lie_behind_the_audio_before_them(speech
     assert file.visemes == [(0, 1), (40, 2), (90, 3), (offset_ms, 4), (last_ms, 5)]
 
 
-def test_file_of_nothing_is_empty():
+def test_file_without_audio_is_empty():
     file = SpokenFile()
     assert file.empty
     assert file.whole() == b""
@@ -125,7 +125,7 @@ def voice(synthesizer: object) -> Voice:
     return Voice(config, "local_audio", synthesizer, need_viseme=False, gate=Gate("a", GatePolicy()))
 
 
-def test_only_audio_is_output_of_a_voice():
+def test_only_audio_counts_as_output_of_a_voice():
     attempt = voice_attempt("s", voice(None), "Hello")
 
     assert (attempt.strategy, attempt.stage, attempt.vendor) == ("s", "tts", "local_audio")
@@ -135,7 +135,7 @@ def test_only_audio_is_output_of_a_voice():
         assert not attempt.is_output(item)
 
 
-async def test_voice_that_cannot_be_asked_is_a_failed_attempt():
+async def test_unusable_voices_are_failed_attempts():
     attempt = voice_attempt("s", ConfigInvalid("speech s: account is unknown"), "Hello")
 
     with pytest.raises(AllStrategiesFailed) as failed:

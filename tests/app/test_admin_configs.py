@@ -33,7 +33,7 @@ ROWS = [
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer x", f"Basic {ADMIN_TOKEN}", f"Bearer {ADMIN_TOKEN}x"]
 )
-async def test_without_the_operators_token_everything_is_refused(operator, authorization):
+async def test_without_the_operators_token_all_calls_are_refused(operator, authorization):
     for method, path in ROWS:
         answer = await operator(method, path, {"value": {"account": "a"}}, Authorization=authorization)
         assert (answer.status, answer.body["error"]["error_type"]) == (401, "auth_failed"), path
@@ -230,7 +230,7 @@ async def test_an_invalid_name_is_refused(operator, name):
         ("GET", "configs/default/poetry/x/revisions"),
     ],
 )
-async def test_what_does_not_exist_is_not_found(operator, method, path):
+async def test_missing_records_are_not_found(operator, method, path):
     answer = await operator(method, path)
     assert (answer.status, answer.body["error"]["error_type"]) == (404, "item_not_found")
 
@@ -268,7 +268,7 @@ async def test_the_list_shows_a_broken_config_which_can_be_repaired(operator):
     assert [row["name"] for row in rows if "fault" in row] == ["voice"]
 
 
-async def test_a_changed_rule_holds_from_the_next_request(operator):
+async def test_a_changed_cors_rule_applies_from_the_next_request(operator):
     url = f"{operator.server.url}/bp/user/login"
     statuses = []
     for require_sign in (False, True):

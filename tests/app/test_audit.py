@@ -236,7 +236,7 @@ async def test_change_that_is_refused_or_rolled_back_leaves_no_row(server: Serve
     assert "operator_id" not in row
 
 
-async def test_nothing_changes_if_the_row_cannot_be_stored(server: Server) -> None:
+async def test_a_change_fails_if_its_audit_row_cannot_be_stored(server: Server) -> None:
     _, added = await call(server, "POST", OPERATORS, {"name": "ada", "role": "viewer"})
     job_id = await held_job(server)
     await sql(server, "alter table audit rename to lost")
@@ -253,7 +253,7 @@ async def test_nothing_changes_if_the_row_cannot_be_stored(server: Server) -> No
     assert [row["name"] for row in (await call(server, "GET", OPERATORS))[1]["operators"]] == ["ada"]
 
 
-async def test_concurrent_changes_leave_a_row_each_in_their_order(server: Server) -> None:
+async def test_each_concurrent_change_leaves_a_row_in_order(server: Server) -> None:
     voice = {"value": {"account": "main"}}
     await call(server, "PUT", VOICE, voice)
     rivals = await asyncio.gather(*(call(server, "PUT", VOICE, voice, If_Match="1") for _ in range(6)))
@@ -367,7 +367,7 @@ async def test_job_deletes_rows_that_have_expired(server: Server) -> None:
     assert await sql(server, "select count(*) from audit where action = 'kept'") == 3
 
 
-async def test_even_a_short_retention_keeps_rows_for_thirty_days(server: Server) -> None:
+async def test_audit_rows_are_kept_for_at_least_thirty_days(server: Server) -> None:
     await call(server, "PUT", VOICE, {"value": {"account": "main"}})
     count = await sql(server, "select count(*) from audit")
     assert await sql(server, "select delete_expired_audit(0, 100000)") == 0

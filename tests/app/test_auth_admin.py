@@ -10,12 +10,12 @@ async def call(server, authorization: str | None) -> tuple[int, str | None]:
         return response.status, reply["error"]["message"] if response.status != 200 else None
 
 
-async def test_the_operator_is_let_in(server):
+async def test_the_operator_token_is_accepted(server):
     for scheme in ("Bearer", "bearer"):
         assert await call(server, f"{scheme} {ADMIN_TOKEN}") == (200, None)
 
 
-async def test_others_are_told_only_which_header_is_wrong(server):
+async def test_other_callers_learn_only_which_header_is_wrong(server):
     for authorization in (
         None,
         "",

@@ -44,7 +44,7 @@ def test_keys_are_new_lines_of_the_environment_file(printed):
 
 
 @pytest.mark.parametrize("alg", ["EdDSA", "ES256", "RS256", "HS256"])
-async def test_a_new_key_once_registered_makes_tokens_that_are_taken(server, tmp_path, printed, alg):
+async def test_tokens_of_a_newly_registered_key_are_accepted(server, tmp_path, printed, alg):
     uid, _ = await server.login()
     private, to_register = printed("token", "keygen", "--alg", alg, "--kid", "k1")
     key = tmp_path / "key"
@@ -58,7 +58,7 @@ async def test_a_new_key_once_registered_makes_tokens_that_are_taken(server, tmp
         assert response.status == 200
 
 
-async def test_a_signature_of_the_command_is_taken(server, tmp_path, printed, monkeypatch):
+async def test_signatures_made_by_the_command_are_accepted(server, tmp_path, printed, monkeypatch):
     value = {"require_sign": True, "require_nonce": True, "sign_keys": [{"id": "k", "key": "s3cret" * 6}]}
     await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
     body = b'{"device": {"id": "one"}}'

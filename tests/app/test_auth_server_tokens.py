@@ -103,7 +103,7 @@ async def get_user(server, user_id: str, **headers: str) -> tuple[int, str]:
 REFUSED = (401, "auth_failed: X-Service-Auth-Token is missing or wrong")
 
 
-async def test_a_token_of_each_algorithm_is_taken(s2s):
+async def test_tokens_of_each_algorithm_are_accepted(s2s):
     for alg in (*KEYS, "HS256"):
         assert await login(s2s, make(alg)) == (200, "")
 
@@ -161,12 +161,12 @@ def bad_tokens() -> dict[str, str | None]:
     }
 
 
-async def test_a_bad_token_is_refused_without_saying_why(s2s):
+async def test_an_invalid_token_is_refused_without_a_reason(s2s):
     answers = {name: await login(s2s, token) for name, token in bad_tokens().items()}
     assert answers == dict.fromkeys(answers, REFUSED)
 
 
-async def test_a_token_of_a_known_key_that_is_too_old_or_lasts_too_long_says_so(s2s):
+async def test_expired_and_too_long_tokens_of_a_known_key_are_named(s2s):
     now = int(time.time())
     expired = await login(s2s, forge(iat=now - 700, exp=now - 62))
     assert expired == (401, "auth_failed: X-Service-Auth-Token has expired")
@@ -182,7 +182,7 @@ async def test_clocks_may_differ_by_a_minute(s2s):
     assert (await login(s2s, make(ttl_s=650)))[0] == 200
 
 
-async def test_lifetime_and_audience_are_the_apps_to_say(s2s):
+async def test_the_app_determines_lifetime_and_audience(s2s):
     await register(s2s, SERVER_KEYS, server_token_max_s=60, server_audience="talk")
     assert await login(s2s, make()) == REFUSED
     assert await login(s2s, make(ttl_s=60)) == REFUSED
@@ -205,7 +205,7 @@ async def test_a_key_replaced_under_its_kid_is_used_at_once(s2s):
     assert (await login(s2s, make(key=private_pem(STRANGER))))[0] == 200
 
 
-async def test_a_key_that_is_none_is_a_fault_of_the_config(s2s):
+async def test_an_invalid_key_is_an_error_of_the_config(s2s):
     for key in (
         {"alg": "EdDSA", "public_key": "no pem"},
         {"alg": "EdDSA"},
@@ -223,7 +223,7 @@ async def test_a_key_that_is_none_is_a_fault_of_the_config(s2s):
         assert "server key k" in message
 
 
-async def test_a_token_with_an_id_is_taken_once(s2s):
+async def test_a_token_with_an_id_is_accepted_once(s2s):
     token = make(jti="once-1")
     assert (await login(s2s, token))[0] == 200
     assert await login(s2s, token) == REFUSED
@@ -231,7 +231,7 @@ async def test_a_token_with_an_id_is_taken_once(s2s):
     assert (await login(s2s, make(jti="once-2")))[0] == 200
 
 
-async def test_a_scope_names_the_groups_of_endpoints_that_a_token_is_for(s2s):
+async def test_a_scope_lists_the_endpoint_groups_of_a_token(s2s):
     assert (await login(s2s, make(scope="account")))[0] == 200
     assert (await login(s2s, make(scope="ai account")))[0] == 200
     for scope in ("ai", "", "accounts"):
@@ -240,7 +240,7 @@ async def test_a_scope_names_the_groups_of_endpoints_that_a_token_is_for(s2s):
         assert message.startswith("permission_denied: ")
 
 
-async def test_a_token_of_a_user_is_for_its_paths_alone(s2s):
+async def test_a_users_token_is_valid_only_for_its_paths(s2s):
     uid, _ = await s2s.login("one")
     other, _ = await s2s.login("two")
     token = make(sub=uid)
@@ -249,7 +249,7 @@ async def test_a_token_of_a_user_is_for_its_paths_alone(s2s):
     assert (await login(s2s, token))[0] == 403
 
 
-async def test_the_account_paths_take_the_headers_of_c2s_of_the_paths_user(s2s):
+async def test_account_paths_accept_c2s_headers_of_their_user(s2s):
     uid, session = await s2s.login("one")
     other, _ = await s2s.login("two")
     assert await get_user(s2s, uid, X_Service_Session_Token=session) == (200, uid)
@@ -258,13 +258,13 @@ async def test_the_account_paths_take_the_headers_of_c2s_of_the_paths_user(s2s):
     assert await get_user(s2s, uid) == (401, "auth_failed")
 
 
-async def test_a_token_is_looked_at_where_both_are_given(s2s):
+async def test_a_token_takes_precedence_over_a_signature(s2s):
     uid, session = await s2s.login("one")
     headers = {"X_Service_Session_Token": session, "X_Service_Auth_Token": "bad"}
     assert await get_user(s2s, uid, **headers) == (401, "auth_failed")
 
 
-async def test_the_pair_is_signed_where_the_app_requires_it(s2s):
+async def test_sessions_are_signed_if_the_app_requires_it(s2s):
     uid, session = await s2s.login("one")
     keys = [{"id": "k", "key": "k" * 32}]
     await register(s2s, SERVER_KEYS, require_sign=True, sign_keys=keys)
@@ -277,7 +277,7 @@ async def test_a_user_that_does_not_exist_is_not_found(s2s):
         assert await get_user(s2s, user_id, X_Service_Auth_Token=make()) == (404, "not_found")
 
 
-async def test_a_server_token_is_no_session(s2s):
+async def test_a_server_token_is_not_a_session(s2s):
     headers = {"X-Service-Auth-Token": make(), "X-Service-Session-Token": make()}
     async with s2s.http.get(s2s.url + "/bp/user/me", headers=headers) as response:
         assert response.status == 400

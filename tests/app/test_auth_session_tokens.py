@@ -17,7 +17,7 @@ def number(text: str) -> int:
 
 
 @given(RANDOM)
-def test_a_token_holds_its_random_bytes_and_their_checksum(random: bytes):
+def test_a_token_contains_random_bytes_and_their_checksum(random: bytes):
     token = encode(random)
     assert len(token) == LENGTH
     assert token.startswith("st_")
@@ -27,14 +27,14 @@ def test_a_token_holds_its_random_bytes_and_their_checksum(random: bytes):
 
 
 @given(RANDOM, st.integers(0, LENGTH - 1), st.sampled_from(ALPHABET))
-def test_a_token_with_one_letter_changed_is_none(random: bytes, place: int, letter: str):
+def test_a_token_with_one_changed_letter_is_invalid(random: bytes, place: int, letter: str):
     token = encode(random)
     changed = token[:place] + letter + token[place + 1 :]
     assert is_token(changed) == (changed == token)
 
 
 @given(st.text(max_size=60))
-def test_other_text_is_no_token(text: str):
+def test_other_text_is_not_a_token(text: str):
     assert not is_token(text)
     assert not is_token("st_" + text)
 

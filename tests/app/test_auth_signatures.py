@@ -46,7 +46,7 @@ def sign(key: str = OLD, *, path: str = PATH, body: bytes = BODY, method: str = 
 REFUSED = (401, "auth_failed: X-Service-Sign is missing or wrong")
 
 
-async def test_a_right_signature_is_taken_with_and_without_a_nonce(signed):
+async def test_a_valid_signature_is_accepted_with_and_without_a_nonce(signed):
     assert await send(signed, sign()) == (200, "")
     assert await send(signed, sign(nonce=NONCE)) == (200, "")
 
@@ -72,19 +72,19 @@ def bad_headers() -> dict[str, str | None]:
     }
 
 
-async def test_a_wrong_signature_is_refused_without_saying_why(signed):
+async def test_a_wrong_signature_is_refused_without_a_reason(signed):
     answers = {name: await send(signed, header) for name, header in bad_headers().items()}
     assert answers == dict.fromkeys(answers, REFUSED)
 
 
-async def test_the_time_may_be_off_by_five_minutes(signed):
+async def test_timestamps_may_be_off_by_five_minutes(signed):
     for off_s in (-295, 295):
         assert (await send(signed, sign(t=int(time.time()) + off_s)))[0] == 200
     for off_s in (-306, 306, -86_400):
         assert await send(signed, sign(t=int(time.time()) + off_s)) == REFUSED
 
 
-async def test_a_nonce_is_taken_once(signed):
+async def test_a_nonce_is_accepted_once(signed):
     header = sign(nonce=NONCE)
     assert (await send(signed, header))[0] == 200
     assert await send(signed, header) == REFUSED
@@ -130,7 +130,7 @@ async def test_nothing_is_signed_where_the_app_does_not_require_it(server):
     assert (await send(server, None))[0] == 200
 
 
-async def test_a_field_is_looked_at_only_after_the_signature(signed):
+async def test_fields_are_checked_after_the_signature(signed):
     body = b'{"device": 5}'
     assert await send(signed, None, body=body) == REFUSED
     assert (await send(signed, None, body=b"{"))[1].startswith("invalid_parameter: body is not valid JSON")
@@ -149,7 +149,7 @@ def test_any_header_is_parsed_or_refused(header: str):
     st.binary(max_size=50),
     st.text(max_size=50),
 )
-def test_what_is_signed_is_proven(t, nonce, body, path):
+def test_signed_fields_are_verified(t, nonce, body, path):
     header = sign_header(OLD, method="PUT", path_and_query=path, body=body, t=t, nonce=nonce)
     signature = parse(header)
     assert signature is not None

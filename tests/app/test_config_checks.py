@@ -128,7 +128,7 @@ async def test_account_that_its_platform_cannot_use_is_refused(
     assert "-----BEGIN" not in message
 
 
-async def test_platform_may_be_written_by_its_alias_and_is_stored_by_its_id(operator: Operator):
+async def test_platform_aliases_are_stored_as_their_id(operator: Operator):
     aliases = {alias: platform for platform, entry in CATALOG.items() for alias in entry.aliases}
     assert aliases.keys() == {"openai", "openai_audio", "azure", "elevenlabs", "google"}
     for alias, platform in aliases.items():
@@ -170,7 +170,7 @@ async def test_name_of_a_missing_config_is_a_warning_until_the_config_exists(ope
     assert (await operator("GET", TALK)).body["warnings"] == warnings[1:]
 
 
-async def test_strict_refuses_what_would_be_a_warning(operator: Operator):
+async def test_strict_mode_refuses_warnings(operator: Operator):
     refused = await operator.put(f"{TALK}?strict=true", CHAT)
     message = "chat.account names vendor_accounts llm, which does not exist"
     assert refused.error == (400, f"invalid_parameter: {message}")

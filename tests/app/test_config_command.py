@@ -261,7 +261,7 @@ async def test_unsupported_or_invalid_yaml_is_refused_in_one_line(configs, folde
     assert "\n" not in str(refused.value)
 
 
-async def test_the_command_complains_in_one_line(settings, folder):
+async def test_errors_of_the_command_are_one_line(settings, folder):
     write(folder, "default/speech/bad.yaml", "voice: x\n")
     code, out, complaints = await command(settings, "import", str(folder))
     assert (code, out) == (1, "")

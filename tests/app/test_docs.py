@@ -39,14 +39,14 @@ async def test_the_page_takes_everything_from_this_server(server: Server) -> Non
             assert response.content_type == "text/javascript"
 
 
-def test_the_viewer_is_told_to_stay_at_home() -> None:
+def test_the_reference_viewer_makes_no_external_requests() -> None:
     started = (STATIC / "reference.js").read_text()
     assert not re.search(r"https?:", started)
     for setting in ("withDefaultFonts: false", "telemetry: false", "agent: { disabled: true }"):
         assert setting in started
 
 
-async def test_the_document_is_served_for_this_address(server: Server) -> None:
+async def test_the_document_contains_the_public_address(server: Server) -> None:
     from openapi_spec_validator import validate  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     async with server.http.get(f"{server.url}/openapi.json") as response:
@@ -58,7 +58,7 @@ async def test_the_document_is_served_for_this_address(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", PARTS)
-async def test_parts_are_packed_for_those_who_take_that_and_kept_by_their_tag(server: Server, path: str) -> None:
+async def test_static_files_are_compressed_and_cached_by_their_etag(server: Server, path: str) -> None:
     async def get(**headers: str) -> tuple[int, CIMultiDictProxy[str], bytes]:
         given = {
             "Accept-Encoding": "identity",
@@ -88,7 +88,7 @@ async def test_parts_are_packed_for_those_who_take_that_and_kept_by_their_tag(se
     assert (await get(If_None_Match='"other"'))[0] == 200
 
 
-def test_the_viewer_is_the_file_of_its_package() -> None:
+def test_the_viewer_equals_the_file_of_its_package() -> None:
     told = json.loads((STATIC / "scalar.json").read_text())
     viewer = gzip.decompress((STATIC / "scalar.js.gz").read_bytes())
     assert hashlib.sha256(viewer).hexdigest() == told["sha256"]

@@ -113,7 +113,7 @@ async def test_file_is_served_without_any_header(files: Files):
         assert 86_300 < int(max_age) <= 86_400
 
 
-async def test_head_has_the_headers_of_get(files: Files):
+async def test_head_returns_the_headers_of_get(files: Files):
     async with files.get() as got, files.http.head(files.link()) as head:
         assert head.status == 200
         assert await head.read() == b""
@@ -206,7 +206,7 @@ async def test_large_file_is_served_completely(files: Files):
         assert await response.read() == body[1_000_000:]
 
 
-async def test_wrong_link_answers_as_a_missing_file_does(files: Files):
+async def test_a_wrong_link_and_a_missing_file_get_the_same_response(files: Files):
     link = files.link()
     expired = link.replace("?e=1", "?e=0")
     wrong = [

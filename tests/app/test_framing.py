@@ -74,7 +74,7 @@ async def test_framing_beyond_its_bound_is_refused_before_its_end(
         assert (await other.answer())[0] == 200
 
 
-async def test_framing_beyond_its_bound_is_refused_where_it_comes_line_by_line(server: Server) -> None:
+async def test_oversized_framing_is_refused_line_by_line(server: Server) -> None:
     async with client(server) as flooding:
         await flooding.send(UPLOAD + b"0\r\n")
         for _ in range(64):
@@ -85,7 +85,7 @@ async def test_framing_beyond_its_bound_is_refused_where_it_comes_line_by_line(s
 
 
 @pytest.mark.parametrize("fields", [15, 24])
-async def test_a_head_may_fill_its_bounds(server: Server, fields: int) -> None:
+async def test_a_head_may_be_as_large_as_its_limit(server: Server, fields: int) -> None:
     path = b"/" + b"p" * 15 * KIB
     raw = b"GET " + path + b" HTTP/1.1\r\nHost: a\r\n" + FIELD * fields + b"\r\n"
     async with client(server) as asking:
@@ -106,7 +106,7 @@ async def test_trailers_within_their_bound_end_a_body(server: Server) -> None:
             assert (await asking.answer())[0] == 200
 
 
-async def test_the_answer_arrives_although_the_client_sends_on(server: Server) -> None:
+async def test_the_answer_arrives_although_the_client_keeps_sending(server: Server) -> None:
     """Unread bytes reset a connection, and its answer is lost."""
     async with client(server) as flooding:
         await flooding.send(HEAD + FIELD * 64)
@@ -123,7 +123,7 @@ async def sends_without_end(flooding: Client) -> None:
             await flooding.writer.drain()
 
 
-async def test_a_flood_behind_what_cannot_be_parsed_is_cut(server: Server) -> None:
+async def test_bytes_after_an_unparsable_request_are_bounded(server: Server) -> None:
     async with client(server) as flooding:
         await flooding.send(HEAD + FIELD * 64)
         with pytest.raises(ConnectionError):

@@ -159,16 +159,14 @@ async def test_without_a_key_each_request_has_an_effect(services: Services, buye
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "two words", "é"])
-async def test_key_of_other_characters_or_length_is_refused(services: Services, buyer: Buyer, key: str) -> None:
+async def test_malformed_keys_are_refused(services: Services, buyer: Buyer, key: str) -> None:
     message = "invalid_parameter: Idempotency-Key must be 1 to 255 visible ASCII characters"
     assert await buyer.refusal(headers={"Idempotency-Key": key}) == (400, message)
     assert await items(services) == []
     assert (await buyer.ask(headers={"Idempotency-Key": "~" * 255})).status == 200
 
 
-async def test_repeat_of_a_running_request_is_told_to_come_back(
-    services: Services, buyer: Buyer, shop: Shop
-) -> None:
+async def test_repeats_of_a_running_request_are_retryable(services: Services, buyer: Buyer, shop: Shop) -> None:
     entered, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait(*_: Any) -> None:

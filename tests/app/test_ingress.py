@@ -235,7 +235,7 @@ async def test_endless_uploads_hardly_delay_an_upload_of_ordinary_size() -> None
     assert meanwhile < OTHERS * MIB / 2, "an equal share for each would be 2 MiB"
 
 
-async def test_any_number_of_new_uploads_does_not_stop_an_old_one() -> None:
+async def test_new_uploads_do_not_stop_an_old_one() -> None:
     received: Counter[str] = Counter()
     async with asyncio.timeout(60), AsyncExitStack() as stack:
         upload = await stack.enter_async_context(uploads(received))

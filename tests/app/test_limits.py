@@ -17,7 +17,7 @@ from storage.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
 from storage.redis import open_valkey
 from streams.wire.errors import RateLimited
-from tests.app.valkey_door import door_to
+from tests.app.valkey_proxy import valkey_proxy_to
 from tests.servers import SERVER_KEY
 
 
@@ -84,14 +84,14 @@ async def test_a_counter_is_deleted_once_it_is_empty(services):
 async def test_without_valkey_the_process_allows_half_of_the_rate(settings, stores, tmp_path):
     rate = Rate(count=10, per_s=60)
     async with (
-        door_to(stores.redis_url, tmp_path / "v.sock") as door,
-        open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
+        valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as valkey_proxy,
+        open_valkey(valkey_proxy.url, prefix=settings.redis_prefix) as valkey,
     ):
         limiter = RateLimiter(valkey)
         assert await allowed(limiter, rate, calls=4) == 4
-        await door.shut()
+        await valkey_proxy.stop()
         assert await allowed(limiter, rate, calls=20) == 5
-        await door.open()
+        await valkey_proxy.start()
         assert await allowed(limiter, rate, calls=20) == 6
 
 

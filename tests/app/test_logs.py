@@ -100,7 +100,7 @@ async def test_lines_have_the_event_the_request_the_level_and_the_time_in_this_o
     assert captured["lines"] == [{"number": 2, "event": "kept back", "log_level": "info"}]
 
 
-async def test_a_line_is_written_whatever_values_it_has() -> None:
+async def test_a_line_is_written_for_any_values() -> None:
     half, huge, deep, library, after = await lines(NOT_JSON)
     assert (half["event"], half["text"], half["number"], half["level"]) == (
         "'half'",
@@ -115,7 +115,7 @@ async def test_a_line_is_written_whatever_values_it_has() -> None:
     assert (after["event"], after["text"], after["level"]) == ("after", "caf\u00e9", "info")
 
 
-async def test_a_line_is_bounded_whatever_length_its_fields_have() -> None:
+async def test_lines_are_bounded_for_any_length_of_their_fields() -> None:
     long, crashed, short = await lines(LONG)
     assert (long["event"], long["request_id"], long["number"], long["level"]) == ("long", "mine", 7, "info")
     assert long["path"] == "/x" * 128

@@ -88,7 +88,7 @@ async def test_each_row_admits_exactly_the_roles_that_include_its_own(server: Se
                 )
 
 
-async def test_token_is_recognisable_shown_once_and_not_stored(server: Server) -> None:
+async def test_a_token_is_recognisable_shown_once_and_not_stored(server: Server) -> None:
     token = await add(server, "ada@example.com", "viewer")
 
     assert re.fullmatch(r"parley_op_[0-9A-Za-z]{49}", token)
@@ -154,7 +154,7 @@ async def test_expired_token_is_refused_until_the_expiry_is_changed_or_the_token
     assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
 
 
-async def test_last_use_is_kept_without_a_write_per_call(server: Server) -> None:
+async def test_last_use_is_stored_without_a_write_per_call(server: Server) -> None:
     version = "select xmin::text || coalesce(last_used_at::text, '-') from operators"
     token = await add(server, "ada", "viewer")
     unused = await sql(server, version)

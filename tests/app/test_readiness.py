@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from app.settings import Settings
 from streams.wire.errors import StoreError
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
 from tests.object_stores import open_store
 from tests.servers import Server
 from tests.small_disk import small_disk
@@ -133,28 +133,28 @@ async def test_read_only_database_is_reported_as_not_ready_before_the_first_writ
 
 
 @pytest.fixture
-async def door(stores, tmp_path: Path) -> AsyncIterator[Door]:
-    async with door_to(stores.redis_url, tmp_path / "v.sock") as opened:
+async def valkey_proxy(stores, tmp_path: Path) -> AsyncIterator[ValkeyProxy]:
+    async with valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as opened:
         yield opened
 
 
 class TestPausedValkey:
     @pytest.fixture
-    def settings(self, settings: Settings, door: Door) -> Settings:
-        return replace(settings, redis_url=door.url)
+    def settings(self, settings: Settings, valkey_proxy: ValkeyProxy) -> Settings:
+        return replace(settings, redis_url=valkey_proxy.url)
 
     async def test_paused_valkey_is_logged_once_when_it_is_unavailable_and_once_when_it_is_back(
-        self, server: Server, door: Door
+        self, server: Server, valkey_proxy: ValkeyProxy
     ) -> None:
         with capture_logs() as lines:
-            door.flowing.clear()
+            valkey_proxy.flowing.clear()
             await asyncio.gather(*(server.login() for _ in range(5)))
             _, answer = await ready(server)
             assert answer["parts"]["valkey"] == "degraded"
             assert "in time" in answer["causes"]["valkey"]
             (line,) = told(lines, "store.unavailable", "valkey")
             assert line["cause"] == "Valkey did not answer in time"
-            door.flowing.set()
+            valkey_proxy.flowing.set()
 
             async def is_back() -> bool:
                 await server.login("always the same device")

@@ -238,7 +238,7 @@ async def test_error_may_have_bp_auth_beside_it_and_the_status_of_its_area(small
     )
 
 
-def test_reference_says_what_each_row_is() -> None:
+def test_the_reference_describes_each_row() -> None:
     document = openapi(ROWS, public_url="https://parley.example")
     paths = document["paths"]
 

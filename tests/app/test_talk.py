@@ -216,7 +216,7 @@ async def test_offers_have_the_capabilities_of_each_strategy(server: Server) -> 
     assert found["pronunciation"]["azure"] == {"name": "azure", "languages": ["en-US", "fr-FR"]}
 
 
-async def test_strategies_of_missing_engines_are_offered_as_broken(server: Server) -> None:
+async def test_strategies_of_missing_engines_are_listed_as_broken(server: Server) -> None:
     _, told = await offers(server)
     for kind in ("conversation", "speech", "pronunciation"):
         [local] = [one for one in told[kind] if one["name"] == "local"]

@@ -120,7 +120,9 @@ async def test_header_that_is_not_utf8_is_stored_without_its_other_bytes(small: 
     assert (found["headers"], found["body"]) == ({"X-Trace": "caf\ufffd"}, "")
 
 
-async def test_repeat_is_answered_and_not_worked_on_again(small: Server, services: Services, desk: Desk) -> None:
+async def test_a_repeated_webhook_is_acknowledged_but_not_processed_again(
+    small: Server, services: Services, desk: Desk
+) -> None:
     async def send(event_id: str, delivery: str, *, path: str = "pay/default/main") -> None:
         event = {"id": event_id, "n": uuid4().hex}
         assert await deliver(small.http, small.url, event, path=path, X_Delivery=delivery) == STORED
@@ -153,7 +155,7 @@ async def test_webhooks_without_an_id_are_all_stored_as_they_are(
     assert desk.bodies == [b"\xff\x00"] * 2
 
 
-async def test_what_is_not_verified_is_not_stored(small: Server) -> None:
+async def test_unverified_webhooks_are_not_stored(small: Server) -> None:
     unsigned = await deliver(small.http, small.url, {"id": "1"}, X_Signature="0" * 64)
     assert unsigned == (400, "invalid_parameter: the signature is missing or wrong")
     no_config = await deliver(small.http, small.url, {"id": "1"}, path="pay/default/other")
@@ -169,7 +171,7 @@ async def test_what_is_not_verified_is_not_stored(small: Server) -> None:
     assert await deliver(small.http, small.url, {"id": "1", "data": "x" * 262_000}) == STORED
 
 
-async def test_failed_work_is_tried_again_and_a_replay_repeats_it_at_once(
+async def test_failed_work_is_retried_and_a_replay_repeats_it_immediately(
     small: Server, services: Services, desk: Desk
 ) -> None:
     desk.failures = 1

@@ -60,7 +60,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "parley.example", "[2001:db8::1]", "127.0.0.1.example"])
-def test_a_server_elsewhere_is_refused_unless_it_is_said_to_be_ours(host: str, capsys: pytest.CaptureFixture[str]):
+def test_a_remote_target_is_refused_without_confirmation(host: str, capsys: pytest.CaptureFixture[str]):
     line = refusal(capsys, "--url", f"http://{host}:8080", "--token-file", "users")
 
     assert "is not this machine: confirm with --i-own-it that you own the server" in line
@@ -86,13 +86,13 @@ def test_only_loopback_is_this_machine(host: str, is_ours: bool):
         (("--spawn", "--only", "none"), "--only: there is no attack 'none'"),
     ],
 )
-def test_what_cannot_be_attacked_is_told_in_one_line(
+def test_invalid_targets_are_reported_in_one_line(
     arguments: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
 ):
     assert expected in refusal(capsys, *arguments)
 
 
-async def test_a_server_that_is_not_there_is_told(tmp_path: Path):
+async def test_an_unreachable_server_is_reported(tmp_path: Path):
     path = tmp_path / "users"
     path.write_text("a token-a\nb token-b\n")
     where = ("--url", "http://127.0.0.1:9", "--token-file", str(path), *QUICK)

@@ -156,7 +156,7 @@ async def test_users_log_in_if_no_token_file_is_given(ready: Server):
     assert any(line.startswith("| text | Parley | 4 | 0 |") for line in generator.lines)
 
 
-async def test_a_deployment_of_its_own_is_measured():
+async def test_a_spawned_deployment_is_measured():
     load = ("--deltas", "4", "--pace", "2ms", "--streams", "8", "--at-once", "2")
 
     async with command("bench.load", "--spawn", *load) as generator:

@@ -11,9 +11,9 @@ from bench.figures import GENERATOR_BOUND, Figures, Spread, figures
 from bench.figures import row as line
 from bench.machine import Cores, Reading, Usage
 from bench.profiling import Line, Profile
+from bench.report import write_report
 from bench.targets import QUICK, Row
 from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
-from bench.writing import write_report
 
 PACED, _, FIRST, UNPACED, SHORT = QUICK.rows
 CORES = Cores(frozenset({0}), frozenset({1}))
@@ -59,7 +59,7 @@ def test_a_row_is_judged_by_its_ratio_to_the_baseline(row: Row, cpu_s: float, ve
     assert judge_row(both(row, figures_of(cpu_s=cpu_s))).verdict == verdict
 
 
-def test_the_median_of_the_rounds_counts():
+def test_the_median_of_the_rounds_is_judged():
     rounds = [(figures_of(cpu_s=cpu_s), figures_of("baseline")) for cpu_s in (0.01, 0.2, 0.049)]
 
     found = judge_row(Comparison(PACED, rounds))
@@ -85,7 +85,7 @@ def test_a_first_chunk_is_judged_by_its_delay_over_the_baseline(later_s: float, 
     assert judge_row(both(FIRST, ours)).verdict.startswith(verdict)
 
 
-def test_memory_is_judged_by_the_stream():
+def test_memory_is_judged_per_stream():
     assert judge_memory(Memory(0, 40 * 1024 * 10, 10, 0)).verdict == "met"
     assert judge_memory(Memory(0, 41 * 1024 * 10, 10, 0)).verdict == "missed"
     assert judge_memory(Memory(0, 0, 10, 1)).verdict == "missed"

@@ -13,13 +13,13 @@ def test_durations_have_units(text: str, expected: float):
 
 
 @pytest.mark.parametrize("text", ["", "ms", "-1s", "1h", "1s ", "nan"])
-def test_what_is_no_duration_is_refused(text: str):
+def test_invalid_durations_are_refused(text: str):
     with pytest.raises(ValueError, match="is not a duration"):
         seconds(text)
 
 
 @given(streams=st.integers(0, 10_000), at_once=st.integers(0, 500), count=st.integers(1, 9))
-def test_the_parts_of_a_load_are_the_whole(streams: int, at_once: int, count: int):
+def test_the_shares_of_a_load_add_up(streams: int, at_once: int, count: int):
     parts = Load("load", ["a"], streams=streams, at_once=at_once, rate=90).parts(count)
 
     assert sum(part.streams for part in parts) == streams

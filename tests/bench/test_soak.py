@@ -15,7 +15,7 @@ UNSETTLED = "memory"
 
 
 @pytest.mark.soak
-async def test_a_small_soak_finds_nothing_but_that_memory_is_not_settled(tmp_path: Path):
+async def test_a_short_soak_misses_only_the_memory_target(tmp_path: Path):
     report = tmp_path / "report.md"
     report.write_text(MARKS)
     size = ("--minutes", "0.4", "--streams", "8", "--over", "1s", "--short")

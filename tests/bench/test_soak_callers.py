@@ -34,7 +34,7 @@ async def sound(server: Server) -> AsyncIterator[Server]:
         yield server
 
 
-async def test_callers_of_every_kind_end_well_and_their_turns_are_kept(sound: Server):
+async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(sound: Server):
     tokens = [token for _, token in await make_users(sound.services, APP, USERS)]
     headers = [{"X-Service-App-Id": APP, "X-Service-Session-Token": token} for token in tokens]
     begun = time.monotonic()

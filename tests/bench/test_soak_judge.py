@@ -59,14 +59,14 @@ def test_a_good_stream_is_no_anomaly():
         ({"first_stream_id": "s0"}, "a repeated request with the same key began another stream"),
     ],
 )
-def test_a_stream_that_is_wrong_is_found(fields: dict, what: str):
+def test_faulty_streams_are_found(fields: dict, what: str):
     (found,) = stream_anomalies([replace(GOOD, **fields)], calm())
 
     assert (found.what, found.miss) == (what, True)
     assert (found.stream_id, found.request_id, found.at_s) == ("s1", "soak-1", 110)
 
 
-def test_an_absent_store_excuses_no_stream_without_a_terminal_event():
+def test_an_unavailable_store_excuses_no_missing_terminal_event():
     assert missed(stream_anomalies([replace(GOOD, outcome="")], disturbed("Valkey", "empty"))) == [
         "no terminal event"
     ]
@@ -90,15 +90,15 @@ def test_an_error_without_a_reason_is_found(fields: dict):
 
 
 @pytest.mark.parametrize("outcome", ["error all_strategies_failed", "error backend_unavailable"])
-def test_an_error_that_vendors_may_cause_is_no_miss(outcome: str):
+def test_errors_that_vendors_may_cause_are_no_miss(outcome: str):
     assert missed(error_anomalies([replace(GOOD, outcome=outcome)], calm())) == []
 
 
-def test_a_store_that_is_away_may_end_a_stream_but_explains_no_fault_of_the_server():
-    away = disturbed("PostgreSQL", "kill")
+def test_an_unavailable_store_explains_only_its_own_errors():
+    unavailable = disturbed("PostgreSQL", "kill")
 
-    assert missed(error_anomalies([replace(GOOD, outcome="error database")], away)) == []
-    assert missed(error_anomalies([replace(GOOD, outcome="error internal")], away))
+    assert missed(error_anomalies([replace(GOOD, outcome="error database")], unavailable)) == []
+    assert missed(error_anomalies([replace(GOOD, outcome="error internal")], unavailable))
 
 
 @pytest.mark.parametrize("outcome", ["end", "error all_strategies_failed"])
@@ -166,7 +166,7 @@ def test_an_answer_that_is_kept_as_it_was_received_is_no_anomaly():
         (replace(RECORD, stream_id="s2"), "the record belongs to another stream"),
     ],
 )
-def test_an_acknowledged_answer_that_is_not_kept_is_found(record: Record | None, wrong: str):
+def test_acknowledged_answers_that_are_not_stored_are_found(record: Record | None, wrong: str):
     kept = {("c1", 1): record} if record else {}
 
     (found,) = record_anomalies([TURN], kept, calm(), where="PostgreSQL")
@@ -194,12 +194,12 @@ def test_a_record_is_compared_by_the_text_of_all_its_paragraphs():
         (Remains(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
     ],
 )
-def test_what_is_left_of_turns_is_found(remains: Remains, what: str):
+def test_leftover_turns_are_found(remains: Remains, what: str):
     assert missed(remains_anomalies(remains, at_s=1)) == [what]
     assert not remains.is_empty
 
 
-def test_nothing_left_is_no_anomaly():
+def test_clean_stores_are_no_anomaly():
     assert remains_anomalies(Remains(), at_s=1) == []
     assert Remains().is_empty
 
@@ -285,7 +285,7 @@ def test_a_failed_replacement_is_a_miss_unless_a_store_is_unavailable(target: st
     assert counts.total() == 1
 
 
-def test_a_soak_has_passed_where_no_verdict_has_a_miss():
+def test_a_soak_passes_if_no_verdict_has_a_miss():
     judged = Judged()
     judged.add("streams", "1 stream", [Anomaly(what="cut", at_s=1, miss=False)])
     assert judged.passed

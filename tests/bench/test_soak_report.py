@@ -35,7 +35,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
     )
 
 
-def test_a_report_shows_verdicts_streams_refusals_memory_and_a_picture(tmp_path: Path):
+def test_a_report_contains_verdicts_streams_refusals_memory_and_a_plot(tmp_path: Path):
     run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=datetime.now(UTC), load_end_s=120)
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36

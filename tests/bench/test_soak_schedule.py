@@ -10,7 +10,7 @@ from bench.soak.schedule import RECOVERY_S, Disturbances, schedule
 HOUR_S = 3600
 
 
-def test_an_hour_has_a_replacement_every_five_minutes_and_a_fault_of_each_store_in_ten():
+def test_an_hour_has_a_replacement_every_five_minutes_and_a_store_fault_every_ten():
     planned = schedule(HOUR_S, replace_every_s=300, fault_every_s=600)
 
     assert [one.at_s for one in planned if one.target == "server"] == [300 * number for number in range(1, 12)]
@@ -21,7 +21,7 @@ def test_an_hour_has_a_replacement_every_five_minutes_and_a_fault_of_each_store_
     assert all(0 < one.at_s < HOUR_S for one in planned)
 
 
-def test_stores_are_killed_and_paused_in_turn_and_valkey_comes_back_empty_too():
+def test_stores_are_killed_paused_and_emptied_in_turn():
     planned = schedule(HOUR_S, replace_every_s=300, fault_every_s=600)
 
     counts = Counter((one.target, one.action) for one in planned)
@@ -38,16 +38,16 @@ def test_faults_and_replacements_are_more_than_a_drain_apart():
 
 
 @pytest.mark.parametrize(("replace_every_s", "fault_every_s", "targets"), [(0, 60, 2), (60, 0, 1), (0, 0, 0)])
-def test_an_interval_of_nothing_means_never(replace_every_s: float, fault_every_s: float, targets: int):
+def test_a_zero_interval_means_never(replace_every_s: float, fault_every_s: float, targets: int):
     planned = schedule(300, replace_every_s=replace_every_s, fault_every_s=fault_every_s)
 
     assert len({one.target for one in planned}) == targets
 
 
-def test_what_was_disturbed_shows_until_a_store_has_recovered():
+def test_a_disturbance_lasts_until_the_store_has_recovered():
     disturbances = Disturbances()
     killed = disturbances.begin("Valkey", "kill", at_s=10)
-    assert disturbances.names(50, 60) == ["Valkey kill"], "it is still away"
+    assert disturbances.names(50, 60) == ["Valkey kill"], "it is still unavailable"
 
     killed.end_s = 20
 

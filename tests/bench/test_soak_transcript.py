@@ -26,7 +26,7 @@ def read(*responses: tuple[int, list[bytes]]) -> Transcript:
     cut=st.integers(min_value=0, max_value=10_000),
     cuts=st.lists(st.integers(min_value=0, max_value=10_000), max_size=20),
 )
-def test_a_stream_that_is_cut_anywhere_and_read_on_is_whole(texts: list[str], cut: int, cuts: list[int]):
+def test_a_stream_resumed_at_any_point_is_complete(texts: list[str], cut: int, cuts: list[int]):
     sent = frames(texts)
     raw = b"".join(sent)
     found = Transcript()
@@ -40,7 +40,7 @@ def test_a_stream_that_is_cut_anywhere_and_read_on_is_whole(texts: list[str], cu
     assert "".join(found.written) == "".join(texts)
 
 
-def test_events_that_are_sent_again_from_the_first_are_no_second_ones():
+def test_resent_events_do_not_count_twice():
     sent = frames(TEXTS)
 
     found = read((0, sent[:3]), (0, sent))
@@ -54,7 +54,7 @@ def test_an_event_that_is_another_one_when_it_is_sent_again_is_found():
     assert "event 2 differs when it is sent again" in found.faults
 
 
-def test_what_a_restart_makes_void_is_in_the_digest_and_not_in_the_answer():
+def test_the_digest_covers_text_that_a_restart_discards():
     digest = {"chars": 8, "sha256": sha256(b"VoidGood").hexdigest()}
     found = read(
         (
@@ -90,7 +90,7 @@ END = frames(TEXTS)[-1]
         ([b"id: x\nevent: start\ndata: {}\n\n"], "an event cannot be parsed"),
     ],
 )
-def test_what_is_wrong_with_a_stream_is_found(sent: list[bytes], fault: str):
+def test_faults_of_a_stream_are_found(sent: list[bytes], fault: str):
     assert any(found.startswith(fault) for found in read((0, sent)).faults)
 
 
@@ -104,7 +104,7 @@ def test_the_error_in_place_of_a_lost_stream_is_its_terminal_event():
     assert (found.outcome, found.unnumbered, found.faults) == ("error backend_unavailable", True, [])
 
 
-def test_a_ping_is_no_event_of_the_stream():
+def test_a_ping_is_not_an_event_of_the_stream():
     ping = frame(0, "ping", "ping").partition(b"\n")[2]
 
     assert read((0, [ping, *frames(TEXTS)])).faults == []

@@ -10,7 +10,7 @@ from tests.deploy.commands import command
 CALLS = 60
 
 
-async def test_calls_fail_by_a_status_a_reset_a_cut_and_by_no_answer():
+async def test_calls_fail_by_status_reset_cut_or_silence():
     seen: Counter[str] = Counter()
     async with command("bench.upstream", "--failing", "1", "--seed", "1", "--hanging") as vendor:
         url = f"http://127.0.0.1:{int(await vendor.until(''))}/v1/audio/transcriptions"

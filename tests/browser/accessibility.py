@@ -1,4 +1,4 @@
-"""What axe-core finds wrong with a page for people who cannot see, hear or point well."""
+"""Checks the accessibility of a page with axe-core."""
 
 import gzip
 import hashlib
@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from streams.wire.codec import loads
-from tests.browser.talking import Talking
+from tests.browser.talk_page import TalkPage
 
 _FOLDER = Path(__file__).parent / "axe"
 _SERIOUS = {"serious", "critical"}
@@ -26,8 +26,8 @@ def _axe() -> str:
     return script.decode()
 
 
-async def nothing_serious(talk: Talking) -> None:
-    """Look at the page as it is, in light and dark."""
+async def check_accessibility(talk: TalkPage) -> None:
+    """Fail if axe-core reports a serious violation in the current state of the page, in light or dark mode."""
     await talk.page.evaluate(_axe())
     for color_scheme in ("light", "dark"):
         await talk.page.emulate_media(color_scheme=color_scheme)

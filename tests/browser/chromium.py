@@ -1,4 +1,4 @@
-"""A real browser without a window, whose microphone is a file and who knows no host but this machine."""
+"""Headless Chromium. Its microphone plays a file, and it resolves no host names except that of this machine."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ _FLAGS = (
 
 
 def chromium_path() -> str:
-    """Where Chromium is; no test of a page means anything without one."""
+    """Return the path of Chromium. Fails the test if it is not installed."""
     for name in _NAMES:
         if path := shutil.which(name):
             return path
@@ -29,7 +29,7 @@ def chromium_path() -> str:
 
 @asynccontextmanager
 async def running_chromium(microphone: Path) -> AsyncIterator[Browser]:
-    """`microphone`: a WAV file that is heard once, from its beginning, each time the microphone is opened."""
+    """Run Chromium. The WAV file `microphone` is played once whenever a page opens the microphone."""
     as_root = ("--no-sandbox",) if sys.platform == "linux" and os.geteuid() == 0 else ()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(

@@ -1,6 +1,6 @@
-"""A page in a real browser, before a server whose vendors are the test's and this machine's own engines.
+"""Fixtures: pages in Chromium, and a server whose vendors are controlled by the test or are the local engines.
 
-All runs in one loop for the session, since the browser lives through all tests.
+All tests share one event loop, because the browser stays open for the whole session.
 """
 
 import re
@@ -24,31 +24,31 @@ from storage.config_rows import ConfigKey
 from streams.audio import wav_header
 from tests.app.ai.two_servers import another_server
 from tests.browser.chromium import running_chromium
-from tests.browser.guard import Guard
-from tests.browser.talking import Talking
-from tests.browser.teller import Teller, running_teller
+from tests.browser.controlled_vendor import ControlledVendor, running_controlled_vendor
+from tests.browser.page_faults import PageFaults
+from tests.browser.talk_page import TalkPage
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
 from tests.vendor import Vendor, running_vendor
 
 SPOKEN = "Good morning. What is the capital of Japan?"
-"""What the microphone hears."""
+"""The text of the microphone's recording."""
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 _FOLDER = Path(__file__).parent
-_BEFORE_S = 0.8
-"""Of silence, in which the page gets ready to listen."""
-_AFTER_S = 0.3
-"""Of silence too: Chromium goes on with what the file ends with."""
-_PATIENCE_MS = 30_000
+_LEADING_SILENCE_S = 0.8
+"""Silence before the speech, while the page starts to record."""
+_TRAILING_SILENCE_S = 0.3
+"""Silence after the speech, because Chromium repeats the last samples of the file."""
+_TIMEOUT_MS = 30_000
 
 _RUN = pytest.StashKey[ExitStack]()
 _ENGINES = pytest.StashKey[str]()
 
-expect.set_options(timeout=_PATIENCE_MS)
+expect.set_options(timeout=_TIMEOUT_MS)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node) -> None:
-    """Let the workers of xdist share the engines of the process that started them: each loads its models once."""
+    """Let all xdist workers use the engines of the main process, so that models are loaded once."""
     node.workerinput["engines"] = _engines(node.config)
 
 
@@ -58,7 +58,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _engines(config: pytest.Config) -> str:
-    """The URL of the local engines, started when it is first asked for."""
+    """Return the URL of the local engines. Starts them at the first call."""
     shared = getattr(config, "workerinput", {}).get("engines")
     if shared:
         return shared
@@ -81,13 +81,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def microphone(local_vendors: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A WAV file of `SPOKEN`, by the voice of this machine that is the easiest to understand."""
-    asked = {"model": "piper", "input": SPOKEN, "response_format": "pcm"}
-    async with ClientSession() as http, http.post(f"{local_vendors}/audio/speech", json=asked) as response:
+    """A WAV file in which piper, the clearest local voice, speaks `SPOKEN`."""
+    body = {"model": "piper", "input": SPOKEN, "response_format": "pcm"}
+    async with ClientSession() as http, http.post(f"{local_vendors}/audio/speech", json=body) as response:
         assert response.status == 200, await response.text()
         sample_rate = int(response.headers["X-Sample-Rate"])
         pcm = await response.read()
-    pcm = bytes(2 * int(sample_rate * _BEFORE_S)) + pcm + bytes(2 * int(sample_rate * _AFTER_S))
+    pcm = bytes(2 * int(sample_rate * _LEADING_SILENCE_S)) + pcm + bytes(2 * int(sample_rate * _TRAILING_SILENCE_S))
     path = tmp_path_factory.mktemp("microphone") / "spoken.wav"
     path.write_bytes(wav_header(sample_rate, data_bytes=len(pcm)) + pcm)
     return path
@@ -103,7 +103,7 @@ async def chromium(microphone: Path) -> AsyncIterator[Browser]:
 async def settings(
     databases: Databases, local_vendors: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Settings]:
-    """Of a server that all tests share: its users differ, and it must not be made anew for each."""
+    """Settings of the server that all tests share. Each test has its own user."""
     async with databases.new() as database_url:
         yield Settings(
             database_url=database_url,
@@ -123,14 +123,16 @@ async def server(settings: Settings) -> AsyncIterator[Server]:
     async with another_server(settings) as running:
         configs = running.services.configs
         await seed(configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
-        many = {"rates": {"signup": {"count": 1_000, "per_s": 1}}}  # each test is a new user of the same address
+        many = {
+            "rates": {"signup": {"count": 1_000, "per_s": 1}}
+        }  # Each test logs in a new user from the same address.
         await configs.put("default", "limits", "default", many, author="test", origin=COMMAND)
         yield running
 
 
 @pytest.fixture
 def _no_task_left() -> None:
-    """Nothing to look at: server and browser live on."""
+    """Disable the check for remaining tasks, because server and browser stay open."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -140,8 +142,8 @@ async def vendor() -> AsyncIterator[Vendor]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def teller() -> AsyncIterator[Teller]:
-    async with running_teller() as running:
+async def controlled_vendor() -> AsyncIterator[ControlledVendor]:
+    async with running_controlled_vendor() as running:
         yield running
 
 
@@ -150,7 +152,7 @@ Put = Callable[[str, str, dict[str, Any]], Awaitable[None]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def put(server: Server) -> AsyncIterator[Put]:
-    """Makes a config for the time of the test: `await put("conversation", "name", {...})`."""
+    """Returns a function that creates a config for this test: `await put("conversation", "name", {...})`."""
     configs = server.services.configs
     made: dict[ConfigKey, None] = {}
 
@@ -165,80 +167,82 @@ async def put(server: Server) -> AsyncIterator[Put]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def account(put: Put, vendor: Vendor) -> str:
-    """The account at the vendor of the test; of its own, since what is known of accounts is kept."""
+    """A new account at the vendor. Each test has its own, because the server remembers failures of accounts."""
     name = f"vendor-{uuid4().hex}"
     await put("vendor_accounts", name, {"platform": "vendor_b_llm", "base_url": vendor.url})
     return name
 
 
 @pytest.fixture
-def say(put: Put, account: str) -> Callable[..., Awaitable[str]]:
-    """Makes a strategy that answers with a text: `await say("Hello", speech="local")`, and gives its name."""
+def fixed_strategy(put: Put, account: str) -> Callable[..., Awaitable[str]]:
+    """Returns a function that creates a strategy with a fixed answer: `await fixed_strategy("Hello")`."""
 
     async def make(text: str, **fields: Any) -> str:
-        await put("conversation", "sayer", {"chat": {"account": account, "model": f"say:{text}"}, **fields})
-        return "sayer"
+        await put("conversation", "fixed", {"chat": {"account": account, "model": f"say:{text}"}, **fields})
+        return "fixed"
 
     return make
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def telling(put: Put, teller: Teller) -> Callable[..., Awaitable[str]]:
-    """Makes a strategy whose words the test tells to `teller`: `await telling(recognition="local")`."""
-    name = f"teller-{uuid4().hex}"
-    await put("vendor_accounts", name, {"platform": "vendor_b_llm", "base_url": teller.url})
+async def make_controlled_strategy(put: Put, controlled_vendor: ControlledVendor) -> Callable[..., Awaitable[str]]:
+    """Returns a function that creates a strategy whose answers are sent by `controlled_vendor.send()`."""
+    name = f"controlled-{uuid4().hex}"
+    await put("vendor_accounts", name, {"platform": "vendor_b_llm", "base_url": controlled_vendor.url})
 
     async def make(**fields: Any) -> str:
-        await put("conversation", "told", {"chat": {"account": name}, **fields})
-        return "told"
+        await put("conversation", "controlled", {"chat": {"account": name}, **fields})
+        return "controlled"
 
     return make
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def told(telling: Callable[..., Awaitable[str]], ear: str) -> str:
-    """Such a strategy, without a voice, whose ears tell how many seconds of sound they got."""
-    return await telling(recognition=ear)
+async def controlled_strategy(
+    make_controlled_strategy: Callable[..., Awaitable[str]], duration_recognition: str
+) -> str:
+    """A strategy of `controlled_vendor` without a voice. The transcript is the duration of the user's audio."""
+    return await make_controlled_strategy(recognition=duration_recognition)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def ear(put: Put, teller: Teller) -> str:
-    """Ears that tell how many seconds of sound they got; as `deaf` they hear nothing in it."""
-    name = f"ear-{uuid4().hex}"
-    await put("vendor_accounts", name, {"platform": "local_audio", "base_url": teller.url})
-    for model in ("ear", "deaf"):
+async def duration_recognition(put: Put, controlled_vendor: ControlledVendor) -> str:
+    """Recognition whose transcript is the duration of the audio, and another, `silent`, that recognises nothing."""
+    name = f"duration-{uuid4().hex}"
+    await put("vendor_accounts", name, {"platform": "local_audio", "base_url": controlled_vendor.url})
+    for model in ("duration", "silent"):
         await put("recognition", model, {"account": name, "model": model})
-    return "ear"
+    return "duration"
 
 
-Visit = Callable[..., Awaitable[Talking]]
+Visit = Callable[..., Awaitable[TalkPage]]
 
 
 @pytest.fixture
-def guard() -> Iterator[Guard]:
-    """What no page of this test may do."""
-    watching = Guard()
-    yield watching
-    watching.verify()
+def page_faults() -> Iterator[PageFaults]:
+    """Fails the test if one of its pages logs an error or sends a request to another host."""
+    faults = PageFaults()
+    yield faults
+    faults.verify()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(
-    request: pytest.FixtureRequest, chromium: Browser, server: Server, guard: Guard
+    request: pytest.FixtureRequest, chromium: Browser, server: Server, page_faults: PageFaults
 ) -> AsyncIterator[Visit]:
-    """Lets somebody new come, with a browser of their own: `await visit(permissions=[])`. Pictures are kept."""
+    """Returns a function that opens a browser context: `await visit(permissions=[])`. Stores screenshots."""
     contexts: list[BrowserContext] = []
 
-    async def come(at: Server = server, **options: Any) -> Talking:
+    async def open_context(at: Server = server, **options: Any) -> TalkPage:
         context = await chromium.new_context(**{"permissions": ["microphone"], "locale": "en-US", **options})
         contexts.append(context)
-        guard.watch(context, urlsplit(at.url).netloc)
+        page_faults.watch(context, urlsplit(at.url).netloc)
         await context.add_init_script(path=_FOLDER / "watch.js")
-        talking = Talking(await context.new_page(), at)
-        talking.watch()
-        return talking
+        talk = TalkPage(await context.new_page(), at)
+        talk.watch()
+        return talk
 
-    yield come
+    yield open_context
     name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
     for number, context in enumerate(contexts):
         for page in context.pages:
@@ -247,6 +251,6 @@ async def visit(
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def talk(visit: Visit) -> Talking:
-    """Somebody with a microphone, who has not yet opened the page."""
+async def talk(visit: Visit) -> TalkPage:
+    """A browser context with a microphone, in which the page is not open yet."""
     return await visit()

@@ -1,4 +1,4 @@
-"""The picture of the page that the README begins with."""
+"""Takes the picture of the talk page for the README."""
 
 import asyncio
 from pathlib import Path
@@ -16,8 +16,8 @@ It grew from a fishing village that was called Edo."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def warm_ears(local_vendors: str, microphone: Path) -> None:
-    """The model is loaded, as after the first turn of anybody."""
+async def warm_recognizer(local_vendors: str, microphone: Path) -> None:
+    """Load the recognition model before the test, so that the first turn is fast."""
     form = FormData({"model": "whisper"})
     wav = await asyncio.to_thread(microphone.read_bytes)
     form.add_field("file", wav, filename="spoken.wav", content_type="audio/wav")
@@ -25,7 +25,7 @@ async def warm_ears(local_vendors: str, microphone: Path) -> None:
         assert response.status == 200, await response.text()
 
 
-async def test_the_page_in_the_middle_of_a_spoken_answer(visit: Visit, put, account, warm_ears: None) -> None:
+async def test_the_page_shows_a_spoken_answer(visit: Visit, put, account, warm_recognizer: None) -> None:
     await put(
         "speech", "voice", {"account": "local-audio", "model": "espeak", "voice": "en-us", "need_viseme": True}
     )
@@ -35,8 +35,8 @@ async def test_the_page_in_the_middle_of_a_spoken_answer(visit: Visit, put, acco
     await talk.open("assistant")
     await talk.say_aloud()
     await talk.answered()
-    await expect(talk.said.locator("p")).to_have_text(SPOKEN)
-    await talk.look_inside()
+    await expect(talk.user_message.locator("p")).to_have_text(SPOKEN)
+    await talk.open_details()
     await talk.page.evaluate("() => scrollTo(0, 0)")
     await expect(talk.status).to_contain_text("Speaking")
     await talk.page.screenshot(path=SCREENSHOTS / "talk.png")

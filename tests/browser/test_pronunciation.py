@@ -1,29 +1,29 @@
-"""A text read aloud, and how well."""
+"""The pronunciation tab scores a text that is read aloud."""
 
 import re
 
 from playwright.async_api import expect
 
-from tests.browser.accessibility import nothing_serious
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SPOKEN
-from tests.browser.talking import Talking, plain
+from tests.browser.talk_page import TalkPage, plain
 
 NOT_SAID = "old"
-LONGEST_MS = 30_000
-"""Of the first grading, for which models are loaded."""
+GRADING_TIMEOUT_MS = 30_000
+"""Timeout of the first grading, which loads the models."""
 
 
-async def test_the_words_of_a_text_read_aloud_are_scored(talk: Talking) -> None:
+async def test_the_words_of_a_text_read_aloud_are_scored(talk: TalkPage) -> None:
     text = SPOKEN.replace("capital", f"{NOT_SAID} capital")
     await talk.open()
     await talk.tab("Pronunciation").click()
     await talk.page.get_by_role("textbox", name="Text to read").fill(text)
     await talk.press(talk.hold)
     await expect(talk.hold).to_have_attribute("aria-pressed", "true")
-    await talk.all_is_said()
+    await talk.speech_ended()
     await talk.page.mouse.up()
     words = talk.page.get_by_role("list", name="Words").get_by_role("listitem")
-    await expect(words).to_have_count(len(text.split()), timeout=LONGEST_MS)
+    await expect(words).to_have_count(len(text.split()), timeout=GRADING_TIMEOUT_MS)
     poor = []
     for word, written in zip(await words.all_inner_texts(), text.split(), strict=True):
         assert plain(word).startswith(plain(written))
@@ -31,5 +31,5 @@ async def test_the_words_of_a_text_read_aloud_are_scored(talk: Talking) -> None:
             assert "omitted" in word
         elif not re.search(r"(good|fair), \d+", word):
             poor.append(word)
-    assert len(poor) <= 1, poor  # the microphone drops sound on a busy machine
-    await nothing_serious(talk)
+    assert len(poor) <= 1, poor  # The fake microphone drops audio on a busy machine.
+    await check_accessibility(talk)

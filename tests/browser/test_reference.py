@@ -1,18 +1,18 @@
-"""The API reference in the browser: what its viewer reads, and what it complains about."""
+"""The viewer of the API reference shows the document in the browser without warnings."""
 
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - independent of the server's own code
 
 from playwright.async_api import Browser, expect
 
-from tests.browser.guard import Guard
+from tests.browser.page_faults import PageFaults
 from tests.servers import Server
 
 
 async def test_the_reference_is_shown_without_a_warning_and_downloads_with_the_schemas_of_events(
-    chromium: Browser, server: Server, guard: Guard
+    chromium: Browser, server: Server, page_faults: PageFaults
 ) -> None:
     context = await chromium.new_context()
-    guard.watch(context, server.url.removeprefix("http://"))
+    page_faults.watch(context, server.url.removeprefix("http://"))
     page = await context.new_page()
     warnings = []
     page.on("console", lambda message: warnings.append(message.text) if message.type == "warning" else None)

@@ -1,20 +1,20 @@
-// Runs in every page before its own scripts, and only listens: to what the microphone gives.
+// Runs in every page before its own scripts. Observes the audio of the microphone.
 (() => {
-  const devices = navigator.mediaDevices; // a blank page has none
+  const devices = navigator.mediaDevices; // undefined on a blank page
   if (!devices) return;
   const QUIET_MS = 600;
   const LOUD = 0.02;
 
-  let allSaid;
+  let resolveSpeechEnded;
   const waiting = [];
   const seen = {
-    /** Done when all was said: sound, and then none any more. */
-    said: new Promise((resolve) => (allSaid = resolve)),
-    /** Done when so many milliseconds of sound have come from now on. */
+    /** Resolves when the speech is followed by silence. */
+    speechEnded: new Promise((resolve) => (resolveSpeechEnded = resolve)),
+    /** Returns a promise that resolves after `ms` milliseconds of speech from now on. */
     speech: (ms) => new Promise((resolve) => waiting.push({ ms, resolve, from: null })),
   };
 
-  function heard(now) {
+  function onSpeech(now) {
     for (const one of waiting) {
       one.from ??= now;
       if (now - one.from >= one.ms) one.resolve();
@@ -34,10 +34,10 @@
       analyser.getFloatTimeDomainData(samples);
       if (samples.some((sample) => Math.abs(sample) > LOUD)) {
         loudAt = now;
-        heard(now);
+        onSpeech(now);
       }
       if (loudAt !== null && now - loudAt > QUIET_MS) {
-        allSaid();
+        resolveSpeechEnded();
         context.close();
       } else requestAnimationFrame(look);
     };

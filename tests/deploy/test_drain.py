@@ -106,7 +106,7 @@ async def listen(parent: Command) -> None:
 async def tell_to_end(
     settings: Settings, services: Services, model: str, *, streams: int, drain_s: int, processes: int
 ) -> Ended:
-    """Begin `streams` streams and then more, and send SIGTERM while users arrive. The server must end by itself."""
+    """Send SIGTERM to a server with `streams` streams while users arrive. The server must exit by itself."""
     raise_descriptor_limit()
     tokens = [token for _, token in await make_users(services, "default", streams)]
     env = {"PARLEY_DRAIN_TIMEOUT_S": str(drain_s), "PARLEY_PROCESSES": str(processes)}
@@ -197,7 +197,7 @@ async def test_streams_end_normally_while_a_server_drains(
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_streams_longer_than_the_drain_are_stored_as_far_as_they_were_sent(
+async def test_streams_longer_than_the_drain_are_stored_partially(
     settings: Settings, services: Services, processes: int
 ) -> None:
     await outlive(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
@@ -211,7 +211,7 @@ async def test_two_thousand_streams_end_normally_while_a_server_drains(
 
 
 @pytest.mark.soak
-async def test_two_thousand_streams_longer_than_the_drain_are_stored_as_far_as_they_were_sent(
+async def test_two_thousand_streams_longer_than_the_drain_are_stored_partially(
     settings: Settings, services: Services
 ) -> None:
     await outlive(settings, services, "600x1000", streams=FULL, drain_s=15, processes=1)

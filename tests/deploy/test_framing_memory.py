@@ -8,7 +8,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
-from tests.deploy.stalled import http, server_process, settings
+from tests.deploy.stalled_readers import http, server_process, settings
 
 __all__ = ["http", "settings"]
 
@@ -22,7 +22,7 @@ ANSWER_S = 3
 
 
 @pytest.mark.parametrize("opening", [HEAD, UPLOAD], ids=["head", "trailers"])
-async def test_what_never_ends_is_refused_and_costs_no_memory(
+async def test_endless_requests_are_refused_without_memory_growth(
     services: Services, settings: Settings, http: ClientSession, opening: bytes
 ) -> None:
     async with server_process(settings, http) as server, AsyncExitStack() as connections:

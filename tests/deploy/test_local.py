@@ -98,7 +98,7 @@ async def _commands_find_its_stores(tmp_path: Path) -> None:
     assert (tmp_path / "c" / "default" / "conversation" / "local.yaml").exists()
 
 
-async def test_it_serves_alone_on_its_data_and_keeps_users_beyond_ctrl_c_but_no_process(tmp_path: Path):
+async def test_users_survive_ctrl_c_and_no_process_remains(tmp_path: Path):
     env = _environment(tmp_path)
     async with command("deploy.local", **env) as local:
         url = await _up(local)
@@ -125,7 +125,7 @@ async def test_no_process_outlives_one_that_is_killed(tmp_path: Path):
         assert not await left_of(processes)
 
 
-async def test_taken_port_is_one_clear_line(tmp_path: Path):
+async def test_used_port_is_reported_in_one_line(tmp_path: Path):
     env = _environment(tmp_path)
     with closing(socket.create_server(("127.0.0.1", int(env["PORT"])), reuse_port=True)):
         async with command("deploy.local", **env) as local:
@@ -137,7 +137,7 @@ async def test_taken_port_is_one_clear_line(tmp_path: Path):
     assert not (tmp_path / "data" / "postgres").exists()
 
 
-async def test_secrets_are_kept_where_only_the_owner_reads(tmp_path: Path):
+async def test_secrets_are_stored_in_a_file_that_only_the_owner_reads(tmp_path: Path):
     env = _environment(tmp_path)
     with closing(socket.create_server(("127.0.0.1", int(env["PORT"])))):
         kept = []

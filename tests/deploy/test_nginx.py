@@ -155,9 +155,7 @@ def _same(event: SeenEvent) -> tuple[int | None, str, Any]:
     return event.id, event.name, content
 
 
-async def test_a_turn_by_text_passes_event_by_event_and_the_same_as_without_nginx(
-    server: Server, nginx: Nginx, vendor: Vendor, token: str
-) -> None:
+async def test_nginx_passes_each_event_unchanged(server: Server, nginx: Nginx, vendor: Vendor, token: str) -> None:
     said = "Erzähl mir … eine Geschichte 🎈".encode()
     direct = await _converse(server.http, server.url, token, vendor, kind="text", said=said)
     passed = await _converse(server.http, nginx.url, token, vendor, kind="text", said=said)
@@ -170,7 +168,7 @@ async def test_a_turn_by_text_passes_event_by_event_and_the_same_as_without_ngin
     assert "Content-Encoding" not in passed.headers
 
 
-async def test_a_turn_by_voice_passes_in_small_pieces(
+async def test_a_spoken_turn_works_in_small_pieces(
     server: Server, nginx: Nginx, vendor: Vendor, token: str
 ) -> None:
     audio = bytes(at * at % 251 for at in range(6_001))
@@ -179,7 +177,7 @@ async def test_a_turn_by_voice_passes_in_small_pieces(
     assert passed.events[1].content == hashlib.sha256(wav_header(16_000, data_bytes=len(audio)) + audio).hexdigest()
 
 
-async def test_over_tls_and_http_2_a_turn_streams_both_ways(
+async def test_a_turn_streams_in_both_directions_over_tls_and_http_2(
     nginx: Nginx, vendor: Vendor, token: str, tmp_path: Path
 ) -> None:
     if shutil.which("curl") is None:
@@ -210,7 +208,7 @@ async def test_over_tls_and_http_2_a_turn_streams_both_ways(
     assert (tmp_path / "headers").read_text().startswith("HTTP/2 200")
 
 
-async def test_a_caller_who_hangs_up_is_gone_for_the_server_too(
+async def test_the_server_notices_a_caller_that_disconnects(
     server: Server, nginx: Nginx, vendor: Vendor, token: str
 ) -> None:
     limits = {"ping_after_s": 0.05, "resume_grace_s": 0}
@@ -242,9 +240,7 @@ async def test_a_refusal_is_the_servers_own_and_does_not_wait_for_the_rest(serve
     assert refusal["error"]["error_type"] == "account.invalid_session"
 
 
-async def test_the_path_passes_as_it_was_sent_and_the_callers_address_is_added(
-    server: Server, tmp_path: Path
-) -> None:
+async def test_nginx_passes_the_path_and_adds_the_client_address(server: Server, tmp_path: Path) -> None:
     async def told(request: web.Request) -> web.Response:
         return web.json_response({"path": request.raw_path, **request.headers})
 
@@ -263,7 +259,7 @@ async def test_the_path_passes_as_it_was_sent_and_the_callers_address_is_added(
     assert "Connection" not in heard
 
 
-async def test_while_the_server_is_away_callers_get_its_envelope(server: Server, tmp_path: Path) -> None:
+async def test_callers_get_an_envelope_while_no_server_is_available(server: Server, tmp_path: Path) -> None:
     with listening_socket() as nobody:
         parley = "{}:{}".format(*nobody.getsockname())
     with running_nginx(tmp_path, parley) as nginx:

@@ -177,7 +177,7 @@ async def empty_database(stores: Stores) -> AsyncIterator[str]:
         await admin.close()
 
 
-async def test_every_block_runs_unchanged_up_to_the_answer_of_the_vendor(
+async def test_every_block_of_the_readme_runs_unchanged(
     stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     port, engines_port = free_ports(2)

@@ -15,7 +15,7 @@ from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers
-from tests.deploy.stalled import ServerProcess, http, server_process, settings, stalled
+from tests.deploy.stalled_readers import ServerProcess, http, server_process, settings, stalled
 from tests.vendor import Vendor
 from tests.waiting import until
 from vendors.sandbox.server import listening
@@ -125,7 +125,7 @@ async def test_stalled_readers_in_another_process_cost_little(
 
 
 @pytest.mark.timeout(120)
-async def test_memory_of_stalled_answers_is_given_back(
+async def test_memory_of_stalled_answers_is_released(
     settings: Settings, services: Services, vendor: Vendor, http: ClientSession
 ) -> None:
     await configure(services, vendor, readable_s=1, resume_grace_s=0.2)
@@ -222,7 +222,7 @@ async def wave_of_readers(server: ServerProcess, port: int, talking: list[Caller
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("streams", "waves"), [(20, 5), pytest.param(134, 2, marks=pytest.mark.soak)])
-async def test_memory_of_stalled_readers_is_given_back_while_their_logs_are_kept(
+async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
     settings: Settings,
     services: Services,
     vendor: Vendor,

@@ -183,7 +183,7 @@ async def test_streams_are_whole_where_processes_are_stopped_while_others_retire
     assert not [line for line in parent.lines if "process.died" in line]
 
 
-async def test_streams_end_in_their_own_time_where_the_parent_is_killed(
+async def test_streams_end_normally_when_the_parent_is_killed(
     settings: Settings, services: Services, tmp_path: Path
 ) -> None:
     async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=1) as (parent, load):

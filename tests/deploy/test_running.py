@@ -11,7 +11,7 @@ _DEAF = (
 )
 
 
-async def test_process_ends_with_its_block():
+async def test_the_process_ends_with_its_block():
     async with running([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         assert process.returncode is None
     assert process.returncode == -signal.SIGTERM
@@ -23,7 +23,7 @@ async def test_process_that_does_not_listen_is_killed():
     assert process.returncode == -signal.SIGKILL
 
 
-async def test_second_cancellation_kills_at_once():
+async def test_a_second_signal_exits_immediately():
     up = asyncio.Event()
     processes = []
 
@@ -44,13 +44,13 @@ async def test_second_cancellation_kills_at_once():
     assert processes[0].returncode == -signal.SIGKILL
 
 
-async def test_work_is_given_up_when_a_process_ends_by_itself():
+async def test_calls_fail_when_their_process_exits():
     async with running([sys.executable, "-c", ""]) as process:
         with pytest.raises(Failed, match="the baker ended unexpectedly"):
             await while_running({"the baker": process}, asyncio.Event().wait())
 
 
-async def test_work_that_is_done_gives_its_result():
+async def test_completed_tasks_return_their_result():
     async def work() -> int:
         return 7
 

@@ -29,7 +29,7 @@ async def test_data_is_there_after_a_restart(tmp_path: Path):
     assert boots == [(1, 1), (2, 2)]
 
 
-async def test_stores_listen_on_no_network_and_their_folder_is_closed_and_goes(tmp_path: Path):
+async def test_stores_use_private_sockets_that_are_removed(tmp_path: Path):
     async with embedded_stores(tmp_path, durable=False) as stores:
         sockets = Path(stores.redis_url.removeprefix("unix://")).parent
         assert sockets.stat().st_mode & 0o777 == 0o700
@@ -69,7 +69,7 @@ async def test_data_folder_in_use_is_refused(tmp_path: Path):
                 pass
 
 
-async def test_unfinished_data_folder_is_made_anew(tmp_path: Path):
+async def test_an_incomplete_data_folder_is_recreated(tmp_path: Path):
     unfinished = tmp_path / "postgres.new"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("18\n")
@@ -77,7 +77,7 @@ async def test_unfinished_data_folder_is_made_anew(tmp_path: Path):
         assert await _count_boots(stores) == (1, 1)
 
 
-async def test_fault_of_a_store_names_its_log(tmp_path: Path):
+async def test_errors_of_a_store_name_its_log(tmp_path: Path):
     async with embedded_stores(tmp_path, durable=False):
         pass
     nonsense = f"nonsense_{secrets.token_hex(4)}"

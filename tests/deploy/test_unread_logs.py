@@ -19,7 +19,7 @@ from app.services import Services
 from app.settings import Settings
 from streams.wire.codec import loads
 from tests.deploy.serving import server_env, settings
-from tests.deploy.stalled import http
+from tests.deploy.stalled_readers import http
 
 __all__ = ["http", "settings"]
 

@@ -14,7 +14,7 @@ from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.commands import Command, command
 from tests.deploy.serving import server_env, settings
-from tests.deploy.stalled import http
+from tests.deploy.stalled_readers import http
 from tests.waiting import until
 
 __all__ = ["http", "settings"]
@@ -63,7 +63,7 @@ async def test_worker_runs_a_stored_job_reports_it_and_ends_on_sigterm(
     assert loads(worker.lines[-1])["event"] == "worker.stopped"
 
 
-async def test_worker_that_is_killed_leaves_its_job_to_another(settings: Settings, services: Services) -> None:
+async def test_the_job_of_a_killed_worker_is_run_by_another(settings: Settings, services: Services) -> None:
     async def taken() -> Any:
         async with services.database.connection() as conn:
             return await conn.fetchval(

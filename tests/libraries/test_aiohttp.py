@@ -152,7 +152,7 @@ def test_the_version_is_in_the_range_that_was_tested() -> None:
     assert version_fault("aiohttp") is None
 
 
-def test_the_methods_that_are_overridden_or_called_have_their_parameters() -> None:
+def test_overridden_and_called_methods_have_the_expected_parameters() -> None:
     assert other_parameters(web.RequestHandler, OVERRIDDEN) == []
     assert isinstance(web.RequestHandler._pause_transport_reading, FunctionType)
 

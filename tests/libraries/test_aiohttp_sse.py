@@ -71,7 +71,7 @@ def test_aiohttp_reads_the_state_that_is_set() -> None:
     assert response.keep_alive, "aiohttp's StreamResponse.keep_alive is not read from _keep_alive"
 
 
-async def test_the_end_of_a_response_leaves_the_state_that_a_stream_leaves() -> None:
+async def test_the_end_of_a_response_leaves_the_same_state_as_a_stream() -> None:
     response = web.StreamResponse()
     await response.prepare(make_mocked_request("GET", "/"))
     await response.write_eof()

@@ -56,7 +56,7 @@ async def silent_for(valkey: Valkey, process: str, seconds: float, *, database: 
 
 
 async def take(admissions: Admissions, slot: Slot, *, limit: int = 4) -> None:
-    assert await admissions.take(slot, limit=limit, lifetime_s=600) is None
+    assert await admissions.acquire(slot, limit=limit, lifetime_s=600) is None
 
 
 async def test_conversation_with_the_turn_of_a_dead_process_is_free(
@@ -100,8 +100,8 @@ async def test_process_that_has_ended_normally_is_dead_at_once(
 async def test_no_process_is_dead_after_a_recent_failure_of_the_own_heartbeat(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
-    async with open_valkey("redis://127.0.0.1:1", prefix="x:") as away:
-        cut_off = beating(away, "cut off")
+    async with open_valkey("redis://127.0.0.1:1", prefix="x:") as unavailable:
+        cut_off = beating(unavailable, "cut off")
         with pytest.raises(StoreError):
             await cut_off.dead(["never heard of"])
         assert not await cut_off.try_beat()
@@ -162,13 +162,13 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
         await heartbeat.beat()
         for slot in (kept, over):
             await take(admissions, slot)
-        await admissions.give_back(over, readable_s=0)
+        await admissions.release(over, readable_s=0)
         names = [name async for name in valkey.client.scan_iter(f"{valkey.key('').partition('{')[0]}*")]
         before = {name: await valkey.client.pttl(name) for name in names if b"processes" not in name}
         assert len(before) == 4
         await valkey.client.delete(*names)
         await heartbeat.beat()
-        await until(lambda: admissions.turn_is_taken("app", "user", kept.conversation_id or ""))
+        await until(lambda: admissions.turn_is_running("app", "user", kept.conversation_id or ""))
         await until(lambda: valkey.client.exists(*[name for name in before if b"asked" in name]))
         for name, ttl_ms in before.items():
             assert ttl_ms - 5_000 < await valkey.client.pttl(name) <= ttl_ms + 100, name
@@ -176,10 +176,10 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
             kept.stream_id, "process", kept.conversation_id
         )
         again = kept._replace(stream_id=new_id())
-        found = await admissions.take(again, limit=4, lifetime_s=600)
+        found = await admissions.acquire(again, limit=4, lifetime_s=600)
         assert found is not None
         assert found.stream_id == kept.stream_id
-        assert not await admissions.turn_is_taken("app", "user", over.conversation_id or "")
+        assert not await admissions.turn_is_running("app", "user", over.conversation_id or "")
         with pytest.raises(RateLimited):
             await take(admissions, Slot("app", "user", new_id()), limit=1)
 

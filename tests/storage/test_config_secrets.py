@@ -64,7 +64,7 @@ def revision(value: object, boxes: dict[str, str]) -> Revision:
     return Revision(MAIN, 1, value, boxes, "ada", "", datetime.now(UTC), deleted=False)
 
 
-async def test_a_secret_is_usable_by_who_needs_it_and_nowhere_to_be_seen(settings, configs):
+async def test_secrets_are_usable_but_never_visible(settings, configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     assert api_key(configs) == SECRET
     assert SECRET not in await everything(settings)
@@ -86,7 +86,7 @@ async def test_a_secret_in_a_list_of_models_is_one_too(settings, configs):
     assert shown["server_keys"][0]["secret"] == MARK
 
 
-async def test_writing_back_what_was_read_keeps_the_secret_and_leaving_it_out_drops_it(configs):
+async def test_a_masked_secret_is_kept_and_an_absent_one_dropped(configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     shown = (await configs.read(MAIN)).value
     await configs.put(*MAIN, {**shown, "concurrency": 3}, author="bob", origin=COMMAND)
@@ -108,11 +108,9 @@ async def test_kept_secrets_follow_their_items_through_a_list(configs):
         await configs.put(*KEYS, {"sign_keys": [{"id": "c", "key": MARK}]}, author="ada", origin=COMMAND)
 
 
-async def test_a_box_moved_to_another_row_does_not_open(settings, configs):
+async def test_a_ciphertext_moved_to_another_row_is_not_decrypted(settings, configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
-    await configs.put(
-        "default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND
-    )
+    await configs.put("default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND)
     conn = await asyncpg.connect(settings.database_url)
     await conn.execute(
         "update config_revisions set secrets = (select secrets from config_revisions where name = 'main')"
@@ -125,7 +123,7 @@ async def test_a_box_moved_to_another_row_does_not_open(settings, configs):
         assert api_key(store) == SECRET
 
 
-async def test_under_another_master_key_a_config_says_so_and_can_be_written_anew(settings, configs):
+async def test_configs_of_another_master_key_can_be_rewritten(settings, configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     async with store_of(replace(settings, master_key=SecretStr(secrets.token_hex(32)))) as store:
         with pytest.raises(ConfigInvalid, match="api_key cannot be opened with this master key"):
@@ -136,7 +134,7 @@ async def test_under_another_master_key_a_config_says_so_and_can_be_written_anew
         assert api_key(store) == "sk-new"
 
 
-async def test_a_difference_tells_that_a_secret_changed_and_not_what_it_is(configs):
+async def test_differences_of_secrets_do_not_reveal_them(configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
     await configs.put(*MAIN, {"platform": "p", "api_key": MARK}, author="ada", origin=COMMAND)
     await configs.put(*MAIN, {"platform": "p", "api_key": "sk-other"}, author="ada", origin=COMMAND)
@@ -145,7 +143,7 @@ async def test_a_difference_tells_that_a_secret_changed_and_not_what_it_is(confi
     assert (changed.path, changed.before, changed.after) == ("api_key", MARK, MARK)
 
 
-async def test_what_looks_like_a_hidden_secret_in_free_options_is_data(configs):
+async def test_a_masked_secret_in_free_options_is_plain_data(configs):
     options = {"secret": True, "a/b": {"secret": True}, "~": [{"secret": True}]}
     await configs.put("default", "speech", "s", {"account": "a", "options": options}, author="ada", origin=COMMAND)
     assert (await configs.read(ConfigKey("default", "speech", "s"))).value["options"] == options
@@ -165,7 +163,7 @@ def test_writing_back_the_masked_value_changes_nothing(value):
 
 
 def _ambiguous(value: object) -> bool:
-    """Whether items of a list share their identity, so that either may be meant."""
+    """Return whether a list has items with an id or a name, which need not be unique."""
     if isinstance(value, dict):
         return any(map(_ambiguous, value.values()))
     if isinstance(value, list):
@@ -176,7 +174,7 @@ def _ambiguous(value: object) -> bool:
 
 
 @given(before=plain_json, after=plain_json)
-def test_values_differ_nowhere_only_if_they_are_equal(before, after):
+def test_values_have_no_differences_only_if_they_are_equal(before, after):
     assert list(differences(before, before)) == []
     assert bool(list(differences(before, after))) == (repr(_sorted(before)) != repr(_sorted(after)))
 

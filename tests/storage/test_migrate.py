@@ -41,14 +41,14 @@ async def words(dsn: str) -> list[str]:
         await conn.close()
 
 
-async def test_our_own_migrations_apply_to_an_empty_database_and_then_there_is_nothing_to_do(empty):
+async def test_own_migrations_apply_to_an_empty_database_once(empty):
     names = [file.name for file in read_migrations(MIGRATIONS)]
     assert "0001_configs.sql" in names
     assert await migrate(empty) == names
     assert await migrate(empty) == []
 
 
-async def test_four_at_once_apply_each_file_once(empty, folder):
+async def test_four_concurrent_migrations_apply_each_file_once(empty, folder):
     applied = await asyncio.gather(*(migrate(empty, folder=folder) for _ in range(4)))
     assert sorted(map(len, applied)) == [0, 0, 0, 2]
     assert await words(empty) == ["first"]
@@ -77,7 +77,7 @@ async def test_a_database_newer_than_the_code_is_refused(empty, folder):
         await migrate(empty, folder=folder)
 
 
-async def test_a_file_that_fails_leaves_nothing_of_itself_and_all_before_it(empty, folder):
+async def test_a_failed_migration_keeps_only_the_earlier_ones(empty, folder):
     (folder / "0003_bad.sql").write_text("insert into words values ('half');\nselect * from nowhere;")
     with pytest.raises(MigrationRefused, match=r"0003_bad\.sql failed: .*nowhere"):
         await migrate(empty, folder=folder)
@@ -86,7 +86,7 @@ async def test_a_file_that_fails_leaves_nothing_of_itself_and_all_before_it(empt
     assert await migrate(empty, folder=folder) == ["0003_bad.sql"]
 
 
-async def test_an_index_is_made_concurrently_by_one_of_several_processes(empty, folder):
+async def test_an_index_is_created_concurrently_by_one_process(empty, folder):
     statement = "create index concurrently words_word on words (word)"
     (folder / "0003_index.sql").write_text(f"-- no-transaction\n{statement}")
     applied = await asyncio.gather(*(migrate(empty, folder=folder) for _ in range(3)))
@@ -96,7 +96,7 @@ async def test_an_index_is_made_concurrently_by_one_of_several_processes(empty, 
     await conn.close()
 
 
-async def test_who_waits_too_long_for_another_process_is_told_so(empty, folder):
+async def test_callers_that_wait_too_long_for_another_process_get_an_error(empty, folder):
     (folder / "0003_held.sql").write_text("alter table held add column m integer")
     other = await asyncpg.connect(empty)
     await other.execute("create table held (n integer)")

@@ -45,7 +45,7 @@ async def is_stored(objects: ObjectStore, key: str = KEY) -> bool:
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\xfbaudio", bytes(range(256)) * 4096])
-async def test_what_was_put_is_got_back(objects: ObjectStore, body: bytes):
+async def test_stored_objects_are_returned_unchanged(objects: ObjectStore, body: bytes):
     await objects.put(KEY, body, content_type="audio/mpeg")
 
     assert await objects.get(KEY) == body
@@ -61,7 +61,7 @@ async def test_body_in_pieces_becomes_one_object(objects: ObjectStore, pieces: l
     assert await objects.get(KEY) == b"".join(pieces)
 
 
-async def test_part_of_an_object_is_read_by_itself(objects: ObjectStore):
+async def test_a_part_of_an_object_can_be_read(objects: ObjectStore):
     body = bytes(range(256)) * 3000
     await objects.put(KEY, body, content_type="audio/mpeg")
 
@@ -90,7 +90,7 @@ async def test_key_without_an_object_is_not_found(objects: ObjectStore):
             pass
 
 
-async def test_delete_removes_what_is_there_and_passes_over_the_rest(objects: ObjectStore):
+async def test_delete_ignores_missing_objects(objects: ObjectStore):
     await objects.put(KEY, b"x", content_type="audio/mpeg")
     await objects.put("conversation/other/1/0.mp3", b"y", content_type="audio/mpeg")
 
@@ -101,7 +101,7 @@ async def test_delete_removes_what_is_there_and_passes_over_the_rest(objects: Ob
 
 
 @pytest.mark.parametrize("before", [1, 12])
-async def test_body_that_breaks_off_stores_nothing(objects: ObjectStore, before: int):
+async def test_a_body_that_breaks_off_stores_nothing(objects: ObjectStore, before: int):
     async def broken() -> AsyncIterator[bytes]:
         for _ in range(before):
             yield bytes(MIB)
@@ -152,7 +152,7 @@ async def test_put_that_is_cancelled_stores_nothing(objects: ObjectStore):
         "a" * 600 + ".mp3",
     ],
 )
-async def test_key_that_is_no_plain_path_is_refused(objects: ObjectStore, key: str):
+async def test_keys_that_are_not_plain_paths_are_refused(objects: ObjectStore, key: str):
     with pytest.raises(ValueError, match="key"):
         await objects.put(key, b"x", content_type="audio/mpeg")
     with pytest.raises(ValueError, match="key"):
@@ -172,7 +172,7 @@ async def test_type_must_be_that_of_the_key(objects: ObjectStore):
     assert not await is_stored(objects)
 
 
-async def test_lists_are_complete_however_many_pages_they_have(
+async def test_lists_of_many_pages_are_complete(
     objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")  # The server of the bucket is in this process.
@@ -185,5 +185,5 @@ async def test_lists_are_complete_however_many_pages_they_have(
     assert sorted(await objects.folders("speech/a/")) == ["speech/a/0/", "speech/a/1/", "speech/a/2/"]
 
 
-async def test_store_that_is_there_answers_a_ping(objects: ObjectStore):
+async def test_an_available_store_answers_a_ping(objects: ObjectStore):
     await objects.ping()

@@ -41,7 +41,7 @@ async def test_reader_gets_the_old_object_until_the_new_one_is_complete(objects:
     assert await objects.get(KEY) == b"new" * 600_000
 
 
-async def test_nothing_but_objects_remains(objects: ObjectStore, tmp_path: Path):
+async def test_only_objects_remain(objects: ObjectStore, tmp_path: Path):
     async def broken() -> AsyncIterator[bytes]:
         yield b"x" * 1_000_000
         raise EOFError
@@ -89,9 +89,9 @@ async def test_incomplete_files_of_a_dead_process_are_removed_after_a_day(tmp_pa
 async def test_missing_folder_makes_the_store_unavailable(objects: ObjectStore, tmp_path: Path):
     shutil.rmtree(tmp_path / ".incoming")
 
-    with pytest.raises(StoreError) as away:
+    with pytest.raises(StoreError) as unavailable:
         await objects.ping()
-    assert (away.value.error_type, away.value.status) == ("internal", 503)
+    assert (unavailable.value.error_type, unavailable.value.status) == ("internal", 503)
     with pytest.raises(StoreError) as refused:
         await objects.put(KEY, b"x", content_type="audio/mpeg")
     assert refused.value.error_type == "internal"

@@ -34,7 +34,7 @@ def test_link_names_its_file_below_the_public_address():
     assert url.startswith(f"https://voice.example.com/files/{KEY}?e=")
 
 
-def test_link_opens_for_a_day_and_no_longer():
+def test_a_link_is_valid_for_a_day():
     clock = Clock()
     links = Links(b"secret", "http://h", clock=clock)
     link = taken_apart(links.url(KEY))
@@ -70,14 +70,14 @@ def test_link_that_was_altered_does_not_open(expiry: str, signature: str):
     assert links.left_s(key, expiry, right_signature) is None or expiry == right_expiry
 
 
-def test_expiry_cannot_be_moved_into_the_key():
+def test_the_expiry_of_a_link_cannot_be_moved_into_its_key():
     links = Links(b"secret", "http://h", clock=lambda: NOW)
     key, expiry, signature = taken_apart(links.url(KEY))
 
     assert links.left_s(f"{expiry[-1]}\n{key}", expiry[:-1], signature) is None
 
 
-def test_links_are_cheap():
+def test_links_are_created_without_a_call_to_the_store():
     links = Links(b"secret", "http://h")
     start = time.process_time()
     for _ in range(1000):

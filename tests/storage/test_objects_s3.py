@@ -113,10 +113,14 @@ async def test_request_that_a_busy_service_refuses_is_retried():
 async def test_service_that_stays_down_is_unavailable_after_three_attempts():
     service = FaultyService(refusal(500, "InternalError"))
     async with service.opened() as objects:
-        with pytest.raises(StoreError, match="not reachable") as away:
+        with pytest.raises(StoreError, match="not reachable") as unavailable:
             await objects.put(KEY, b"x", content_type="audio/mpeg")
 
-    assert (away.value.error_type, away.value.status, away.value.retryable) == ("internal", 503, True)
+    assert (unavailable.value.error_type, unavailable.value.status, unavailable.value.retryable) == (
+        "internal",
+        503,
+        True,
+    )
     assert len(service.asked) == 3
 
 

@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from storage.redis import Valkey, map_errors, open_valkey
-from streams.wire.errors import StoreAway
+from streams.wire.errors import StoreUnavailable
 from streams.wire.ids import new_id
 from tests.servers import Stores
 
@@ -21,12 +21,12 @@ async def valkey(stores: Stores) -> AsyncIterator[Valkey]:
         yield opened
 
 
-async def test_each_of_many_callers_gets_its_own_answer(valkey: Valkey) -> None:
+async def test_each_concurrent_caller_gets_its_own_reply(valkey: Valkey) -> None:
     said = await asyncio.gather(*(valkey.call("ECHO", f"word {number}") for number in range(500)))
     assert said == [f"word {number}".encode() for number in range(500)]
 
 
-async def test_caller_that_gives_up_takes_nobodys_answer(valkey: Valkey) -> None:
+async def test_a_cancelled_caller_does_not_get_the_reply_of_another(valkey: Valkey) -> None:
     async def echo(number: int) -> object:
         return await valkey.call("ECHO", str(number))
 
@@ -59,7 +59,7 @@ async def test_script_that_valkey_has_forgotten_is_sent_again(valkey: Valkey) ->
     assert (await valkey.run("limit", **asked))[0] > 0
 
 
-async def test_lost_connection_fails_what_was_under_way_and_the_next_call_has_a_new_one(valkey: Valkey) -> None:
+async def test_a_lost_connection_fails_only_the_commands_in_flight(valkey: Valkey) -> None:
     own = await valkey.call("CLIENT", "ID")
     waiting, killed = await asyncio.gather(
         valkey.call("BLPOP", valkey.key("a", "never"), 0),
@@ -71,21 +71,21 @@ async def test_lost_connection_fails_what_was_under_way_and_the_next_call_has_a_
     assert await valkey.call("CLIENT", "ID") != own
 
 
-async def test_command_without_an_answer_fails_in_time(valkey: Valkey) -> None:
+async def test_commands_without_an_answer_time_out(valkey: Valkey) -> None:
     never, began = valkey.key("a", "never"), time.monotonic()
-    with pytest.raises(StoreAway), map_errors():
+    with pytest.raises(StoreUnavailable), map_errors():
         await valkey.call("BLPOP", never, 0)
     assert 0.9 < time.monotonic() - began < 3
     assert await valkey.call("PING") == b"PONG"
 
 
-async def test_server_that_is_away_is_told_to_every_caller() -> None:
-    async with open_valkey("redis://127.0.0.1:1") as away:
-        failed = await asyncio.gather(*(away.call("PING") for _ in range(20)), return_exceptions=True)
+async def test_every_caller_gets_the_error_of_an_unavailable_server() -> None:
+    async with open_valkey("redis://127.0.0.1:1") as unavailable:
+        failed = await asyncio.gather(*(unavailable.call("PING") for _ in range(20)), return_exceptions=True)
     assert all(isinstance(error, RedisConnectionError | OSError) for error in failed)
 
 
-async def test_server_that_does_not_answer_is_waited_for_once_for_all_callers() -> None:
+async def test_all_callers_share_one_wait_for_an_unresponsive_server() -> None:
     def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         silent.append(writer)
 

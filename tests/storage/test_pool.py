@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from storage.postgres import Database, open_database
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
 from tests.servers import Stores
 
@@ -63,10 +63,10 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
     assert len(seen) == MOST
 
 
-async def test_a_caller_that_waits_too_long_gets_database_away(database: Database) -> None:
+async def test_a_caller_that_waits_too_long_gets_database_unavailable(database: Database) -> None:
     holding = [backend(database, holding_s=2) for _ in range(MOST)]
     *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
-    assert isinstance(refused, StoreAway)
+    assert isinstance(refused, StoreUnavailable)
     assert await all_are_there(database)
 
 
@@ -104,7 +104,7 @@ async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database:
     assert await all_are_there(database)
 
 
-async def test_connection_that_was_ended_is_replaced(database: Database, stores: Stores) -> None:
+async def test_terminated_connections_are_replaced(database: Database, stores: Stores) -> None:
     ended = await backend(database)
     killer = await asyncpg.connect(stores.database_url)
     try:
@@ -142,9 +142,7 @@ async def test_an_error_in_a_transaction_rolls_it_back(database: Database) -> No
         "prepare it as select 1",
     ],
 )
-async def test_the_check_of_all_tests_finds_state_that_is_left_on_a_connection(
-    database: Database, statement: str
-) -> None:
+async def test_the_check_of_all_tests_finds_state_left_on_a_connection(database: Database, statement: str) -> None:
     async with database.transaction() as conn:
         await conn.execute("set local lock_timeout = 1000; select pg_advisory_xact_lock(7)")
     async with database.connection() as conn:

@@ -19,7 +19,7 @@ def test_a_text_is_decrypted_for_its_field(plain, field):
 
 
 @given(plain=st.text(min_size=8), field=st.text())
-def test_a_ciphertext_shows_nothing_and_no_two_are_alike(plain, field):
+def test_ciphertexts_reveal_nothing_and_are_unique(plain, field):
     encrypted = KEYRING.encrypt(plain, aad=field)
     assert plain.encode() not in base64.urlsafe_b64decode(encrypted)
     assert encrypted != KEYRING.encrypt(plain, aad=field)
@@ -45,7 +45,7 @@ def test_any_other_text_is_refused(text):
         KEYRING.decrypt(text, aad=FIELD)
 
 
-def test_after_a_new_key_came_first_old_texts_are_decrypted_and_new_ones_need_the_new_key():
+def test_a_new_first_key_decrypts_old_texts_and_encrypts_new_ones():
     old = KEYRING.encrypt("sk-1", aad=FIELD)
     both = Keyring.from_hex(f"{NEW},{OLD}")
     assert both.decrypt(old, aad=FIELD) == "sk-1"
@@ -64,6 +64,6 @@ def test_each_purpose_has_a_key_of_its_own_that_is_the_same_every_time():
 
 
 @pytest.mark.parametrize("text", ["", "00", "zz" * 32, f"{OLD},"])
-def test_a_key_of_another_form_is_refused(text):
+def test_malformed_keys_are_refused(text):
     with pytest.raises(ValueError, match=r"32 bytes|hexadecimal"):
         Keyring.from_hex(text)

@@ -13,7 +13,7 @@ from storage.speech_cache import CachedSpeech, SpeechCache, SpeechKey, viseme_ke
 from storage.speech_sweep import open_speech_sweep, sweep
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
-from tests.app.valkey_door import door_to
+from tests.app.valkey_proxy import valkey_proxy_to
 from tests.object_stores import open_store
 from tests.servers import Stores
 from tests.storage.speech_sweeps import DAY_S, HOUR_S, pass_s
@@ -132,13 +132,13 @@ async def test_a_sweep_without_valkey_fails_and_the_next_one_succeeds(
     await pass_s(valkey, 3 * DAY_S)
     prefix = valkey.key("").removesuffix("{}")
     async with (
-        door_to(stores.redis_url, tmp_path / "v.sock") as door,
-        open_valkey(door.url, prefix=prefix) as behind,
+        valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as valkey_proxy,
+        open_valkey(valkey_proxy.url, prefix=prefix) as behind,
     ):
-        await door.shut()
+        await valkey_proxy.stop()
         with pytest.raises(StoreError):
             await sweep(behind, objects)
-        await door.open()
+        await valkey_proxy.start()
         assert await sweep(behind, objects) == 2
 
 
@@ -158,7 +158,7 @@ class _Watched:
             self.empty.set()
 
 
-async def test_a_process_sweeps_when_it_starts(valkey: Valkey, objects: ObjectStore, tmp_path: Path) -> None:
+async def test_a_process_sweeps_at_its_start(valkey: Valkey, objects: ObjectStore, tmp_path: Path) -> None:
     await cached(valkey, objects, "text")
     await pass_s(valkey, 3 * DAY_S)
     watched: Any = _Watched(objects, 2)

@@ -6,7 +6,7 @@ from storage.redis import Valkey, map_errors, open_valkey
 from storage.subscriptions import subscribe
 from streams.tasks import background
 from streams.wire.errors import StoreError
-from tests.app.valkey_door import door_to
+from tests.app.valkey_proxy import valkey_proxy_to
 from tests.waiting import until
 
 
@@ -47,7 +47,7 @@ async def test_messages_of_the_topic_are_received_in_order(settings):
 async def test_a_subscription_is_made_again_after_an_outage_of_valkey(settings, tmp_path):
     log = Log()
     async with (
-        door_to(settings.redis_url, tmp_path / "v.sock") as door,
+        valkey_proxy_to(settings.redis_url, tmp_path / "v.sock") as door,
         open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
         background(log.subscription(valkey)),
     ):

@@ -17,7 +17,7 @@ from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
-from streams.wire.errors import DatabaseAway, ItemNotFound, StoreAway, StoreError
+from streams.wire.errors import DatabaseUnavailable, ItemNotFound, StoreError, StoreUnavailable
 from streams.wire.ids import new_id
 from tests.waiting import until
 
@@ -160,7 +160,7 @@ async def test_only_the_turn_that_the_database_refuses_fails(services: Services,
     *firsts, bad = await opened(turns, [*good, new_turn(words="\0")])
     assert firsts == [1] * MANY
     assert isinstance(bad, StoreError)
-    assert not isinstance(bad, StoreAway)
+    assert not isinstance(bad, StoreUnavailable)
     *ends, bad = await closed(turns, [*map(end_of, good[1:]), end_of(good[0], words="\0")])
     assert ends == ["complete"] * (MANY - 1)
     assert isinstance(bad, StoreError)
@@ -248,7 +248,7 @@ async def test_a_lost_connection_fails_only_the_current_batch(services: Services
         assert await turns.close(end_of(later))
         assert await value(services, f"select pg_terminate_backend(pid) {WAIT}")
         lost = await asyncio.gather(*closing, return_exceptions=True)
-    assert [type(error) for error in lost] == [DatabaseAway] * 5
+    assert [type(error) for error in lost] == [DatabaseUnavailable] * 5
     assert len(set(map(id, lost))) == 5
     assert [await told(services, turn) for turn in asked] == [(1, 1, 0, ["running"])] * 5
     assert await value(services, "select count(*) from attempts") == 1
@@ -263,7 +263,9 @@ async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None
             closing = [
                 turns.close(end_of(first)) for _ in range(4)
             ]  # Two are being written, and two wait for them.
-            assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {DatabaseAway}
+            assert {type(e) for e in await asyncio.gather(*closing, return_exceptions=True)} == {
+                DatabaseUnavailable
+            }
         assert await turns.close(end_of(first))
 
 
@@ -297,7 +299,7 @@ async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
         await turns.open(first)
         await turns.close(end_of(first))
         async with hanging(services, name):
-            with pytest.raises(StoreAway):
+            with pytest.raises(StoreUnavailable):
                 await turns.open(new_turn(first.conversation_id, process="lives"))
             assert await told(services, first) == (1, 1, 7, ["complete"])
 
@@ -315,13 +317,13 @@ async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
         assert await told(services, first) == (3, 3, 7, ["complete", "incomplete", "running"])
 
 
-async def test_turns_that_wait_at_the_end_of_the_block_are_written(services: Services) -> None:
+async def test_waiting_turns_are_written_at_the_end_of_the_block(services: Services) -> None:
     asked = [new_turn() for _ in range(MANY)]
     async with open_turn_writer(services.database, services.heartbeat, services.clock) as turns:
         await opened(turns, asked)
         closing = [turns.close(end_of(turn)) for turn in asked]
     assert [future.result() for future in closing] == ["complete"] * MANY
-    with pytest.raises(StoreAway):
+    with pytest.raises(StoreUnavailable):
         await turns.open(new_turn())
 
 
@@ -332,13 +334,13 @@ async def test_callers_that_still_wait_after_the_block_get_an_error(services: Se
         async with open_turn_writer(services.database, services.heartbeat, services.clock, leave_s=0.2) as turns:
             closing = [turns.close(end_of(first)) for _ in range(4)]
             await until_waiting(services)
-        assert {type(future.exception()) for future in closing} == {DatabaseAway}
+        assert {type(future.exception()) for future in closing} == {DatabaseUnavailable}
 
 
 async def test_turns_that_exceed_the_queue_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
     waiting = [turns.open(new_turn()) for _ in range(MOST_BATCHES * MOST_TOGETHER)]
     refused = turns.open(new_turn())
-    assert isinstance(refused.exception(), StoreAway)
+    assert isinstance(refused.exception(), StoreUnavailable)
     for one in waiting:
         one.cancel()
 

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from storage.redis import map_errors, open_valkey
-from streams.wire.errors import StoreAway, StoreError
+from streams.wire.errors import StoreError, StoreUnavailable
 
 HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 
@@ -43,10 +43,10 @@ async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
         (b"-NOAUTH Authentication required.\r\n", "requires a password"),
     ],
 )
-async def test_valkey_that_cannot_be_used_is_away_and_named_once(tmp_path: Path, answer: bytes, cause: str):
+async def test_unusable_valkey_is_reported_once_as_unavailable(tmp_path: Path, answer: bytes, cause: str):
     fault, causes = await refused(tmp_path, answer)
 
-    assert isinstance(fault, StoreAway)
+    assert isinstance(fault, StoreUnavailable)
     assert fault.what == f"Valkey {cause}"
     assert causes == [f"Valkey {cause}"]
 
@@ -54,11 +54,11 @@ async def test_valkey_that_cannot_be_used_is_away_and_named_once(tmp_path: Path,
 async def test_command_that_is_refused_is_no_outage(tmp_path: Path):
     fault, causes = await refused(tmp_path, b"-WRONGTYPE Operation against a key\r\n")
 
-    assert not isinstance(fault, StoreAway)
+    assert not isinstance(fault, StoreUnavailable)
     assert causes == []
 
 
 async def test_socket_that_does_not_exist_is_named(tmp_path: Path):
     async with open_valkey(f"unix://{tmp_path / 'nobody.sock'}") as valkey:
-        with pytest.raises(StoreAway, match="Valkey is not reachable: its socket file does not exist"):
+        with pytest.raises(StoreUnavailable, match="Valkey is not reachable: its socket file does not exist"):
             await valkey.ping()

@@ -1,4 +1,4 @@
-"""PCM of 16 bits, mono."""
+"""16-bit mono PCM."""
 
 import math
 import struct

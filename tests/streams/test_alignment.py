@@ -21,13 +21,13 @@ def pairs(one: list[str], other: list[str]) -> list[tuple[int, int]]:
     ]
 
 
-def test_word_put_into_a_text_that_repeats_itself_is_one_difference() -> None:
+def test_an_inserted_word_in_a_repetitive_text_is_one_difference() -> None:
     assert len(pairs(ROW, [*ROW[:10], "row", *ROW[10:]])) == len(ROW)
     assert len(pairs([*ROW[:10], "row", *ROW[10:]], ROW)) == len(ROW)
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
-def test_what_matches_is_equal_and_in_order_and_no_less_than_runs_find(one: list[str], other: list[str]) -> None:
+def test_matches_are_equal_in_order_and_complete(one: list[str], other: list[str]) -> None:
     found = pairs(one, other)
     assert all(one[at] == other[to] for at, to in found)
     assert found == sorted(set(found))

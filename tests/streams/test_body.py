@@ -123,7 +123,7 @@ def test_brackets_and_escapes_in_strings_do_not_end_the_parameters(parameters: s
     assert read(by_byte(raw)) == (parameters.encode(), rest.encode()) == read([raw])
 
 
-def test_blanks_inside_and_after_the_input_are_input():
+def test_white_space_inside_and_after_the_input_is_input():
     assert read([b"{}", b"\n", b" \n", b" a b", b" \n"]) == (b"{}", b"a b \n")
 
 
@@ -236,7 +236,7 @@ async def test_parameters_that_do_not_arrive_in_time_are_refused(
         await reader.first_json()
 
 
-async def test_input_that_stops_is_refused_after_the_input_before():
+async def test_input_that_stops_is_refused_after_its_last_piece():
     reader = reader_of(stalling(b"{}a", b"b"), InputLimits(200, parameters_s=5, idle_s=0.03, total_s=9))
     await reader.first_json()
     seen: list[bytes] = []

@@ -46,7 +46,7 @@ def test_every_split_of_base64_gives_the_same_bytes(
 
 
 @given(st.lists(st.binary(max_size=9), max_size=6), ENCODERS, CUTS)
-def test_pieces_encoded_by_themselves_are_joined_at_their_padding(
+def test_separately_encoded_pieces_are_joined_at_their_padding(
     pieces: list[bytes], encode: Callable[[bytes], bytes], at: list[int]
 ):
     encoded = b"".join(map(encode, pieces))
@@ -59,7 +59,7 @@ def test_pieces_encoded_by_themselves_are_joined_at_their_padding(
     st.lists(st.tuples(st.integers(0, 80), st.sampled_from(b" \t\r\n\f\v")), max_size=9),
     CUTS,
 )
-def test_white_space_is_skipped_wherever_it_stands(raw: bytes, blanks: list[tuple[int, int]], at: list[int]):
+def test_white_space_is_skipped_everywhere(raw: bytes, blanks: list[tuple[int, int]], at: list[int]):
     encoded = bytearray(base64.b64encode(raw))
     for place, blank in blanks:
         encoded.insert(place, blank)
@@ -72,7 +72,7 @@ def test_white_space_is_skipped_wherever_it_stands(raw: bytes, blanks: list[tupl
 @example(b"QQ= =", [3])
 @example(b"QQ=QUJD", [3])
 @example(b"QUJD=", [4])
-def test_every_split_of_nonsense_ends_alike(raw: bytes, at: list[int]):
+def test_malformed_input_fails_the_same_way_for_every_split(raw: bytes, at: list[int]):
     assert audio(split(raw, at)) == audio(by_byte(raw)) == audio([raw])
 
 
@@ -113,12 +113,12 @@ def test_padding_may_stand_in_the_middle_or_be_missing(encoded: bytes, decoded: 
         (b"data:audio/wav;base64,QUJD", FOREIGN),
     ],
 )
-def test_what_is_no_base64_is_refused(encoded: bytes, refusal: str):
+def test_invalid_base64_is_refused(encoded: bytes, refusal: str):
     assert audio([encoded]) == audio(by_byte(encoded)) == refusal
 
 
 @given(st.binary(max_size=40))
-def test_bytes_are_given_out_as_soon_as_their_group_is_whole(raw: bytes):
+def test_bytes_are_yielded_once_their_group_is_complete(raw: bytes):
     decoder = Base64Decoder()
     given_out = b""
 
@@ -148,7 +148,7 @@ def test_every_split_of_text_gives_the_same_text(said: str, at: list[int]):
 @given(st.binary(max_size=12) | st.text(max_size=4).map(lambda said: said.encode()[:-1] + b"\0"), CUTS)
 @example(b"\xed\xa0\x80", [1])
 @example(b"\xc0\x80", [1])
-def test_every_split_of_any_bytes_is_judged_as_python_does(raw: bytes, at: list[int]):
+def test_any_split_of_bytes_is_decoded_as_python_does(raw: bytes, at: list[int]):
     try:
         expected = raw.decode()
     except UnicodeDecodeError:
@@ -166,7 +166,7 @@ def test_every_split_of_any_bytes_is_judged_as_python_does(raw: bytes, at: list[
             assert seen.startswith("refused: invalid_parameter: text ")
 
 
-def test_text_is_given_out_as_soon_as_its_characters_are_whole():
+def test_text_is_yielded_once_its_characters_are_complete():
     decoder = Utf8Decoder()
 
     assert [decoder.feed(bytes([byte])) for byte in "aé😀".encode()] == ["a", "", "é", "", "", "", "😀"]

@@ -44,7 +44,7 @@ PCM = tone(seconds=1.5, sample_rate=16_000)
         (dressed_mp3(seconds=1.5), "audio/mpeg", 1.5),
     ],
 )
-def test_length_is_what_plays(audio: bytes, mime_type: str, seconds: float) -> None:
+def test_duration_counts_only_audio_that_plays(audio: bytes, mime_type: str, seconds: float) -> None:
     assert duration_s(audio, mime_type) == pytest.approx(seconds, abs=0.11)
 
 
@@ -52,5 +52,5 @@ def test_length_is_what_plays(audio: bytes, mime_type: str, seconds: float) -> N
     ("audio", "mime_type"),
     [(b"RIFF", "audio/wav"), (b"junk" * 20, "audio/wav"), (b"fLaC", "audio/flac"), (b"\0" * 64, "audio/mp4")],
 )
-def test_what_does_not_tell_has_no_length(audio: bytes, mime_type: str) -> None:
+def test_files_without_a_duration_have_none(audio: bytes, mime_type: str) -> None:
     assert duration_s(audio, mime_type) is None

@@ -109,7 +109,7 @@ def test_every_event_has_a_unique_name():
 
 
 @given(st.lists(st.text(max_size=12) | st.text('\r\n:\0 {}"', max_size=6), max_size=5))
-def test_joined_frames_read_back_whatever_the_text(texts: list[str]):
+def test_joined_frames_can_be_parsed_for_any_text(texts: list[str]):
     stream = b"".join(encode(events.UserInput(said), number, number) for number, said in enumerate(texts, 1))
 
     seen = parsed(stream)
@@ -118,7 +118,7 @@ def test_joined_frames_read_back_whatever_the_text(texts: list[str]):
     assert [fields["id"] for fields in seen] == [str(number) for number in range(1, len(texts) + 1)]
 
 
-def test_ping_has_no_id():
+def test_ping_events_have_no_id():
     assert parsed(encode_ping(7)) == [{"event": "ping", "data": '{"content":"ping","timestamp":7}'}]
 
 
@@ -141,7 +141,7 @@ def test_audio_of_every_event_is_separate_base64(audio: bytes):
         (events.VisemeEvent(VISEMES), b""),
     ],
 )
-def test_only_the_answer_itself_counts_for_the_digest(event: Event, said: str | bytes):
+def test_the_digest_covers_only_the_answer(event: Event, said: str | bytes):
     assert event.output() == said
 
 

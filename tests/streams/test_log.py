@@ -44,7 +44,7 @@ async def take_all(log: EventLog, after: int, into: list[tuple[int, bytes]]) -> 
             into.append(ready)  # noqa: PERF401 - as they come
 
 
-async def test_frames_get_ids_from_one_and_are_joined_as_they_are_ready():
+async def test_frames_get_ids_from_one_and_are_joined():
     log = open_log()
     async with reading(log) as frames:
         await log.append(b"a")
@@ -63,7 +63,7 @@ async def test_frames_get_ids_from_one_and_are_joined_as_they_are_ready():
     assert log.last_id == log.size_bytes == 4
 
 
-async def test_reader_begins_after_its_position():
+async def test_a_reader_begins_after_its_position():
     log = open_log()
     for frame in (b"a", b"b", b"c"):
         await log.append(frame)
@@ -90,7 +90,7 @@ async def test_waiting_reader_is_woken_by_the_next_frame():
     assert seen == [(1, b"a"), (2, b"b")]
 
 
-async def test_end_of_the_log_ends_a_reader_that_has_all():
+async def test_the_end_of_the_log_ends_an_up_to_date_reader():
     log = open_log()
     log.finish(b"a")
     seen: list[tuple[int, bytes]] = []
@@ -101,7 +101,7 @@ async def test_end_of_the_log_ends_a_reader_that_has_all():
 
 
 @given(st.lists(st.sampled_from([b"w", b"0", b"1"]), max_size=30))
-def test_two_readers_see_the_same_bytes_whenever_they_read(steps: list[bytes]):
+def test_all_readers_get_the_same_bytes_at_any_time(steps: list[bytes]):
     async def play() -> list[bytes]:
         log = open_log()
         seen = [b"", b""]

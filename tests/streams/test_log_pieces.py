@@ -7,7 +7,7 @@ from streams.log import PIECE_BYTES, EventLog
 MANY = 1 << 30
 
 
-async def test_backlog_is_given_in_pieces_and_the_last_of_them_ends_the_stream():
+async def test_a_backlog_is_sent_in_pieces_up_to_the_end():
     log = EventLog(keep_bytes=MANY, lag_bytes=MANY)
     for number in range(5_000):
         log.put(b"%0100d" % number)

@@ -22,7 +22,7 @@ def text(collector: Collector) -> str:
     return generate_latest(registry).decode()
 
 
-def test_times_read_as_a_histogram() -> None:
+def test_times_are_exposed_as_a_histogram() -> None:
     disable_created_metrics()
     ours = Times("a_seconds", "How long", ["kind", "stage"], buckets=BUCKETS_S)
     theirs = Histogram("a_seconds", "How long", ["kind", "stage"], buckets=BUCKETS_S, registry=None)
@@ -34,7 +34,7 @@ def test_times_read_as_a_histogram() -> None:
     assert 'le="0.25"' in text(ours)
 
 
-def test_counts_read_as_a_counter() -> None:
+def test_counts_are_exposed_as_a_counter() -> None:
     disable_created_metrics()
     ours, theirs = Counts("a_ends", "Ends", ["outcome"]), Counter("a_ends", "Ends", ["outcome"], registry=None)
     assert text(ours) == text(theirs)
@@ -45,7 +45,7 @@ def test_counts_read_as_a_counter() -> None:
     assert 'a_ends_total{outcome="end"} 2.0' in text(ours)
 
 
-def test_levels_read_as_a_gauge_and_go_down() -> None:
+def test_levels_are_exposed_as_a_gauge() -> None:
     ours, theirs = Levels("a_level", "Now", ["kind"]), Gauge("a_level", "Now", ["kind"], registry=None)
     for change in (1, 1, -1, -1):
         ours.add(change, "talk")

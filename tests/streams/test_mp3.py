@@ -36,14 +36,14 @@ def with_facts(mp3: bytes, name: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("sample_rate", RATES)
-def test_frames_pass_through_untouched(sample_rate: int):
+def test_frames_are_passed_on_unchanged(sample_rate: int):
     mp3 = plain_mp3(sample_rate=sample_rate)
 
     assert joined(mp3) == mp3
 
 
 @pytest.mark.parametrize("sample_rate", RATES)
-def test_duration_is_what_a_player_plays(sample_rate: int):
+def test_duration_equals_what_a_player_plays(sample_rate: int):
     mp3 = plain_mp3(sample_rate=sample_rate)
 
     assert mp3_duration_ms(mp3) == pytest.approx(played_ms(mp3), abs=0.5)
@@ -63,7 +63,7 @@ def test_joined_mp3s_play_as_long_as_all_of_them(sample_rate: int):
 
 @pytest.mark.parametrize("name", [b"Xing", b"Info", b"VBRI"])
 @pytest.mark.parametrize("sample_rate", RATES)
-def test_table_of_facts_is_no_audio(sample_rate: int, name: bytes):
+def test_mp3_info_frame_is_not_counted_as_audio(sample_rate: int, name: bytes):
     mp3 = plain_mp3(sample_rate=sample_rate)
 
     assert joined(with_facts(mp3, name)) == mp3
@@ -77,7 +77,7 @@ def test_each_mp3_may_have_its_own_tags_and_table():
     assert joined(dressed + dressed) == mp3 + mp3
 
 
-def test_frame_is_passed_on_as_soon_as_the_next_one_begins():
+def test_frames_are_passed_on_when_the_next_one_begins():
     mp3 = plain_mp3()
     header = mp3_header(mp3)
     assert header is not None
@@ -91,7 +91,7 @@ def test_frame_is_passed_on_as_soon_as_the_next_one_begins():
     )
 
 
-def test_cut_frame_at_the_end_is_dropped():
+def test_truncated_last_frame_is_dropped():
     mp3 = plain_mp3()
 
     whole = joined(mp3[:-10])
@@ -99,7 +99,7 @@ def test_cut_frame_at_the_end_is_dropped():
     assert joined(whole, mp3) == whole + mp3
 
 
-def test_duration_counts_while_audio_comes_in():
+def test_duration_is_known_while_audio_arrives():
     mp3 = plain_mp3(seconds=1.0)
     joiner = Mp3Joiner()
     seen = []
@@ -112,7 +112,7 @@ def test_duration_counts_while_audio_comes_in():
     assert joiner.sample_rate == 24_000
 
 
-def test_foreign_bytes_between_frames_are_left_out():
+def test_bytes_between_frames_are_dropped():
     mp3 = plain_mp3()
     header = mp3_header(mp3)
     assert header is not None
@@ -123,7 +123,7 @@ def test_foreign_bytes_between_frames_are_left_out():
     assert joined(mp3 + b"APETAGEX" + b"\0" * 60) == mp3
 
 
-def test_single_frame_is_an_mp3():
+def test_a_single_frame_is_a_valid_mp3():
     mp3 = plain_mp3()
     header = mp3_header(mp3)
     assert header is not None
@@ -134,7 +134,7 @@ def test_single_frame_is_an_mp3():
 
 
 @given(st.binary(max_size=4000), st.lists(st.integers(min_value=0, max_value=4000), max_size=5))
-def test_noise_is_filtered_the_same_however_it_is_cut(noise: bytes, cuts: list[int]):
+def test_noise_is_filtered_the_same_for_every_split(noise: bytes, cuts: list[int]):
     assert in_pieces(noise, cuts)[0] == joined(noise)
 
 
@@ -164,7 +164,7 @@ def test_every_split_of_the_same_bytes_gives_the_same_frames(mp3: bytes, cuts: l
 
 
 @given(st.lists(parts, max_size=4).map(b"".join))
-def test_what_was_filtered_once_needs_no_filter_again(mp3: bytes):
+def test_filtering_is_idempotent(mp3: bytes):
     once = joined(mp3)
     frames = 0
     at = 0
@@ -175,7 +175,7 @@ def test_what_was_filtered_once_needs_no_filter_again(mp3: bytes):
     assert at == len(once)
 
 
-def test_no_header_names_a_longer_frame_than_the_longest():
+def test_no_header_exceeds_the_maximum_frame_length():
     lengths = [
         header.frame_bytes
         for second in range(256)
@@ -187,7 +187,7 @@ def test_no_header_names_a_longer_frame_than_the_longest():
     assert min(lengths) > 4
 
 
-def test_a_frame_that_is_under_way_counts_by_what_has_come_of_it():
+def test_partial_frames_count_by_their_received_bytes():
     mp3 = plain_mp3(seconds=0.5, sample_rate=24_000, kbps=48)
     whole_ms = mp3_duration_ms(mp3)
     joiner = Mp3Joiner()

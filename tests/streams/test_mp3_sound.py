@@ -30,7 +30,7 @@ def hiss(loudness: int, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("sample_rate", RATES)
-def test_silence_is_silent_and_a_faint_hiss_is_too(sample_rate: int):
+def test_silence_and_faint_noise_are_inaudible(sample_rate: int):
     assert not has_sound(frames_of(bytes(sample_rate), sample_rate))
     assert not has_sound(frames_of(bytes(2 * sample_rate), sample_rate, channels=2))
     assert not has_sound(frames_of(hiss(2, sample_rate // 2), sample_rate))
@@ -39,18 +39,18 @@ def test_silence_is_silent_and_a_faint_hiss_is_too(sample_rate: int):
 @pytest.mark.parametrize("kbps", [32, 64])
 @pytest.mark.parametrize("sample_rate", RATES)
 @pytest.mark.parametrize("hertz", [120, 440, 3_000])
-def test_a_tone_is_heard_however_it_is_coded(sample_rate: int, hertz: float, kbps: int):
+def test_a_tone_is_audible_in_every_encoding(sample_rate: int, hertz: float, kbps: int):
     assert has_sound(frames_of(tone(seconds=0.3, sample_rate=sample_rate, hertz=hertz), sample_rate, kbps=kbps))
 
 
-def test_quiet_speech_is_heard_behind_silence_alone():
+def test_quiet_speech_is_recognised_only_after_silence():
     quiet = array("h", (sample // 80 for sample in array("h", tone(seconds=0.2, sample_rate=24_000))))
     assert max(quiet) == 100
     assert has_sound(frames_of(bytes(24_000) + quiet.tobytes(), 24_000))
     assert has_sound(frames_of(hiss(300, 12_000), 24_000))
 
 
-def test_sound_of_two_channels_is_heard_on_either():
+def test_sound_on_either_channel_is_audible():
     left = array(
         "h", [side for sample in array("h", tone(seconds=0.2, sample_rate=44_100)) for side in (sample, 0)]
     )
@@ -61,7 +61,7 @@ def test_sound_of_two_channels_is_heard_on_either():
     assert has_sound(frames_of(right.tobytes(), 44_100, channels=2, kbps=128))
 
 
-def test_frames_of_another_encoder_are_read_and_cut_ones_do_no_harm():
+def test_frames_of_another_encoder_are_read_and_truncated_ones_ignored():
     joiner = Mp3Joiner()
     frames = joiner.feed(dressed_mp3()) + joiner.end()
     assert has_sound(frames)

@@ -31,7 +31,7 @@ def expected(text: str, delimiter: str) -> list[str]:
 
 
 @given(st.data(), st.sampled_from(DELIMITERS))
-def test_every_cutting_gives_the_same_paragraphs(data: st.DataObject, delimiter: str):
+def test_every_split_gives_the_same_paragraphs(data: st.DataObject, delimiter: str):
     tokens = st.sampled_from([delimiter, delimiter[:-1], delimiter[0], " ", "\n", "x", "ab", "é"])
     text = "".join(data.draw(st.lists(tokens, max_size=14)))
     at = data.draw(st.lists(st.integers(0, len(text)), max_size=8))
@@ -89,7 +89,7 @@ def test_blank_line_is_the_default_and_blank_paragraphs_get_no_index(text: str, 
     assert closes == [Whole(index, paragraph) for index, paragraph in enumerate(paragraphs)]
 
 
-def test_pieces_are_given_out_at_once_but_for_what_may_be_a_delimiter():
+def test_text_is_yielded_immediately_except_possible_delimiters():
     paragraphs = Paragraphs("\n\n")
 
     assert paragraphs.feed("\n a") == [Piece(0, "\n a")]
@@ -101,11 +101,11 @@ def test_pieces_are_given_out_at_once_but_for_what_may_be_a_delimiter():
     assert paragraphs.finish() == [Whole(1, "d")]
 
 
-def test_beginning_of_a_delimiter_at_the_end_is_text():
+def test_a_partial_delimiter_at_the_end_is_text():
     assert played(["a", "--"], "---") == [Piece(0, "a"), Piece(0, "--"), Whole(0, "a--")]
     assert played(["--"], "---") == [Piece(0, "--"), Whole(0, "--")]
 
 
-def test_blanks_before_what_may_be_a_delimiter_are_kept_for_what_it_turns_out_to_be():
+def test_white_space_before_a_possible_delimiter_is_kept():
     assert played(["  --", "x"], "---") == [Piece(0, "  --x"), Whole(0, "  --x")]
     assert played(["  --", "-x"], "---") == [Piece(0, "x"), Whole(0, "x")]

@@ -129,7 +129,7 @@ def test_error_names_the_cause(name: str):
         ("an endless header", WAV_HEAD_BYTES),
     ],
 )
-def test_another_format_is_refused_on_the_first_bytes(name: str, at_most: int):
+def test_other_formats_are_refused_at_their_first_bytes(name: str, at_most: int):
     audio, _ = FAULTS[name]
     count = refused_at(audio)
     assert count is not None
@@ -167,7 +167,7 @@ def test_any_split_gives_the_same_result(audio: bytes, places: list[int]):
     ],
 )
 @pytest.mark.parametrize("header", [b"", wav_header(RATE)])
-def test_it_is_audible_from_the_first_window_that_is_not_silent(
+def test_audio_is_audible_from_the_first_window_that_is_not_silent(
     header: bytes, audio: bytes, audible_s: float | None
 ):
     decoder, heard_s = PcmDecoder(RATE), 0.0

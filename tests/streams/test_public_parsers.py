@@ -31,7 +31,7 @@ def by_sseclient(pieces: list[bytes]) -> Iterator[Seen]:
 
 @pytest.mark.parametrize("parse", [by_httpx_sse, by_sseclient])
 @given(texts=st.lists(st.text(), max_size=6), cuts=st.lists(st.integers(0, 2000), max_size=8))
-def test_every_event_is_read_as_it_was_said(
+def test_every_event_is_read_as_it_was_written(
     parse: Callable[[list[bytes]], Iterator[Seen]], texts: list[str], cuts: list[int]
 ) -> None:
     said = [UserInput("\N{BYTE ORDER MARK}\u2028\r\n:"), *(AssistantOutputChunk(0, text) for text in texts)]

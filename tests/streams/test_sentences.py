@@ -45,7 +45,7 @@ def sentences(deltas: Iterable[str], language: str = "en") -> list[str]:
 @example('He said "Hi. There is." ok. Next one here.', "en", [22])
 @example("Plan B\u00a0. Then", "en", [])
 @example("「你好。」他说！真的吗？是", "zh", [5, 6])  # noqa: RUF001 - its own stops
-def test_no_character_is_lost_or_moved_and_every_cutting_gives_the_same(text: str, language: str, at: list[int]):
+def test_every_split_gives_the_same_sentences_without_loss(text: str, language: str, at: list[int]):
     whole = sentences([text], language)
 
     assert "".join(whole) == text
@@ -92,7 +92,7 @@ def test_text_without_an_end_is_cut_at_a_space():
         [],
     ],
 )
-def test_english_sentences_end_where_a_reader_would_pause(expected: list[str]):
+def test_english_sentences_are_split_at_their_ends(expected: list[str]):
     assert sentences("".join(expected)) == expected
 
 
@@ -106,11 +106,11 @@ def test_english_sentences_end_where_a_reader_would_pause(expected: list[str]):
         ("de", ["Das ist z. B. gut. ", "Ja!"]),
     ],
 )
-def test_other_languages_have_their_own_stops(language: str, expected: list[str]):
+def test_sentence_ends_of_other_languages_are_recognised(language: str, expected: list[str]):
     assert sentences("".join(expected), language) == expected
 
 
-def test_sentence_is_let_go_once_a_whole_word_follows():
+def test_a_sentence_is_released_once_a_complete_word_follows():
     splitter = Sentences("en")
 
     assert splitter.feed("Hello there. And") == []
@@ -120,7 +120,7 @@ def test_sentence_is_let_go_once_a_whole_word_follows():
     assert splitter.finish() == ["Andrew is here. ", "3."]
 
 
-def test_sentence_of_a_script_without_spaces_is_let_go_at_the_next_character():
+def test_a_sentence_without_spaces_is_released_at_the_next_character():
     splitter = Sentences("zh")
 
     assert splitter.feed("你好。") == []
@@ -130,7 +130,7 @@ def test_sentence_of_a_script_without_spaces_is_let_go_at_the_next_character():
     assert splitter.finish() == ["他"]
 
 
-def test_next_paragraph_begins_afresh():
+def test_the_next_paragraph_begins_at_zero():
     splitter = Sentences("en")
     splitter.feed("One. Two")
     splitter.finish()
@@ -142,7 +142,7 @@ def test_next_paragraph_begins_afresh():
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "ru", "zh", "xx"])
 @pytest.mark.parametrize("space", ["\u0085", "\u00a0", "\u2003", "\u2028", "\u202f", "\u3000"])
-def test_rare_spaces_before_a_stop_are_no_trouble(language: str, space: str):
+def test_spaces_before_a_sentence_end_are_accepted(language: str, space: str):
     text = f"Plan B{space}. Then{space}C{space}. end"
 
     assert "".join(sentences([text], language)) == text
@@ -174,12 +174,12 @@ def test_merged_sentences_fit_the_limit_unless_the_first_alone_does_not(parts: l
         *((blank, "") for blank in ("", " \n", "***", "---", "_ _", "...", "**?!**", "😀", "| - |")),
     ],
 )
-def test_voice_hears_no_marks_of_markdown(text: str, said: str):
+def test_markdown_marks_are_not_spoken(text: str, said: str):
     assert speakable(text) == said
 
 
 @given(st.text("*_`~#>[]()!- \n1.aé", max_size=60))
-def test_what_is_speakable_has_a_letter_or_is_nothing(text: str):
+def test_speakable_text_contains_a_letter_or_digit(text: str):
     said = speakable(text)
 
     assert said == "" or any(character.isalnum() for character in said)

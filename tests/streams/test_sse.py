@@ -261,7 +261,7 @@ async def test_large_frame_and_its_neighbours_arrive_complete():
     assert body == b"".join(expected)
 
 
-async def test_reader_that_continues_in_time_is_not_cut():
+async def test_a_reader_that_continues_in_time_is_not_cut():
     source = Source(send_timeout_s=0.8)
     loop = asyncio.get_running_loop()
     async with running(source), connected(source, b"Connection: close\r\n", receive_bytes=65_536) as client:

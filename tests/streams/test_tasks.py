@@ -37,7 +37,7 @@ class Witness:
         return "result"
 
 
-async def test_task_runs_beside_its_block_and_is_awaited_there():
+async def test_a_task_runs_concurrently_and_is_awaited_by_its_block():
     witness = Witness()
     async with background(witness.run()) as task:
         await witness.begun.wait()
@@ -56,7 +56,7 @@ async def test_task_is_cancelled_and_awaited_when_its_block_is_left():
     assert witness.story == ["cancelled", "cleaned up"]
 
 
-async def test_block_that_fails_raises_its_own_fault_plainly():
+async def test_an_error_of_the_block_is_raised_unwrapped():
     witness = Witness()
 
     async def block() -> None:
@@ -83,7 +83,7 @@ async def test_fault_of_the_task_is_raised_at_the_end_of_a_good_block():
         await block()
 
 
-async def test_fault_of_the_task_gives_way_to_that_of_the_block():
+async def test_the_error_of_the_block_has_precedence_over_that_of_the_task():
     async def block() -> None:
         async with background(failing()) as task:
             await asyncio.wait([task])
@@ -93,7 +93,7 @@ async def test_fault_of_the_task_gives_way_to_that_of_the_block():
         await block()
 
 
-async def test_fault_of_the_task_is_raised_where_it_is_awaited():
+async def test_errors_of_a_task_are_raised_where_it_is_awaited():
     went_on = False
 
     async def block() -> None:
@@ -144,7 +144,7 @@ async def fails(after: asyncio.Event) -> None:
     raise Fault
 
 
-async def test_what_runs_is_cut_as_soon_as_the_task_beside_it_fails():
+async def test_the_block_is_cancelled_when_its_task_fails():
     failing, witness = asyncio.Event(), Witness()
     failing.set()
 
@@ -161,7 +161,7 @@ async def test_what_runs_is_cut_as_soon_as_the_task_beside_it_fails():
     assert current.cancelling() == 0
 
 
-async def test_what_ends_before_a_fault_is_given_and_a_later_one_cuts_nothing():
+async def test_output_before_an_error_is_yielded_completely():
     failing, witness = asyncio.Event(), Witness()
     witness.go.set()
     results = []
@@ -180,7 +180,7 @@ async def test_what_ends_before_a_fault_is_given_and_a_later_one_cuts_nothing():
     assert results == ["result", "went on"]
 
 
-async def test_who_is_cancelled_from_outside_is_cancelled_though_the_task_fails_too():
+async def test_cancellation_from_outside_wins_over_a_failing_task():
     failing, witness = asyncio.Event(), Witness()
 
     async def both() -> None:
@@ -197,7 +197,7 @@ async def test_who_is_cancelled_from_outside_is_cancelled_though_the_task_fails_
     assert witness.story == ["cancelled", "cleaned up"]
 
 
-async def test_coroutine_that_goes_on_after_it_was_cut_leaves_no_cancellation_behind():
+async def test_a_coroutine_that_suppresses_its_cancellation_leaves_none_behind():
     failing = asyncio.Event()
 
     async def stubborn() -> str:
@@ -219,7 +219,7 @@ async def test_coroutine_that_goes_on_after_it_was_cut_leaves_no_cancellation_be
         await both()
 
 
-async def test_fault_that_comes_together_with_the_end_cuts_nothing_later():
+async def test_an_error_together_with_the_end_has_no_later_effect():
     failing = asyncio.Event()
     story = []
 

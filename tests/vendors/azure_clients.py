@@ -36,13 +36,13 @@ def voice(http: VendorHttp | None, url: str, *, key: str = "k1", **spec: Any) ->
     return AzureSpeech(http, account, SpeechSpec("", **{"voice": JENNY, **spec}))  # type: ignore[arg-type]
 
 
-def speaker(
-    http: VendorHttp, sandbox: Running, *, spec: dict[str, Any] | None = None, **orders: Any
+def sandbox_voice(
+    http: VendorHttp, sandbox: Running, *, spec: dict[str, Any] | None = None, **key_options: Any
 ) -> AzureSpeech:
-    return voice(http, f"{sandbox.url}/azure", key=key_of(**orders), **(spec or {}))
+    return voice(http, f"{sandbox.url}/azure", key=key_of(**key_options), **(spec or {}))
 
 
-async def spoken(client: AzureSpeech, text: str = SAID) -> list[SpeechItem]:
+async def synthesize(client: AzureSpeech, text: str = SAID) -> list[SpeechItem]:
     async with client.speak(text) as items:
         return [item async for item in items]
 
@@ -60,11 +60,11 @@ def recognizer(http: VendorHttp | None, url: str, *, key: str = "k1", **spec: An
     return AzureRecognition(http, account, RecognitionSpec(**{"model": "", **spec}))  # type: ignore[arg-type]
 
 
-def hearer(http: VendorHttp, sandbox: Running, **orders: Any) -> AzureRecognition:
-    return recognizer(http, f"{sandbox.url}/azure", key=key_of(**orders))
+def sandbox_recognizer(http: VendorHttp, sandbox: Running, **key_options: Any) -> AzureRecognition:
+    return recognizer(http, f"{sandbox.url}/azure", key=key_of(**key_options))
 
 
-async def heard(client: AzureRecognition, audio: AudioInput, kind: AudioFormat = PCM) -> list[Transcript]:
+async def transcribe(client: AzureRecognition, audio: AudioInput, kind: AudioFormat = PCM) -> list[Transcript]:
     async with client.transcribe(audio, kind) as transcripts:
         return [transcript async for transcript in transcripts]
 
@@ -74,8 +74,8 @@ def assessor(http: VendorHttp | None, url: str, *, key: str = "k1", **options: A
     return AzureAssessment(http, account, AssessmentSpec(options=options))  # type: ignore[arg-type]
 
 
-def grader(http: VendorHttp, sandbox: Running, **orders: Any) -> AzureAssessment:
-    return assessor(http, f"{sandbox.url}/azure", key=key_of(**orders))
+def sandbox_assessor(http: VendorHttp, sandbox: Running, **key_options: Any) -> AzureAssessment:
+    return assessor(http, f"{sandbox.url}/azure", key=key_of(**key_options))
 
 
 def ask(reference: str = REFERENCE, **fields: Any) -> AssessmentRequest:
@@ -87,7 +87,7 @@ async def items_of(client: AzureAssessment, audio: AudioInput, request: Assessme
         return [item async for item in items]
 
 
-async def assessed(client: AzureAssessment, audio: AudioInput, request: AssessmentRequest) -> Assessment:
+async def assess(client: AzureAssessment, audio: AudioInput, request: AssessmentRequest) -> Assessment:
     """The result, which is the last item and the only one of its kind."""
     *partial, result = await items_of(client, audio, request)
     assert all(isinstance(item, Transcript) and not item.final for item in partial)
@@ -96,5 +96,5 @@ async def assessed(client: AzureAssessment, audio: AudioInput, request: Assessme
 
 
 def words(result: Assessment) -> list[tuple[str, str]]:
-    told = result.raw["NBest"][0]["Words"]
-    return [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in told]
+    found = result.raw["NBest"][0]["Words"]
+    return [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in found]

@@ -17,8 +17,8 @@ from vendors.sandbox.faults import key_of
 LONG_S = 20
 
 
-def config(url: str, path: str, **orders: Any) -> sdk.SpeechConfig:
-    key = "wrong" if orders.pop("wrong", False) else key_of(**orders)
+def config(url: str, path: str, **key_options: Any) -> sdk.SpeechConfig:
+    key = "wrong" if key_options.pop("wrong", False) else key_of(**key_options)
     made = sdk.SpeechConfig(endpoint=url.replace("http", "ws", 1) + path, subscription=key)
     made.speech_recognition_language = "en-US"
     made.speech_synthesis_voice_name = "en-US-JennyNeural"

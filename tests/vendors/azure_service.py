@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
 from tests.vendors.upstream import Respond
 from vendors.speech.azure_frames import Frame, read_frame, text_frame
@@ -22,8 +22,8 @@ REFUSED = {"unauthorized": (401, False), "rate_limited": (429, True), "out_of_qu
            "server_error": (500, True), "unavailable": (503, True)}  # fmt: skip
 
 
-def tape(*pieces: bytes) -> Tape:
-    full = Tape()
+def buffered(*pieces: bytes) -> InputBuffer:
+    full = InputBuffer()
     for piece in pieces:
         full.write(piece)
     full.end()

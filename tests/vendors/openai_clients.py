@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
@@ -31,8 +31,8 @@ TEXT = "The boats go out with the tide, and nobody is in a hurry to be back."
 PCM = AudioFormat("audio/pcm", 16_000)
 
 
-def account(sandbox: Running, platform: str = "vendor_b_llm", **orders: object) -> Account:
-    return Account("main", platform, f"{sandbox.url}/openai/v1", SecretStr(key_of(**orders)))
+def account(sandbox: Running, platform: str = "vendor_b_llm", **key_options: object) -> Account:
+    return Account("main", platform, f"{sandbox.url}/openai/v1", SecretStr(key_of(**key_options)))
 
 
 def chat(http: VendorHttp, to: Account) -> Opened:
@@ -40,23 +40,23 @@ def chat(http: VendorHttp, to: Account) -> Opened:
 
 
 def voice(**spec: Any) -> Ask:
-    asked = SpeechSpec(**{"model": "gpt-4o-mini-tts", **spec})
-    return lambda http, to: OpenAISpeech(http, to, asked).speak(TEXT)
+    settings = SpeechSpec(**{"model": "gpt-4o-mini-tts", **spec})
+    return lambda http, to: OpenAISpeech(http, to, settings).speak(TEXT)
 
 
-def reader(**spec: Any) -> Ask:
-    asked = SpeechSpec(**{"model": "gpt-audio", **spec})
-    return lambda http, to: OpenAIAudio(http, to, asked).speak(TEXT)
+def spoken_chat(**spec: Any) -> Ask:
+    settings = SpeechSpec(**{"model": "gpt-audio", **spec})
+    return lambda http, to: OpenAIAudio(http, to, settings).speak(TEXT)
 
 
-def ear(**spec: Any) -> Ask:
-    asked = RecognitionSpec(**{"model": "gpt-4o-transcribe", **spec})
+def recognition(**spec: Any) -> Ask:
+    settings = RecognitionSpec(**{"model": "gpt-4o-transcribe", **spec})
 
     def ask(http: VendorHttp, to: Account) -> Opened:
-        tape = Tape()
-        tape.write(speech("Good morning to you all.", 16_000))
-        tape.end()
-        return OpenAITranscription(http, to, asked).transcribe(tape, PCM)
+        buffer = InputBuffer()
+        buffer.write(speech("Good morning to you all.", 16_000))
+        buffer.end()
+        return OpenAITranscription(http, to, settings).transcribe(buffer, PCM)
 
     return ask
 
@@ -65,8 +65,8 @@ STREAMS: dict[str, Ask] = {
     "chat": chat,
     "speech_events": voice(),
     "speech_events_wav": voice(audio_format="wav"),
-    "reader_wav": reader(audio_format="wav"),
-    "ear_streamed": ear(),
+    "spoken_chat_wav": spoken_chat(audio_format="wav"),
+    "recognition_streamed": recognition(),
 }
 """Answers of events, in which every fault can come."""
 
@@ -76,25 +76,27 @@ BODIES: dict[str, Ask] = {
 }
 
 WHOLES: dict[str, Ask] = {
-    "reader_mp3": reader(),
-    "ear": ear(model="whisper-1"),
-    "ear_verbose": ear(model="whisper-1", options={"response_format": "verbose_json"}),
+    "spoken_chat_mp3": spoken_chat(),
+    "recognition": recognition(model="whisper-1"),
+    "recognition_verbose": recognition(model="whisper-1", options={"response_format": "verbose_json"}),
 }
 
 CLIENTS = STREAMS | BODIES | WHOLES
 
 
 def is_output(item: Any) -> bool:
-    """What a client is asked for: nothing else keeps a stream from falling back. Of an ear also what is partial."""
+    """Return whether an item is output, after which a stream does not fall back. Partial transcripts are output."""
     return bool(item.text if isinstance(item, TextDelta | Transcript) else getattr(item, "audio", b""))
 
 
 def output(items: list[Any]) -> str | bytes:
     """All output joined; what an ear has heard last."""
     texts = [item.text for item in items if isinstance(item, TextDelta)]
-    heard = [item.text for item in items if isinstance(item, Transcript)]
+    transcripts = [item.text for item in items if isinstance(item, Transcript)]
     return (
-        "".join(texts) or "".join(heard[-1:]) or b"".join(item.audio for item in items if type(item) is AudioBytes)
+        "".join(texts)
+        or "".join(transcripts[-1:])
+        or b"".join(item.audio for item in items if type(item) is AudioBytes)
     )
 
 

@@ -76,7 +76,7 @@ def read(pieces: list[bytes], **more: Any) -> tuple[str, Usage | None, Finish | 
 
 
 async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([START, BLOCK, PING, text("Hel"), text("lo"), stopped("end_turn"), STOP]))
+    upstream.respond_with(streaming([START, BLOCK, PING, text("Hel"), text("lo"), stopped("end_turn"), STOP]))
 
     items = await replied(model(http, upstream))
 
@@ -84,8 +84,8 @@ async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstrea
     assert items[-2:] == [Usage(25, 15), Finish("stop")]
 
 
-async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([START, stopped("end_turn"), STOP]))
+async def test_requests_contain_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([START, stopped("end_turn"), STOP]))
     messages = [
         ChatMessage("system", "Be brief."),
         ChatMessage("assistant", "Welcome!"),
@@ -121,8 +121,8 @@ async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: 
     assert loads(second.body).keys() == {"model", "max_tokens", "stream", "messages"}
 
 
-async def test_newer_version_is_asked_for_without_a_temperature(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([START, stopped("end_turn"), STOP]))
+async def test_requests_to_the_newer_version_have_no_temperature(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([START, stopped("end_turn"), STOP]))
     newer = {"version": "2026-10-21"}
 
     await replied(model(http, upstream, options=newer))
@@ -132,8 +132,8 @@ async def test_newer_version_is_asked_for_without_a_temperature(http: VendorHttp
         model(http, upstream, temperature=0.5, options=newer)
 
 
-async def test_unfinished_answer_goes_on_where_it_ended(http: VendorHttp, upstream: Upstream):
-    upstream.will(
+async def test_unfinished_answers_are_continued_at_their_end(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(
         streaming([START, text(" "), text("\n"), text(" how are"), text(" you?"), stopped("end_turn"), STOP])
     )
 
@@ -154,7 +154,7 @@ async def test_unfinished_answer_goes_on_where_it_ended(http: VendorHttp, upstre
         (" x \n", "x \n"),
     ],
 )
-def test_space_that_was_said_is_not_said_again(answer: str, told: str):
+def test_repeated_spaces_are_sent_once(answer: str, told: str):
     assert read([START, text(answer)], space_before=" \n")[0] == told
     assert read(by_byte(START + b"".join(map(text, answer))), space_before=" \n")[0] == told
 
@@ -173,7 +173,7 @@ def test_space_that_was_said_is_not_said_again(answer: str, told: str):
         ("claude-sonnet-5", False),
     ],
 )
-def test_models_name_tells_whether_it_goes_on_from_an_unfinished_answer(name: str, *, takes: bool):
+def test_the_model_name_determines_continuation(name: str, *, takes: bool):
     account = Account("main", "anthropic", "http://x")
 
     assert AnthropicChat(None, account, ChatSpec(name)).takes_prefill is takes  # type: ignore[arg-type]
@@ -193,11 +193,11 @@ def test_models_name_tells_whether_it_goes_on_from_an_unfinished_answer(name: st
         (["x"], "stop"),
     ],
 )
-def test_reasons_to_stop(reason: Any, told: str):
+def test_finish_reasons_are_mapped(reason: Any, told: str):
     assert read([START, text("a"), stopped(reason), STOP])[2] == Finish(told)  # type: ignore[arg-type]
 
 
-def test_counts_are_totals_and_what_the_cache_held_went_in_too():
+def test_counts_include_cached_tokens():
     counts = {"input_tokens": 3, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7, "output_tokens": 1}
     start = event("message_start", message={"usage": counts})
 
@@ -208,7 +208,7 @@ def test_counts_are_totals_and_what_the_cache_held_went_in_too():
     assert read([START, event("message_delta", delta={"stop_reason": "end_turn"}), STOP])[1] == Usage(25, 1)
 
 
-def test_thoughts_and_what_is_unknown_are_passed_over():
+def test_reasoning_and_unknown_items_are_ignored():
     other = [
         event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "hm"}),
         event("content_block_delta", index=0, delta={"type": "signature_delta", "signature": "x"}),
@@ -221,11 +221,11 @@ def test_thoughts_and_what_is_unknown_are_passed_over():
 
 
 @pytest.mark.parametrize(("kind", "retryable"), [("overloaded_error", True), ("invalid_request_error", False)])
-async def test_error_within_the_answer_is_raised_behind_its_text(
+async def test_errors_within_the_answer_are_raised_after_its_text(
     http: VendorHttp, upstream: Upstream, kind: str, *, retryable: bool
 ):
     error = event("error", error={"type": kind, "message": "too\n much"})
-    upstream.will(streaming([START + text("Hel") + error + text("lo")]))
+    upstream.respond_with(streaming([START + text("Hel") + error + text("lo")]))
     items: list[ChatItem] = []
 
     with pytest.raises(Refused, match="anthropic broke off with an error: too much") as fault:
@@ -249,15 +249,15 @@ async def test_error_within_the_answer_is_raised_behind_its_text(
         event("error", error="x"),
     ],
 )
-def test_event_of_an_unknown_form_is_a_fault(broken: bytes):
+def test_unknown_events_are_errors(broken: bytes):
     words, _, _, done, fault = read([START + text("a") + broken + text("b") + STOP])
 
     assert (words, done) == ("a", False)
     assert "anthropic sent an event" in fault
 
 
-async def test_stream_without_its_end_is_a_fault(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([START, text("Hel")]), streaming([START, text("Hel")], end=cut))
+async def test_a_stream_without_its_end_is_an_error(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([START, text("Hel")]), streaming([START, text("Hel")], end=cut))
 
     with pytest.raises(Garbled, match="without an end mark"):
         await replied(model(http, upstream))
@@ -267,20 +267,20 @@ async def test_stream_without_its_end_is_a_fault(http: VendorHttp, upstream: Ups
 
 
 async def test_text_is_whole_once_its_stop_reason_is_known(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([START, text("Hello"), stopped("max_tokens")], end=cut))
+    upstream.respond_with(streaming([START, text("Hello"), stopped("max_tokens")], end=cut))
 
     assert (await replied(model(http, upstream)))[1:] == [Usage(25, 15), Finish("length")]
 
 
-async def test_overloaded_vendor_is_asked_once_more(http: VendorHttp, upstream: Upstream):
+async def test_overloaded_vendors_are_called_once_more(http: VendorHttp, upstream: Upstream):
     body = dumps({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    upstream.will(plain(529, body), streaming([START, text("a"), stopped("end_turn"), STOP]))
+    upstream.respond_with(plain(529, body), streaming([START, text("a"), stopped("end_turn"), STOP]))
 
     assert said(await replied(model(http, upstream))) == "a"
 
 
-async def test_answer_that_is_no_event_stream_is_a_fault(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"<html>", Content_Type="text/html"))
+async def test_an_answer_that_is_not_an_event_stream_is_an_error(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, b"<html>", Content_Type="text/html"))
 
     with pytest.raises(Garbled, match="answered with text/html"):
         await replied(model(http, upstream))

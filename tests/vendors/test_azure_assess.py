@@ -7,8 +7,8 @@ import pytest
 
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
-from tests.vendors.azure_clients import REFERENCE, ask, assessed, assessor, grader, items_of, words
-from tests.vendors.azure_service import PAUSE, REFUSED, SECOND, TONE, Service, playing, tape
+from tests.vendors.azure_clients import REFERENCE, ask, assess, assessor, items_of, sandbox_assessor, words
+from tests.vendors.azure_service import PAUSE, REFUSED, SECOND, TONE, Service, buffered, playing
 from tests.vendors.upstream import Upstream
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.sandbox.server import Running
@@ -23,7 +23,7 @@ async def test_all_options_are_sent(http: VendorHttp, upstream: Upstream):
         await service.samples(1 << 30)
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
     request = ask(
         language="en-gb",
         grading_system="FivePoint",
@@ -31,7 +31,7 @@ async def test_all_options_are_sent(http: VendorHttp, upstream: Upstream):
         enable_miscue=True,
         enable_prosody_assessment=True,
     )
-    await assessed(assessor(http, upstream.url, phoneme_alphabet="IPA"), tape(TONE), request)
+    await assess(assessor(http, upstream.url, phoneme_alphabet="IPA"), buffered(TONE), request)
 
     (seen,) = upstream.seen
     assert (seen.path, seen.query["language"], seen.query["format"]) == (
@@ -65,7 +65,7 @@ async def test_all_options_are_sent(http: VendorHttp, upstream: Upstream):
 
 
 async def test_the_result_of_one_phrase_is_that_of_the_vendor(http: VendorHttp, sandbox: Running):
-    result = await assessed(grader(http, sandbox), tape(TONE), ask(enable_prosody_assessment=True))
+    result = await assess(sandbox_assessor(http, sandbox), buffered(TONE), ask(enable_prosody_assessment=True))
 
     assert result.text == REFERENCE
     raw = result.raw
@@ -82,10 +82,10 @@ async def test_the_result_of_one_phrase_is_that_of_the_vendor(http: VendorHttp, 
 
 
 async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Running):
-    client = grader(http, sandbox, text="good uh morning|friend")
-    audio = tape(TONE, PAUSE, TONE)
+    client = sandbox_assessor(http, sandbox, text="good uh morning|friend")
+    audio = buffered(TONE, PAUSE, TONE)
 
-    result = await assessed(client, audio, ask(enable_miscue=True))
+    result = await assess(client, audio, ask(enable_miscue=True))
 
     assert result.text == "good uh morning friend"
     assert words(result) == [
@@ -93,7 +93,7 @@ async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Runni
     ]  # fmt: skip
     assert (result.raw["Offset"], result.raw["Duration"]) == (0, 3 * SECOND)
     assert result.raw["NBest"][0]["PronunciationAssessment"]["CompletenessScore"] == 75.0
-    assert "Omission" not in [error for _, error in words(await assessed(client, audio, ask()))]
+    assert "Omission" not in [error for _, error in words(await assess(client, audio, ask()))]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Runni
 async def test_granularity_selects_what_is_graded(
     http: VendorHttp, sandbox: Running, granularity: str, parts: set[str] | None
 ):
-    for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):  # one phrase, and two that are joined
-        result = await assessed(
-            grader(http, sandbox, text="good morning|my friend"),
+    for audio in (buffered(TONE), buffered(TONE, PAUSE, TONE)):  # one phrase, and two that are joined
+        result = await assess(
+            sandbox_assessor(http, sandbox, text="good morning|my friend"),
             audio,
             ask(granularity=granularity, enable_miscue=True),
         )
@@ -118,15 +118,15 @@ async def test_granularity_selects_what_is_graded(
 
 
 async def test_scores_of_five_points_are_at_most_five(http: VendorHttp, sandbox: Running):
-    for audio in (tape(TONE), tape(TONE, PAUSE, TONE)):
-        result = await assessed(
-            grader(http, sandbox, text="good morning|my friend"), audio, ask(grading_system="FivePoint")
+    for audio in (buffered(TONE), buffered(TONE, PAUSE, TONE)):
+        result = await assess(
+            sandbox_assessor(http, sandbox, text="good morning|my friend"), audio, ask(grading_system="FivePoint")
         )
         assert all(0 < score <= 5 for score in result.raw["NBest"][0]["PronunciationAssessment"].values())
 
 
 async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, sandbox: Running):
-    result = await assessed(grader(http, sandbox), tape(PAUSE), ask())
+    result = await assess(sandbox_assessor(http, sandbox), buffered(PAUSE), ask())
 
     assert result.text == ""
     assert result.raw["RecognitionStatus"] == "EndOfDictation"
@@ -176,8 +176,8 @@ async def test_times_count_from_the_start_of_the_input_even_after_an_early_end(
                 await asyncio.Event().wait()
             yield TONE
 
-    upstream.will(playing(play))
-    result = await assessed(assessor(http, upstream.url), Slow(), ask("one two"))
+    upstream.respond_with(playing(play))
+    result = await assess(assessor(http, upstream.url), Slow(), ask("one two"))
 
     assert [(said["Word"], said["Offset"] // SECOND) for said in result.raw["NBest"][0]["Words"]] == [
         ("one", 1), ("x", 0), ("two", 2), ("x", 0),
@@ -190,7 +190,7 @@ async def test_times_count_from_the_start_of_the_input_even_after_an_early_end(
     "best",
     [None, [], [5], [{"Words": [5]}], [{"Words": [{"Word": "hi"}]}]],
 )
-async def test_result_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, best: Any):
+async def test_malformed_results_are_garbled(http: VendorHttp, upstream: Upstream, best: Any):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(1 << 30)
@@ -200,10 +200,10 @@ async def test_result_of_another_form_is_garbled(http: VendorHttp, upstream: Ups
             await service.say("speech.phrase", told)
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
     with pytest.raises(Garbled, match="sent an assessment of an unknown form"):
-        await assessed(assessor(http, upstream.url), tape(TONE), ask(enable_miscue=True))
+        await assess(assessor(http, upstream.url), buffered(TONE), ask(enable_miscue=True))
 
 
 def test_wrong_option_is_named():
@@ -214,7 +214,7 @@ def test_wrong_option_is_named():
 @pytest.mark.parametrize("fault", REFUSED)
 async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(Refused) as refused:
-        await assessed(grader(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE), ask())
+        await assess(sandbox_assessor(http, sandbox, fault=fault, retry_after_s=0.01), buffered(TONE), ask())
 
     assert (refused.value.vendor_status, refused.value.retryable) == REFUSED[fault]
 
@@ -229,11 +229,13 @@ async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Ru
         ("error_inside_200", "after", Refused),
     ],
 )
-async def test_fault_in_a_turn_never_gives_a_result(
+async def test_a_failed_turn_never_has_a_result(
     http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
 ):
     with pytest.raises(kind) as failed:
-        await items_of(grader(http, sandbox, fault=fault, position=position), tape(TONE, PAUSE, TONE), ask())
+        await items_of(
+            sandbox_assessor(http, sandbox, fault=fault, position=position), buffered(TONE, PAUSE, TONE), ask()
+        )
 
     assert failed.value.vendor == "vendor_a_pronunciation"
 
@@ -241,7 +243,7 @@ async def test_fault_in_a_turn_never_gives_a_result(
 async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Running):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await items_of(grader(http, sandbox, fault="stall_mid_stream"), tape(TONE), ask())
+            await items_of(sandbox_assessor(http, sandbox, fault="stall_mid_stream"), buffered(TONE), ask())
 
     async with asyncio.timeout(1):
         entry = await sandbox.bill.wait()

@@ -11,14 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.audio import parse_wav, wav_header
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from vendors.account import Account
 from vendors.errors import Refused
 from vendors.protocols import AudioFormat
+from vendors.speech.azure_audio import PIECE_BYTES, Chunker, PcmFormat, read_pcm, send_delay_s
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame, ticks_of
 from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_line import http_url, socket_url
-from vendors.speech.azure_sound import PIECE_BYTES, Chunker, PcmFormat, read_pcm, send_delay_s
+from vendors.speech.azure_socket import http_url, socket_url
 from vendors.speech.azure_ssml import Manner, ssml
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True).filter(
@@ -36,7 +36,7 @@ def parsed(markup: str) -> ET.Element:
 
 
 @given(PATHS, HEADERS, st.text())
-def test_text_message_is_read_as_it_was_written(path: str, headers: dict[str, str], body: str):
+def test_text_messages_are_parsed_unchanged(path: str, headers: dict[str, str], body: str):
     body = body.encode("utf-8", "replace").decode()
     frame = read_frame(text_frame({"Path": path, "X-RequestId": "ab", **headers}, body))
 
@@ -47,19 +47,19 @@ def test_text_message_is_read_as_it_was_written(path: str, headers: dict[str, st
 
 @given(PATHS, HEADERS, st.binary(max_size=300))
 @example("audio", {}, b"\r\n\r\n")
-def test_binary_message_is_read_as_it_was_written(path: str, headers: dict[str, str], body: bytes):
+def test_binary_messages_are_parsed_unchanged(path: str, headers: dict[str, str], body: bytes):
     frame = read_frame(binary_frame({"Path": path, "X-RequestId": "ab", **headers}, body))
 
     assert (frame.path, frame.request_id, frame.body) == (path.lower(), "ab", body)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
-def test_whatever_comes_is_a_frame_or_a_value_error(message: bytes | str):
+def test_any_input_is_a_frame_or_a_value_error(message: bytes | str):
     with suppress(ValueError):
         assert isinstance(read_frame(message), Frame)
 
 
-def test_headers_are_read_with_and_without_a_blank_and_in_any_case():
+def test_headers_are_parsed_with_any_case_and_optional_space():
     frame = read_frame("X-REQUESTID:1f\r\npath: turn.START\r\nContent-Type:a:b\r\n\r\n{}\r\n\r\n")
 
     assert frame == Frame(
@@ -82,7 +82,7 @@ def test_service_may_end_its_binary_header_with_a_blank_line():
     ],
     ids=["nothing", "half a length", "short", "huge", "not ASCII", "no header", "empty", "no colon"],
 )  # fmt: skip
-def test_broken_message_is_a_value_error(message: bytes | str):
+def test_malformed_messages_raise_value_error(message: bytes | str):
     with pytest.raises(ValueError, match=r".+"):
         read_frame(message)
 
@@ -101,7 +101,7 @@ def test_times_are_numbers_or_numbers_in_strings():
 @given(st.text())
 @example('</voice><voice name="x">&amp; ]]> <!-- \'')
 @example("a\r\nb\x00\x0b\ud800\ufffe")
-def test_spoken_text_is_what_the_markup_holds(text: str):
+def test_the_text_of_the_markup_is_spoken(text: str):
     spoken = "".join(parsed(ssml(text, Manner("en-US-JennyNeural"))).itertext())
 
     assert spoken == re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", " ", text)
@@ -118,11 +118,11 @@ def test_voice_and_style_cannot_leave_their_attributes(name: str):
     assert (played.get("style"), played.get("role")) == (name, name)
 
 
-def test_signs_that_no_markup_can_hold_are_blanks_in_attributes_too():
+def test_invalid_xml_characters_become_spaces():
     assert parsed(ssml("hi", Manner("a\0b", style="c\x0bd")))[0].get("name") == "a b"
 
 
-def test_manner_becomes_markup():
+def test_speaking_options_become_markup():
     manner = Manner(
         "en-US-AvaMultilingualNeural", speed=1.25, language="de", style="cheerful", style_degree=1.5, role="Girl"
     )
@@ -148,7 +148,7 @@ def test_manner_becomes_markup():
 @pytest.mark.parametrize(
     ("speed", "rate"), [(0.25, "-50%"), (0.5, "-50%"), (0.9, "-10%"), (2, "+100%"), (4, "+100%")]
 )
-def test_speed_stays_within_what_the_vendor_does(speed: float, rate: str):
+def test_the_speed_is_limited_to_the_range_of_the_vendor(speed: float, rate: str):
     assert f'<prosody rate="{rate}">hi</prosody>' in ssml("hi", Manner("en-US-JennyNeural", speed=speed))
 
 
@@ -162,7 +162,7 @@ def test_speed_stays_within_what_the_vendor_does(speed: float, rate: str):
         ("my-own-voice", None, "en-US"),
     ],
 )
-def test_document_has_the_language_of_its_voice(voice: str, language: str | None, document: str):
+def test_the_markup_has_the_language_of_the_voice(voice: str, language: str | None, document: str):
     root = parsed(ssml("hi", Manner(voice, language=language)))
 
     assert root.get(XML_LANG) == document
@@ -180,7 +180,7 @@ def test_language_gets_a_region(code: str, locale: str):
     assert locale_of(code) == locale
 
 
-def test_some_scripts_leave_no_gap_between_words():
+def test_some_languages_have_no_word_gaps():
     assert [word_gap(code) for code in ("en-US", "ja-JP", "zh_TW", "ko", "th")] == [" ", "", "", " ", ""]
 
 
@@ -199,14 +199,14 @@ def test_region_has_a_host_for_each_service(host: str):
 
 
 @pytest.mark.parametrize("cloud", ["azure.us", "azure.cn"])
-def test_other_clouds_keep_their_domain(cloud: str):
+def test_other_clouds_use_their_own_domain(cloud: str):
     account = Account("main", "vendor_a_audio", f"https://x1.api.cognitive.{cloud}")
 
     assert socket_url(account, "/tts/a") == f"https://x1.tts.speech.{cloud}/tts/a"
 
 
 @pytest.mark.parametrize("base", ["https://mine.cognitiveservices.azure.com", "http://127.0.0.1:81/azure"])
-def test_domain_of_its_own_has_all_services_below_it(base: str):
+def test_a_custom_domain_has_all_services_below_it(base: str):
     account = Account("main", "vendor_a_audio", base)
 
     assert http_url(account, "/tts/cognitiveservices/v1") == f"{base}/tts/cognitiveservices/v1"
@@ -225,9 +225,7 @@ def test_header_of_a_stream_has_no_sizes():
 @given(
     st.lists(st.binary(max_size=20_000), max_size=6), st.integers(1, 2), st.integers(0, 9_000).map(lambda n: n * 4)
 )
-def test_messages_hold_whole_samples_of_the_input_behind_what_is_skipped(
-    pieces: list[bytes], channels: int, skip: int
-):
+def test_messages_contain_complete_samples_after_the_offset(pieces: list[bytes], channels: int, skip: int):
     pcm = PcmFormat(16_000, channels)
     cutter = Chunker(skip)
     messages = [message for piece in pieces for message in cutter.feed(pcm, piece)]
@@ -238,13 +236,13 @@ def test_messages_hold_whole_samples_of_the_input_behind_what_is_skipped(
 
 
 @given(st.integers(0, 10**10), st.sampled_from([8_000, 16_000, 44_100]), st.integers(1, 2))
-def test_place_of_a_time_is_within_a_sample_of_it(ticks: int, rate: int, channels: int):
+def test_byte_offsets_of_times_are_exact_to_one_sample(ticks: int, rate: int, channels: int):
     pcm = PcmFormat(rate, channels)
 
     assert 0 <= ticks - pcm.ticks(pcm.offset(ticks)) <= 10**7 // rate + 1
 
 
-def test_five_seconds_go_at_once_and_the_rest_twice_as_fast_as_it_plays():
+def test_five_seconds_are_sent_immediately_and_the_rest_at_double_speed():
     assert [
         send_delay_s(4.9, 0),
         send_delay_s(5, 0),
@@ -264,7 +262,7 @@ async def _pcm(audio: bytes, mime_type: str, cut: int) -> list[tuple[PcmFormat, 
 
 
 @pytest.mark.parametrize("cut", [1, 7, 44, 45, 5000])
-async def test_samples_of_a_wav_are_found_whatever_the_cut(cut: int):
+async def test_samples_of_a_wav_are_found_for_every_split(cut: int):
     samples = bytes(range(200))
     wav = wav_header(44_100, channels=2, data_bytes=len(samples)) + samples
     pieces = await _pcm(wav, "audio/wav", cut)
@@ -278,16 +276,16 @@ async def test_samples_of_a_wav_are_found_whatever_the_cut(cut: int):
     [b"RIFF....NOPE" * 9, wav_header(8_000, bits=8) + b"x", b"RIFF\0\0\0\0WAVEjunk\xff\xff\0\0" + bytes(70_000)],
     ids=["no WAV", "8 bits", "samples come late"],
 )
-async def test_wav_that_the_vendor_does_not_take_is_refused(wav: bytes):
+async def test_unsupported_wav_is_refused(wav: bytes):
     with pytest.raises(Refused, match=r"acme (does not accept|only accepts)"):
         await _pcm(wav, "audio/wav", 4096)
 
 
-async def test_pcm_passes_as_it_is():
-    tape = Tape()
-    tape.write(b"RIFF")
-    tape.end()
+async def test_pcm_is_passed_on_unchanged():
+    buffer = InputBuffer()
+    buffer.write(b"RIFF")
+    buffer.end()
 
-    assert [item async for item in read_pcm("acme", tape, AudioFormat("audio/pcm", 8_000))] == [
+    assert [item async for item in read_pcm("acme", buffer, AudioFormat("audio/pcm", 8_000))] == [
         (PcmFormat(8_000), b"RIFF")
     ]

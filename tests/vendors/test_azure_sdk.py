@@ -11,17 +11,17 @@ from streams.wire.codec import loads
 from tests.vendors.azure_clients import (
     REFERENCE,
     SAID,
-    assessed,
+    assess,
     audio_of,
-    grader,
-    heard,
-    hearer,
+    sandbox_assessor,
+    sandbox_recognizer,
+    sandbox_voice,
     shapes_of,
-    speaker,
-    spoken,
+    synthesize,
+    transcribe,
     words,
 )
-from tests.vendors.azure_service import PAUSE, TONE, tape
+from tests.vendors.azure_service import PAUSE, TONE, buffered
 from vendors.protocols import AssessmentRequest
 from vendors.sandbox.server import Running
 from vendors.transport import VendorHttp
@@ -45,35 +45,35 @@ async def done(sandbox: Running, task: str) -> dict[str, Any]:
     return loads(told)
 
 
-async def test_sdk_hears_the_same_audio_and_shapes(http: VendorHttp, sandbox: Running):
+async def test_sdk_gets_the_same_audio_and_shapes(http: VendorHttp, sandbox: Running):
     told = await done(sandbox, "speaking")
 
-    client = speaker(http, sandbox, spec={"need_viseme": True})
-    items = await spoken(client, SAID)
-    once_more = await spoken(client, "Once more.")
+    client = sandbox_voice(http, sandbox, spec={"need_viseme": True})
+    items = await synthesize(client, SAID)
+    once_more = await synthesize(client, "Once more.")
     assert told["audio"] == [audio_of(items).hex(), audio_of(once_more).hex()]
     shapes = [(shape.offset_ms, shape.viseme_id) for shape in shapes_of([*items, *once_more])]
     assert [tuple(shape) for shape in told["shapes"]] == shapes
     assert told["words"] == ["Good", "morning,", "how", "are", "you?", "Once", "more."]
 
 
-async def test_sdk_hears_the_same_text(http: VendorHttp, sandbox: Running):
+async def test_sdk_recognises_the_same_text(http: VendorHttp, sandbox: Running):
     told = await done(sandbox, "listening")
 
-    client = hearer(http, sandbox, text="Good morning.|How are you?")
-    transcripts = await heard(client, tape(TONE, PAUSE, TONE))
+    client = sandbox_recognizer(http, sandbox, text="Good morning.|How are you?")
+    transcripts = await transcribe(client, buffered(TONE, PAUSE, TONE))
     assert " ".join(told["final"]) == transcripts[-1].text == told["once"]
     assert told["final"] == ["Good morning.", "How are you?"]
     assert set(told["partial"]) == {"good", "how"}
     assert told["silence"] == "ResultReason.NoMatch"
 
 
-async def test_sdk_is_told_the_same_grades(http: VendorHttp, sandbox: Running):
+async def test_sdk_gets_the_same_grades(http: VendorHttp, sandbox: Running):
     told = await done(sandbox, "assessing")
 
-    client = grader(http, sandbox, text="good uh morning friend")
+    client = sandbox_assessor(http, sandbox, text="good uh morning friend")
     request = AssessmentRequest(REFERENCE, enable_miscue=True, enable_prosody_assessment=True)
-    result = await assessed(client, tape(TONE), request)
+    result = await assess(client, buffered(TONE), request)
     assert [tuple(word) for word in told["words"]] == words(result)
     assert told["phonemes"] == list("good")
     ours = result.raw["NBest"][0]["PronunciationAssessment"]

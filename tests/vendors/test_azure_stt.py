@@ -4,11 +4,11 @@ from time import monotonic
 
 import pytest
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
-from tests.vendors.azure_clients import PCM, heard, recognizer
-from tests.vendors.azure_service import TONE, Service, ogg, playing, tape
+from tests.vendors.azure_clients import PCM, recognizer, transcribe
+from tests.vendors.azure_service import TONE, Service, buffered, ogg, playing
 from tests.vendors.upstream import Upstream, plain
 from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioFormat, Transcript
@@ -16,7 +16,7 @@ from vendors.speech.azure_frames import Frame, text_frame
 from vendors.transport import VendorHttp
 
 
-async def test_turn_is_asked_for_as_the_strategy_says(http: VendorHttp, upstream: Upstream):
+async def test_the_turn_request_contains_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):
     contexts: list[Frame] = []
 
     async def play(service: Service) -> None:
@@ -35,11 +35,11 @@ async def test_turn_is_asked_for_as_the_strategy_says(http: VendorHttp, upstream
         await service.phrase("Servus.")
         await service.say("turn.end")
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
     options = {"profanity": "masked", "phrases": ["Ödön"]}
     client = recognizer(http, upstream.url, language_code="de-at", options=options)
 
-    assert (await heard(client, tape(TONE)))[-1] == Transcript("Servus.", final=True)
+    assert (await transcribe(client, buffered(TONE)))[-1] == Transcript("Servus.", final=True)
 
     (seen,) = upstream.seen
     assert seen.path == "/stt/speech/universal/v2"
@@ -52,7 +52,7 @@ async def test_turn_is_asked_for_as_the_strategy_says(http: VendorHttp, upstream
     }
 
 
-async def test_audio_goes_up_while_it_is_spoken_and_partial_text_comes_down(http: VendorHttp, upstream: Upstream):
+async def test_audio_is_uploaded_live_and_partial_text_arrives(http: VendorHttp, upstream: Upstream):
     async def play(service: Service) -> None:
         await service.begin_turn()
         assert await service.samples(4) == b"abcd"
@@ -64,8 +64,8 @@ async def test_audio_goes_up_while_it_is_spoken_and_partial_text_comes_down(http
         await service.phrase("Good day.")
         await service.say("turn.end")
 
-    upstream.will(playing(play))
-    live = Tape()
+    upstream.respond_with(playing(play))
+    live = InputBuffer()
     live.write(b"abcd")
     async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
         assert await anext(transcripts) == Transcript("good", final=False)  # the input goes on
@@ -88,9 +88,9 @@ async def test_segments_are_joined(http: VendorHttp, upstream: Upstream):
         await service.phrase("", status="EndOfDictation")
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
-    assert await heard(recognizer(http, upstream.url), tape(TONE)) == [
+    assert await transcribe(recognizer(http, upstream.url), buffered(TONE)) == [
         Transcript("One.", final=False),
         Transcript("One. two", final=False),
         Transcript("One. Two.", final=False),
@@ -106,41 +106,45 @@ async def test_scripts_without_gaps_are_joined_without_them(http: VendorHttp, up
         await service.phrase("世界。")
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
-    assert (await heard(recognizer(http, upstream.url, language_code="zh"), tape(TONE)))[-1].text == "你好。世界。"
+    assert (await transcribe(recognizer(http, upstream.url, language_code="zh"), buffered(TONE)))[
+        -1
+    ].text == "你好。世界。"
 
 
 @pytest.mark.parametrize("status", ["NoMatch", "InitialSilenceTimeout", "BabbleTimeout"])
-async def test_nothing_understood_is_an_empty_text_and_no_fault(http: VendorHttp, upstream: Upstream, status: str):
+async def test_unrecognised_audio_has_an_empty_text(http: VendorHttp, upstream: Upstream, status: str):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(1 << 30)
         await service.phrase("", status=status)
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
-    assert await heard(recognizer(http, upstream.url), tape(TONE)) == [Transcript("", final=True)]
+    assert await transcribe(recognizer(http, upstream.url), buffered(TONE)) == [Transcript("", final=True)]
 
 
 @pytest.mark.parametrize(
     ("status", "retryable"),
     [("Error", True), ("TooManyRequests", True), ("BadRequest", False), ("Forbidden", False), ("Surprise", False)],
 )
-async def test_status_of_a_fault_is_a_fault(http: VendorHttp, upstream: Upstream, status: str, retryable: bool):
+async def test_the_error_status_of_a_task_is_reported(
+    http: VendorHttp, upstream: Upstream, status: str, retryable: bool
+):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.phrase("", status=status)
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
     with pytest.raises(Refused, match=f"vendor_a_audio broke off with the status {status}") as fault:
-        await heard(recognizer(http, upstream.url), tape(TONE))
+        await transcribe(recognizer(http, upstream.url), buffered(TONE))
     assert fault.value.retryable is retryable
 
 
-async def test_turn_that_the_vendor_ends_early_goes_on_where_it_stopped(http: VendorHttp, upstream: Upstream):
+async def test_a_turn_that_the_vendor_ends_early_is_continued(http: VendorHttp, upstream: Upstream):
     rest: list[bytes] = []
 
     async def play(service: Service) -> None:
@@ -155,8 +159,8 @@ async def test_turn_that_the_vendor_ends_early_goes_on_where_it_stopped(http: Ve
         await service.phrase("Two.")
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
-    live = Tape()
+    upstream.respond_with(playing(play))
+    live = InputBuffer()
     live.write(TONE)
     async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
         assert await anext(transcripts) == Transcript("One.", final=False)
@@ -168,73 +172,71 @@ async def test_turn_that_the_vendor_ends_early_goes_on_where_it_stopped(http: Ve
     assert rest == [TONE[24_000:] + b"more"]  # from 0.75 s on
 
 
-async def test_turn_that_ends_early_without_a_word_is_no_end(http: VendorHttp, upstream: Upstream):
+async def test_a_turn_that_ends_early_without_text_is_an_error(http: VendorHttp, upstream: Upstream):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(4)
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
-    live = Tape()
+    upstream.respond_with(playing(play))
+    live = InputBuffer()
     live.write(b"abcd")
 
     with pytest.raises(Garbled, match="ended its turn before the end of the audio"):
-        await heard(recognizer(http, upstream.url), live)
+        await transcribe(recognizer(http, upstream.url), live)
 
 
-async def test_fault_of_the_input_is_told_as_it_is(http: VendorHttp, upstream: Upstream):
+async def test_input_errors_are_raised_unchanged(http: VendorHttp, upstream: Upstream):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(4)
 
-    upstream.will(playing(play))
-    live = Tape()
+    upstream.respond_with(playing(play))
+    live = InputBuffer()
     live.write(b"abcd")
     live.fail(InvalidParameter("input timed out"))
 
     with pytest.raises(InvalidParameter, match="input timed out"):
-        await heard(recognizer(http, upstream.url), live)
+        await transcribe(recognizer(http, upstream.url), live)
 
 
-async def test_vendor_that_hangs_up_while_audio_goes_up_is_told_with_its_reason(
+async def test_a_vendor_that_closes_during_the_upload_is_reported_with_its_reason(
     http: VendorHttp, upstream: Upstream
 ):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.socket.close(code=1007, message=b"Unsupported audio format.")
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
     with pytest.raises(Refused, match="closed its WebSocket with code 1007: Unsupported audio format"):
-        await heard(recognizer(http, upstream.url), tape(TONE * 4))
+        await transcribe(recognizer(http, upstream.url), buffered(TONE * 4))
 
 
 @pytest.mark.parametrize("body", ["[]", "nonsense", '{"RecognitionStatus": "Success", "NBest": [5]}'])
-async def test_phrase_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: str):
+async def test_malformed_phrases_are_garbled(http: VendorHttp, upstream: Upstream, body: str):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(1 << 30)
         await service.socket.send_str(text_frame({"X-RequestId": service.turn, "Path": "speech.phrase"}, body))
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
     with pytest.raises(Garbled, match="sent a"):
-        await heard(recognizer(http, upstream.url), tape(TONE))
+        await transcribe(recognizer(http, upstream.url), buffered(TONE))
 
 
 async def test_empty_audio_is_not_sent(http: VendorHttp, upstream: Upstream):
     async def play(service: Service) -> None:
         await service.begin_turn()
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
 
     with pytest.raises(Refused, match="does not accept empty audio"):
-        await heard(recognizer(http, upstream.url), tape())
+        await transcribe(recognizer(http, upstream.url), buffered())
 
 
-async def test_audio_behind_the_first_five_seconds_goes_twice_as_fast_as_it_plays(
-    http: VendorHttp, upstream: Upstream
-):
+async def test_audio_after_five_seconds_is_sent_at_double_speed(http: VendorHttp, upstream: Upstream):
     arrived: list[float] = []
 
     async def play(service: Service) -> None:
@@ -245,30 +247,28 @@ async def test_audio_behind_the_first_five_seconds_goes_twice_as_fast_as_it_play
         await service.phrase("Long.")
         await service.say("turn.end", {})
 
-    upstream.will(playing(play))
+    upstream.respond_with(playing(play))
     begun = monotonic()
-    await heard(recognizer(http, upstream.url), tape(*[TONE] * 5, TONE[:12_800]))
+    await transcribe(recognizer(http, upstream.url), buffered(*[TONE] * 5, TONE[:12_800]))
 
     assert arrived[1] - begun >= 0.1  # for 0.4 s, less the last message
 
 
 @pytest.mark.parametrize("kind", ["audio/mpeg", "audio/webm", "audio/mp4", "audio/flac"])
-async def test_containers_that_the_vendor_does_not_take_are_refused_unsent(
-    http: VendorHttp, upstream: Upstream, kind: str
-):
+async def test_unsupported_containers_are_refused_before_sending(http: VendorHttp, upstream: Upstream, kind: str):
     with pytest.raises(Refused, match=f"does not accept {kind}") as fault:
-        await heard(recognizer(http, upstream.url), tape(b"x"), AudioFormat(kind, 0))
+        await transcribe(recognizer(http, upstream.url), buffered(b"x"), AudioFormat(kind, 0))
 
     assert not fault.value.retryable
     assert upstream.seen == []
 
 
 async def test_short_ogg_goes_over_http_in_one_piece(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, dumps({"RecognitionStatus": "Success", "DisplayText": "Hi.", "Offset": "1"})))
+    upstream.respond_with(plain(200, dumps({"RecognitionStatus": "Success", "DisplayText": "Hi.", "Offset": "1"})))
 
-    transcripts = await heard(
+    transcripts = await transcribe(
         recognizer(http, upstream.url, model="cm-1"),
-        tape(ogg(59)),
+        buffered(ogg(59)),
         AudioFormat("audio/ogg", 0),
     )
 
@@ -285,16 +285,16 @@ async def test_short_ogg_goes_over_http_in_one_piece(http: VendorHttp, upstream:
     [(ogg(61), "more than 60 s"), (ogg(5, b"\1vorbis"), "Ogg files with Opus")],
     ids=["long", "vorbis"],
 )
-async def test_other_ogg_is_refused_unsent(http: VendorHttp, upstream: Upstream, audio: bytes, what: str):
+async def test_other_ogg_is_refused_before_sending(http: VendorHttp, upstream: Upstream, audio: bytes, what: str):
     with pytest.raises(Refused, match=what):
-        await heard(recognizer(http, upstream.url), tape(audio), AudioFormat("audio/ogg", 0))
+        await transcribe(recognizer(http, upstream.url), buffered(audio), AudioFormat("audio/ogg", 0))
 
     assert upstream.seen == []
 
 
 @pytest.mark.parametrize("answer", [b"[]", b"{}", b"<html>"])
-async def test_answer_without_a_status_is_garbled(http: VendorHttp, upstream: Upstream, answer: bytes):
-    upstream.will(plain(200, answer))
+async def test_answers_without_a_status_are_garbled(http: VendorHttp, upstream: Upstream, answer: bytes):
+    upstream.respond_with(plain(200, answer))
 
     with pytest.raises(Garbled):
-        await heard(recognizer(http, upstream.url), tape(ogg(1)), AudioFormat("audio/ogg", 0))
+        await transcribe(recognizer(http, upstream.url), buffered(ogg(1)), AudioFormat("audio/ogg", 0))

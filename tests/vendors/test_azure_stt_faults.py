@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from streams.audio import wav_header
-from tests.vendors.azure_clients import PCM, heard, hearer, recognizer
-from tests.vendors.azure_service import PAUSE, REFUSED, TONE, ogg, tape
+from tests.vendors.azure_clients import PCM, recognizer, sandbox_recognizer, transcribe
+from tests.vendors.azure_service import PAUSE, REFUSED, TONE, buffered, ogg
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioFormat, Transcript
 from vendors.sandbox.server import Running
@@ -15,7 +15,9 @@ from vendors.transport import VendorHttp
 
 
 async def test_sandbox_recognises_segments_between_pauses(http: VendorHttp, sandbox: Running):
-    transcripts = await heard(hearer(http, sandbox, text="Good morning.|How are you?"), tape(TONE, PAUSE, TONE))
+    transcripts = await transcribe(
+        sandbox_recognizer(http, sandbox, text="Good morning.|How are you?"), buffered(TONE, PAUSE, TONE)
+    )
 
     assert transcripts[-1] == Transcript("Good morning. How are you?", final=True)
     texts = [transcript.text for transcript in transcripts]
@@ -29,9 +31,9 @@ async def test_sandbox_recognises_segments_between_pauses(http: VendorHttp, sand
 async def test_wav_is_decoded_by_its_header(http: VendorHttp, sandbox: Running, rate: int):
     wav = wav_header(rate, data_bytes=len(TONE)) + TONE
 
-    await heard(
-        hearer(http, sandbox),
-        tape(*(wav[at : at + 999] for at in range(0, len(wav), 999))),
+    await transcribe(
+        sandbox_recognizer(http, sandbox),
+        buffered(*(wav[at : at + 999] for at in range(0, len(wav), 999))),
         AudioFormat("audio/wav", 0),
     )
 
@@ -39,21 +41,23 @@ async def test_wav_is_decoded_by_its_header(http: VendorHttp, sandbox: Running, 
     assert round(entry.billed["seconds"], 3) == 16_000 / rate
 
 
-async def test_silence_is_no_speech(http: VendorHttp, sandbox: Running):
-    assert await heard(hearer(http, sandbox, text="nothing of this"), tape(PAUSE)) == [Transcript("", final=True)]
+async def test_silence_is_not_speech(http: VendorHttp, sandbox: Running):
+    assert await transcribe(sandbox_recognizer(http, sandbox, text="nothing of this"), buffered(PAUSE)) == [
+        Transcript("", final=True)
+    ]
 
 
 async def test_sandbox_recognises_ogg_over_http(http: VendorHttp, sandbox: Running):
-    client = hearer(http, sandbox, text="Short and good.")
+    client = sandbox_recognizer(http, sandbox, text="Short and good.")
 
-    assert await heard(client, tape(ogg(1)), AudioFormat("audio/ogg", 0)) == [
+    assert await transcribe(client, buffered(ogg(1)), AudioFormat("audio/ogg", 0)) == [
         Transcript("Short and good.", final=True)
     ]
 
 
 async def test_unknown_language_is_refused_without_a_retry(http: VendorHttp, sandbox: Running):
     with pytest.raises(Refused, match="answered 400") as refused:
-        await heard(recognizer(http, f"{sandbox.url}/azure", language_code="klingon-qo"), tape(TONE))
+        await transcribe(recognizer(http, f"{sandbox.url}/azure", language_code="klingon-qo"), buffered(TONE))
 
     assert not refused.value.retryable
 
@@ -61,7 +65,7 @@ async def test_unknown_language_is_refused_without_a_retry(http: VendorHttp, san
 @pytest.mark.parametrize("fault", REFUSED)
 async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(Refused) as refused:
-        await heard(hearer(http, sandbox, fault=fault, retry_after_s=0.01), tape(TONE))
+        await transcribe(sandbox_recognizer(http, sandbox, fault=fault, retry_after_s=0.01), buffered(TONE))
 
     assert (refused.value.vendor_status, refused.value.retryable) == REFUSED[fault]
 
@@ -79,14 +83,14 @@ async def test_refusal_is_reported_with_its_status(http: VendorHttp, sandbox: Ru
         ("error_inside_200", "after", Refused),
     ],
 )
-async def test_fault_in_a_turn_never_gives_a_final_text(
+async def test_a_failed_turn_never_has_a_final_text(
     http: VendorHttp, sandbox: Running, fault: str, position: str, kind: type[VendorError]
 ):
     got: list[Transcript] = []
 
     async def listen() -> None:
-        async with hearer(http, sandbox, fault=fault, position=position).transcribe(
-            tape(TONE, PAUSE, TONE), PCM
+        async with sandbox_recognizer(http, sandbox, fault=fault, position=position).transcribe(
+            buffered(TONE, PAUSE, TONE), PCM
         ) as texts:
             async for transcript in texts:
                 got.append(transcript)  # noqa: PERF401 - what came before the fault counts
@@ -98,14 +102,16 @@ async def test_fault_in_a_turn_never_gives_a_final_text(
 
 
 async def test_answer_without_a_phrase_is_an_empty_text(http: VendorHttp, sandbox: Running):
-    assert (await heard(hearer(http, sandbox, fault="empty_answer"), tape(TONE)))[-1] == Transcript("", final=True)
+    assert (await transcribe(sandbox_recognizer(http, sandbox, fault="empty_answer"), buffered(TONE)))[
+        -1
+    ] == Transcript("", final=True)
 
 
 @pytest.mark.parametrize("fault", ["hang_before_headers", "hang_before_output", "stall_mid_stream"])
 async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Running, fault: str):
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await heard(hearer(http, sandbox, fault=fault), tape(TONE))
+            await transcribe(sandbox_recognizer(http, sandbox, fault=fault), buffered(TONE))
 
     async with asyncio.timeout(1):
         entry = await sandbox.bill.wait()
@@ -124,7 +130,7 @@ async def test_leaving_the_block_closes_at_once_while_audio_still_arrives(http: 
             finally:
                 closed.set()
 
-    async with hearer(http, sandbox).transcribe(Endless(), PCM) as transcripts:
+    async with sandbox_recognizer(http, sandbox).transcribe(Endless(), PCM) as transcripts:
         assert not (await anext(transcripts)).final
 
     async with asyncio.timeout(1):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter
-from tests.vendors.azure_clients import audio_of, shapes_of, spoken, voice
+from tests.vendors.azure_clients import audio_of, shapes_of, synthesize, voice
 from tests.vendors.upstream import Respond, Upstream, plain, streaming
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
@@ -48,9 +48,9 @@ def told(*items: tuple[str, int, int]) -> dict[str, Any]:
 
 
 async def test_without_visemes_audio_comes_over_http(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"one ", b"two"], content_type="audio/mpeg"))
+    upstream.respond_with(streaming([b"one ", b"two"], content_type="audio/mpeg"))
 
-    announced, *audio = await spoken(voice(http, upstream.url, speed=1.5, prompt="cheerful"), "1 < 2")
+    announced, *audio = await synthesize(voice(http, upstream.url, speed=1.5, prompt="cheerful"), "1 < 2")
 
     assert announced == SpeechFormat("audio/mpeg", 24_000)
     assert audio_of(audio) == b"one two"
@@ -69,11 +69,11 @@ async def test_without_visemes_audio_comes_over_http(http: VendorHttp, upstream:
 
 
 async def test_sentences_share_a_connection_over_http(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"one"], content_type="audio/mpeg"))
+    upstream.respond_with(streaming([b"one"], content_type="audio/mpeg"))
     client = voice(http, upstream.url)
 
-    await spoken(client)
-    await spoken(client)
+    await synthesize(client)
+    await synthesize(client)
 
     assert (len(upstream.seen), upstream.connections) == (2, 1)
 
@@ -94,18 +94,18 @@ async def test_sentences_share_a_connection_over_http(http: VendorHttp, upstream
         ),
     ],
 )
-async def test_form_of_the_audio_is_the_strategys(
+async def test_the_strategy_determines_the_audio_format(
     http: VendorHttp, upstream: Upstream, spec: dict[str, Any], name: str, announced: SpeechFormat
 ):
-    upstream.will(plain(200, b"audio", Content_Type="audio/basic"))
+    upstream.respond_with(plain(200, b"audio", Content_Type="audio/basic"))
 
-    items = await spoken(voice(http, upstream.url, **spec))
+    items = await synthesize(voice(http, upstream.url, **spec))
 
     assert items[0] == announced
     assert upstream.seen[0].headers["X-Microsoft-OutputFormat"] == name
 
 
-async def test_with_visemes_a_turn_is_held_on_a_socket(http: VendorHttp, upstream: Upstream):
+async def test_with_visemes_speech_comes_over_a_socket(http: VendorHttp, upstream: Upstream):
     service = Service(
         ("turn.start", {"context": {"serviceTag": "ab"}}),
         ("response", {"audio": {"type": "inline", "streamId": "cd"}}),
@@ -115,9 +115,9 @@ async def test_with_visemes_a_turn_is_held_on_a_socket(http: VendorHttp, upstrea
         ("audio", b""),
         ("turn.end", {}),
     )
-    upstream.will(service.answer)
+    upstream.respond_with(service.answer)
 
-    items = await spoken(
+    items = await synthesize(
         voice(http, upstream.url, need_viseme=True, options={"style": "sad"}, prompt="Speak sadly.")
     )
 
@@ -149,12 +149,12 @@ async def test_animated_shape_counts_once(http: VendorHttp, upstream: Upstream):
         for last in (False, False, True)
     ]
     service = Service(("audio.metadata", {"Metadata": chunks}), ("audio", b"a"), ("turn.end", ""))
-    upstream.will(service.answer)
+    upstream.respond_with(service.answer)
 
-    assert shapes_of(await spoken(voice(http, upstream.url, need_viseme=True))) == [Viseme(50, 4)]
+    assert shapes_of(await synthesize(voice(http, upstream.url, need_viseme=True))) == [Viseme(50, 4)]
 
 
-async def test_messages_of_another_turn_are_passed_over(http: VendorHttp, upstream: Upstream):
+async def test_messages_of_another_turn_are_ignored(http: VendorHttp, upstream: Upstream):
     async def answer(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -166,8 +166,8 @@ async def test_messages_of_another_turn_are_passed_over(http: VendorHttp, upstre
         await socket.receive()
         return socket
 
-    upstream.will(answer)
-    assert audio_of(await spoken(voice(http, upstream.url, need_viseme=True))) == b"ours"
+    upstream.respond_with(answer)
+    assert audio_of(await synthesize(voice(http, upstream.url, need_viseme=True))) == b"ours"
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ async def test_messages_of_another_turn_are_passed_over(http: VendorHttp, upstre
         ((4999, b""), Garbled, "ended its turn without an end mark"),
     ],
 )
-async def test_close_before_the_turns_end_is_a_fault(
+async def test_a_close_before_the_end_of_a_turn_is_an_error(
     http: VendorHttp, upstream: Upstream, close: tuple[int, bytes], kind: type[VendorError], message: str
 ):
-    upstream.will(Service(("audio", b"some"), close=close).answer)
+    upstream.respond_with(Service(("audio", b"some"), close=close).answer)
 
     with pytest.raises(kind, match=f"vendor_a_audio {message}") as fault:
-        await spoken(voice(http, upstream.url, need_viseme=True))
+        await synthesize(voice(http, upstream.url, need_viseme=True))
 
     assert fault.value.retryable is (close[0] not in {1002, 1007, 4000})
 
@@ -205,11 +205,11 @@ async def test_close_before_the_turns_end_is_a_fault(
         ("audio.metadata", {"Metadata": 5}),
     ],
 )
-async def test_metadata_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, frame: tuple[str, Any]):
-    upstream.will(Service(frame).answer)
+async def test_malformed_metadata_is_garbled(http: VendorHttp, upstream: Upstream, frame: tuple[str, Any]):
+    upstream.respond_with(Service(frame).answer)
 
     with pytest.raises(Garbled, match="sent"):
-        await spoken(voice(http, upstream.url, need_viseme=True))
+        await synthesize(voice(http, upstream.url, need_viseme=True))
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
@@ -217,20 +217,20 @@ async def test_turn_without_audio_is_empty(http: VendorHttp, upstream: Upstream,
     silent: Respond = (
         Service(("turn.end", {})).answer if need_viseme else plain(200, b"", Content_Type="audio/mpeg")
     )
-    upstream.will(silent)
+    upstream.respond_with(silent)
 
     with pytest.raises(Empty):
-        await spoken(voice(http, upstream.url, need_viseme=need_viseme))
+        await synthesize(voice(http, upstream.url, need_viseme=need_viseme))
 
 
-async def test_audio_that_the_vendor_cut_at_ten_minutes_is_no_whole_audio(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([bytes(1_200_000)] * 16, content_type="audio/mpeg"))
+async def test_audio_that_the_vendor_truncates_is_incomplete(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([bytes(1_200_000)] * 16, content_type="audio/mpeg"))
 
     with pytest.raises(Garbled, match="cut its audio off at 10 minutes"):
-        await spoken(voice(http, upstream.url, audio_format="wav", options={"sample_rate": 16_000}))
+        await synthesize(voice(http, upstream.url, audio_format="wav", options={"sample_rate": 16_000}))
 
 
-def test_voice_is_needed():
+def test_a_voice_is_required():
     with pytest.raises(ConfigInvalid, match="vendor_a_audio: voice is not set"):
         voice(None, "http://127.0.0.1", voice="")
 
@@ -267,7 +267,7 @@ def test_shapes_come_no_later_than_their_audio(steps: list[bytes | list[int]]):
     ]
 
 
-def test_voice_without_shapes_is_heard_ten_seconds_behind():
+def test_playback_is_estimated_without_shapes():
     aligned = AudioAligner(lambda duration_ms: duration_ms)
 
     assert aligned.add_audio(bytes(10_000)) == []

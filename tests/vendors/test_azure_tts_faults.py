@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from streams.mp3 import Mp3Joiner
-from tests.vendors.azure_clients import SAID, audio_of, shapes_of, speaker, spoken
+from tests.vendors.azure_clients import SAID, audio_of, sandbox_voice, shapes_of, synthesize
 from tests.vendors.azure_service import REFUSED
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.protocols import SpeechItem, Visemes
@@ -17,8 +17,8 @@ from vendors.transport import VendorHttp
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 async def test_sandbox_speaks_the_whole_text(http: VendorHttp, sandbox: Running, need_viseme: bool):
-    client = speaker(http, sandbox, spec={"need_viseme": need_viseme, "audio_format": "wav", "speed": 2.0})
-    items = await spoken(client, "Tom & Jerry <3")
+    client = sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme, "audio_format": "wav", "speed": 2.0})
+    items = await synthesize(client, "Tom & Jerry <3")
 
     assert audio_of(items) == speech("Tom & Jerry <3", 24_000, speed=2.0)
     if need_viseme:
@@ -28,8 +28,8 @@ async def test_sandbox_speaks_the_whole_text(http: VendorHttp, sandbox: Running,
 
 
 async def test_mp3_is_the_same_with_and_without_shapes(http: VendorHttp, sandbox: Running):
-    plainly = audio_of(await spoken(speaker(http, sandbox)))
-    items = await spoken(speaker(http, sandbox, spec={"need_viseme": True}))
+    plainly = audio_of(await synthesize(sandbox_voice(http, sandbox)))
+    items = await synthesize(sandbox_voice(http, sandbox, spec={"need_viseme": True}))
 
     assert audio_of(items) == plainly
     joiner = Mp3Joiner()
@@ -44,23 +44,25 @@ async def test_refusal_is_reported_with_its_status(
     http: VendorHttp, sandbox: Running, fault: str, need_viseme: bool
 ):
     with pytest.raises(Refused) as refused:
-        await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, retry_after_s=0.01))
+        await synthesize(
+            sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, retry_after_s=0.01)
+        )
 
     assert (refused.value.vendor_status, refused.value.retryable) == REFUSED[fault]
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 async def test_throttled_call_is_retried_once(http: VendorHttp, sandbox: Running, need_viseme: bool):
-    client = speaker(
+    client = sandbox_voice(
         http, sandbox, spec={"need_viseme": need_viseme}, fault="rate_limited", times=1, retry_after_s=0.01
     )
 
-    assert audio_of(await spoken(client))
+    assert audio_of(await synthesize(client))
     assert [entry.how for entry in sandbox.bill.since(0)] == ["fault", "done"]
 
 
 @pytest.mark.parametrize(
-    ("orders", "kind"),
+    ("key_options", "kind"),
     [
         (("wrong_content_type", "before"), Garbled),
         (("cut_mid_stream", "before"), Garbled),
@@ -70,13 +72,13 @@ async def test_throttled_call_is_retried_once(http: VendorHttp, sandbox: Running
     ],
 )
 async def test_fault_in_a_response_over_http_is_never_a_normal_end(
-    http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
+    http: VendorHttp, sandbox: Running, key_options: tuple[str, str], kind: type[VendorError]
 ):
-    await check_fault(http, sandbox, orders, kind, need_viseme=False)
+    await check_fault(http, sandbox, key_options, kind, need_viseme=False)
 
 
 @pytest.mark.parametrize(
-    ("orders", "kind"),
+    ("key_options", "kind"),
     [
         (("wrong_content_type", "before"), Refused),
         (("cut_mid_stream", "before"), Garbled),
@@ -90,25 +92,25 @@ async def test_fault_in_a_response_over_http_is_never_a_normal_end(
     ],
 )
 async def test_fault_in_a_turn_on_a_socket_is_never_a_normal_end(
-    http: VendorHttp, sandbox: Running, orders: tuple[str, str], kind: type[VendorError]
+    http: VendorHttp, sandbox: Running, key_options: tuple[str, str], kind: type[VendorError]
 ):
-    await check_fault(http, sandbox, orders, kind, need_viseme=True)
+    await check_fault(http, sandbox, key_options, kind, need_viseme=True)
 
 
 async def check_fault(
     http: VendorHttp,
     sandbox: Running,
-    orders: tuple[str, str],
+    key_options: tuple[str, str],
     kind: type[VendorError],
     *,
     need_viseme: bool,
 ) -> None:
     """The fault is told as `kind`, and nothing was heard where it came before the first output."""
-    fault, position = orders
+    fault, position = key_options
     heard: list[SpeechItem] = []
 
     async def listen() -> None:
-        client = speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
+        client = sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
         async with client.speak(SAID) as items:
             async for item in items:
                 heard.append(item)  # noqa: PERF401 - what came before the fault counts
@@ -131,10 +133,10 @@ async def check_fault(
 async def test_leaving_the_block_closes_the_call(
     http: VendorHttp, sandbox: Running, fault: str, position: str, need_viseme: bool
 ):
-    client = speaker(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
+    client = sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await spoken(client)
+            await synthesize(client)
 
     async with asyncio.timeout(1):
         entry = await sandbox.bill.wait()
@@ -142,23 +144,27 @@ async def test_leaving_the_block_closes_the_call(
 
 
 async def test_slow_audio_is_complete(http: VendorHttp, sandbox: Running):
-    client = speaker(http, sandbox, spec={"need_viseme": True, "audio_format": "wav"}, fault="slow_drip", pace_ms=5)
+    client = sandbox_voice(
+        http, sandbox, spec={"need_viseme": True, "audio_format": "wav"}, fault="slow_drip", pace_ms=5
+    )
 
-    assert audio_of(await spoken(client, "Hi.")) == speech("Hi.", 24_000)
+    assert audio_of(await synthesize(client, "Hi.")) == speech("Hi.", 24_000)
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 async def test_unknown_voice_is_refused_without_a_retry(http: VendorHttp, sandbox: Running, need_viseme: bool):
     with pytest.raises(Refused) as refused:
-        await spoken(speaker(http, sandbox, spec={"need_viseme": need_viseme, "voice": "en-US-NobodyNeural"}))
+        await synthesize(
+            sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme, "voice": "en-US-NobodyNeural"})
+        )
 
     assert not refused.value.retryable
     if need_viseme:
         assert "Unsupported voice en-US-NobodyNeural" in str(refused.value)
 
 
-async def test_leaving_closes_at_once(http: VendorHttp, sandbox: Running):
-    client = speaker(http, sandbox, spec={"need_viseme": True}, pace_ms=60_000)
+async def test_leaving_the_block_closes_the_connection_immediately(http: VendorHttp, sandbox: Running):
+    client = sandbox_voice(http, sandbox, spec={"need_viseme": True}, pace_ms=60_000)
     async with client.speak(SAID) as items:
         async for item in items:
             if isinstance(item, Visemes):

@@ -28,7 +28,7 @@ def opened(clock: Clock) -> Breaker:
     return breaker
 
 
-def test_it_opens_when_the_ratio_is_reached_and_not_before_enough_calls() -> None:
+def test_a_breaker_opens_at_its_ratio_after_enough_calls() -> None:
     breaker = Breaker(POLICY, Clock())
     for _ in range(3):
         assert breaker.allow()
@@ -49,7 +49,7 @@ def test_old_outcomes_leave_the_window() -> None:
     assert not breaker.open
 
 
-def test_one_probe_decides_after_a_while() -> None:
+def test_a_single_probe_decides_after_the_open_time() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.now += POLICY.open_s
@@ -145,7 +145,7 @@ def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percenti
     assert gate.hedge_after_s(None) is None
 
 
-async def test_hedges_are_one_or_a_twentieth_of_the_calls_of_a_minute() -> None:
+async def test_the_hedging_budget_is_a_twentieth_of_the_calls_per_minute() -> None:
     clock = Clock()
     gate = Gate("a", GatePolicy(), clock)
     assert gate.take_hedge()

@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.certificates import Authority
-from tests.vendors.asking import failing
-from tests.vendors.raw import WHOLE, gone, played, request
+from tests.vendors.http1_peers import WHOLE, gone, played, request
+from tests.vendors.http_calls import failing
 from vendors.errors import TimedOut, Unreachable, VendorError
 from vendors.fallback import AllStrategiesFailed, Attempt, first_success
 from vendors.outgoing import Outgoing
@@ -72,7 +72,7 @@ async def test_refused_connection(client: ClientName):
     assert fault.address == f"{HOST}:{port}"
 
 
-async def test_name_that_does_not_exist(client: ClientName):
+async def test_names_that_do_not_exist_are_reported(client: ClientName):
     async with opened(client) as http:
         fault = await failing(http, "https://typo.vendor.test/v1/chat?key=secret")
 
@@ -106,7 +106,7 @@ async def test_connection_that_is_closed_without_an_answer(client: ClientName):
         ("other.vendor.test", (-1, 1), "its TLS certificate is for another host name"),
     ],
 )
-async def test_certificate_that_is_not_accepted(
+async def test_untrusted_certificates_are_refused(
     client: ClientName, tmp_path: Path, host: str, days: tuple[int, int], told: str
 ):
     authority = Authority(tmp_path)
@@ -118,14 +118,14 @@ async def test_certificate_that_is_not_accepted(
     assert fault.detail.strip()
 
 
-async def test_certificate_of_an_unknown_authority(client: ClientName, tmp_path: Path):
+async def test_certificates_of_unknown_authorities_are_refused(client: ClientName, tmp_path: Path):
     async with opened(client) as http, played(answering, tls=Authority(tmp_path).server(HOST)) as url:
         fault = await failing(http, url.replace("127.0.0.1", HOST))
 
     assert cause(fault) == "its TLS certificate comes from an unknown authority"
 
 
-async def test_tls_to_a_server_that_speaks_none(client: ClientName):
+async def test_tls_to_a_plain_http_server_is_reported(client: ClientName):
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -136,7 +136,7 @@ async def test_tls_to_a_server_that_speaks_none(client: ClientName):
     assert cause(fault).startswith("the TLS handshake failed: ")
 
 
-async def test_tls_handshake_that_hangs(client: ClientName):
+async def test_hanging_tls_handshakes_time_out(client: ClientName):
     async with opened(client) as http, played(silent) as url:
         fault = await failing(http, url.replace("http:", "https:"), connect_s=0.25)
 
@@ -144,14 +144,14 @@ async def test_tls_handshake_that_hangs(client: ClientName):
     assert (type(fault), cause(fault)) == (TimedOut, f"{missing} within 0.25 s")
 
 
-async def test_name_server_that_is_silent():
+async def test_a_silent_name_server_times_out():
     async with opened("http1") as http:
         fault = await failing(http, "http://slow.vendor.test/", connect_s=0.25)
 
     assert (type(fault), cause(fault)) == (TimedOut, "no address of its host name within 0.25 s")
 
 
-async def test_sockets_tell_the_cause_too():
+async def test_errors_of_sockets_have_a_cause_too():
     async with opened("http1") as http:
         with pytest.raises(Unreachable, match=r"was not reached: connection refused$"):
             async with http.websocket(Outgoing("acme", f"http://{HOST}:{closed_port()}/")):

@@ -47,7 +47,7 @@ def said(items: list[ChatItem]) -> str:
 
 
 async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([ROLE, text("Hel"), text("lo", obfuscation="aZ3"), finish(), USAGE, DONE]))
+    upstream.respond_with(streaming([ROLE, text("Hel"), text("lo", obfuscation="aZ3"), finish(), USAGE, DONE]))
 
     items = await replied(http, upstream)
 
@@ -57,7 +57,7 @@ async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstrea
 
 
 async def test_request_contains_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([finish(), DONE]))
+    upstream.respond_with(streaming([finish(), DONE]))
     options = {"extra": {"top_p": 0.5, "user": "é"}}
     await collect(model(http, upstream, max_tokens=7, temperature=0.0, options=options), [])
     await collect(model(http, upstream, max_tokens=7, options={"token_field": "max_tokens"}), [])
@@ -103,26 +103,26 @@ def test_invalid_options_are_refused_when_the_client_is_created():
         (1, "stop"),
     ],
 )
-async def test_reasons_to_finish(http: VendorHttp, upstream: Upstream, reason: Any, told: str):
-    upstream.will(streaming([text("a"), finish(reason), DONE]))
+async def test_finish_reasons_are_mapped(http: VendorHttp, upstream: Upstream, reason: Any, told: str):
+    upstream.respond_with(streaming([text("a"), finish(reason), DONE]))
 
     assert (await replied(http, upstream))[-1] == Finish(told)  # type: ignore[arg-type]
 
 
 async def test_end_mark_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), DONE]))
+    upstream.respond_with(streaming([text("a"), DONE]))
 
     assert await replied(http, upstream) == [TextDelta("a"), Finish("stop")]
 
 
 async def test_finish_reason_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), finish("length")]))
+    upstream.respond_with(streaming([text("a"), finish("length")]))
 
     assert (await replied(http, upstream))[-1] == Finish("length")
 
 
 async def test_cut_after_the_finish_reason_only_loses_the_usage(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), finish("length")], end=cut, apart=True))
+    upstream.respond_with(streaming([text("a"), finish("length")], end=cut, apart=True))
 
     assert await replied(http, upstream) == [TextDelta("a"), Finish("length")]
 
@@ -130,7 +130,7 @@ async def test_cut_after_the_finish_reason_only_loses_the_usage(http: VendorHttp
 async def test_connection_that_stays_open_after_the_end_mark_does_not_delay_the_end(
     http: VendorHttp, upstream: Upstream
 ):
-    upstream.will(streaming([text("a"), finish(), USAGE, DONE], end=hold))
+    upstream.respond_with(streaming([text("a"), finish(), USAGE, DONE], end=hold))
 
     async with asyncio.timeout(2):
         assert await replied(http, upstream) == [TextDelta("a"), Usage(9, 2), Finish("stop")]
@@ -153,7 +153,7 @@ async def test_connection_that_stays_open_after_the_end_mark_does_not_delay_the_
     ],
 )
 async def test_chunks_without_text_are_ignored(http: VendorHttp, upstream: Upstream, chunk: bytes):
-    upstream.will(streaming([chunk, text("a"), chunk, text("b"), finish(), chunk, DONE]))
+    upstream.respond_with(streaming([chunk, text("a"), chunk, text("b"), finish(), chunk, DONE]))
 
     items = await replied(http, upstream)
 
@@ -163,7 +163,7 @@ async def test_chunks_without_text_are_ignored(http: VendorHttp, upstream: Upstr
 
 
 async def test_explicit_zero_of_usage_stays_zero(http: VendorHttp, upstream: Upstream):
-    upstream.will(
+    upstream.respond_with(
         streaming([text("a"), finish(), event(choices=[], usage={"prompt_tokens": 0, "completion_tokens": 0})])
     )
 
@@ -171,7 +171,7 @@ async def test_explicit_zero_of_usage_stays_zero(http: VendorHttp, upstream: Ups
 
 
 async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream):
-    upstream.will(
+    upstream.respond_with(
         streaming([event(choices=[{"delta": {"content": None, "refusal": "I cannot."}}]), finish(), DONE])
     )
 
@@ -195,10 +195,10 @@ async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream
     ],
 )
 @pytest.mark.parametrize("before", [b"", text("before")])
-async def test_malformed_frame_is_garbled_after_the_text_before_it(
+async def test_malformed_frames_are_garbled_after_the_preceding_text(
     http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, told: str
 ):
-    upstream.will(streaming([before + chunk + text("never"), finish(), DONE]))
+    upstream.respond_with(streaming([before + chunk + text("never"), finish(), DONE]))
 
     seen, fault = await broken(http, upstream)
 
@@ -216,11 +216,11 @@ async def test_malformed_frame_is_garbled_after_the_text_before_it(
     ],
 )
 @pytest.mark.parametrize("apart", [True, False])
-async def test_error_inside_a_200_is_raised_after_the_text_before_it(
+async def test_errors_inside_a_200_are_raised_after_the_preceding_text(
     http: VendorHttp, upstream: Upstream, error: Any, told: str, *, apart: bool
 ):
     pieces = [text("be"), text("fore"), event(error=error)]
-    upstream.will(streaming(pieces if apart else [b"".join(pieces)], apart=apart))
+    upstream.respond_with(streaming(pieces if apart else [b"".join(pieces)], apart=apart))
 
     seen, fault = await broken(http, upstream)
 
@@ -229,8 +229,8 @@ async def test_error_inside_a_200_is_raised_after_the_text_before_it(
     assert str(fault) == f"backend unavailable: vendor_b_llm broke off with an error: {told}"
 
 
-async def test_error_before_any_text_is_a_fault_though_an_end_mark_follows(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([ROLE, event(error={"message": "x" * 999}), DONE]))
+async def test_an_error_before_any_text_is_raised_despite_an_end_mark(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([ROLE, event(error={"message": "x" * 999}), DONE]))
 
     seen, fault = await broken(http, upstream)
 
@@ -242,7 +242,7 @@ async def test_error_before_any_text_is_a_fault_though_an_end_mark_follows(http:
 async def test_stream_that_ends_without_its_end_mark_is_garbled(
     http: VendorHttp, upstream: Upstream, pieces: list[bytes]
 ):
-    upstream.will(streaming(pieces))
+    upstream.respond_with(streaming(pieces))
 
     seen, fault = await broken(http, upstream)
 
@@ -253,8 +253,8 @@ async def test_stream_that_ends_without_its_end_mark_is_garbled(
 
 
 @pytest.mark.parametrize("pieces", [[], [text("half")], [text("half"), b"data: {"]])
-async def test_stream_that_is_cut_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
-    upstream.will(streaming(pieces, end=cut, apart=True))
+async def test_a_truncated_stream_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
+    upstream.respond_with(streaming(pieces, end=cut, apart=True))
 
     seen, fault = await broken(http, upstream)
 
@@ -265,8 +265,8 @@ async def test_stream_that_is_cut_is_garbled(http: VendorHttp, upstream: Upstrea
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/html", "text/plain; charset=utf-8"])
-async def test_answer_of_another_type_is_garbled(http: VendorHttp, upstream: Upstream, content_type: str):
-    upstream.will(plain(200, b'{"error": {"message": "busy"}}', Content_Type=content_type))
+async def test_answers_of_an_unexpected_type_are_garbled(http: VendorHttp, upstream: Upstream, content_type: str):
+    upstream.respond_with(plain(200, b'{"error": {"message": "busy"}}', Content_Type=content_type))
 
     seen, fault = await broken(http, upstream)
 
@@ -276,19 +276,19 @@ async def test_answer_of_another_type_is_garbled(http: VendorHttp, upstream: Ups
 
 
 async def test_type_of_an_event_stream_may_have_parameters_and_capitals(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), DONE], content_type="Text/Event-Stream; charset=UTF-8"))
+    upstream.respond_with(streaming([text("a"), DONE], content_type="Text/Event-Stream; charset=UTF-8"))
 
     assert said(await replied(http, upstream)) == "a"
 
 
 async def test_empty_reply_has_only_its_end(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([ROLE, finish("content_filter"), USAGE, DONE]))
+    upstream.respond_with(streaming([ROLE, finish("content_filter"), USAGE, DONE]))
 
     assert await replied(http, upstream) == [Usage(9, 2), Finish("content_filter")]
 
 
-async def test_refusal_is_raised_where_the_reply_is_opened(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(401, "Incorrect API key", "invalid_api_key"))
+async def test_refusals_are_raised_when_the_reply_is_opened(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(refusing(401, "Incorrect API key", "invalid_api_key"))
 
     with pytest.raises(Refused, match=r"^backend unavailable: vendor_b_llm answered 401: Incorrect API key$"):
         async with model(http, upstream).reply(MESSAGES):
@@ -296,14 +296,14 @@ async def test_refusal_is_raised_where_the_reply_is_opened(http: VendorHttp, ups
 
 
 async def test_temporary_refusal_is_retried_once(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(503, retry_after_ms="5"), streaming([text("a"), DONE]))
+    upstream.respond_with(refusing(503, retry_after_ms="5"), streaming([text("a"), DONE]))
 
     assert said(await replied(http, upstream)) == "a"
     assert upstream.seen[0].body == upstream.seen[1].body
 
 
 async def test_reader_that_leaves_early_closes_the_vendors_connection(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a")], end=hold))
+    upstream.respond_with(streaming([text("a")], end=hold))
 
     async with model(http, upstream).reply(MESSAGES) as items:
         assert await anext(items) == TextDelta("a")
@@ -316,7 +316,7 @@ async def test_reader_that_leaves_early_closes_the_vendors_connection(http: Vend
 async def test_error_of_the_reader_is_raised_unchanged_and_closes_the_connection(
     http: VendorHttp, upstream: Upstream
 ):
-    upstream.will(streaming([text("a")], end=hold))
+    upstream.respond_with(streaming([text("a")], end=hold))
 
     async def read() -> None:
         async with model(http, upstream).reply(MESSAGES) as items:
@@ -330,7 +330,7 @@ async def test_error_of_the_reader_is_raised_unchanged_and_closes_the_connection
 
 
 async def test_connection_is_used_again_after_whole_replies(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), finish(), USAGE, DONE]), streaming([text("b"), DONE], apart=True))
+    upstream.respond_with(streaming([text("a"), finish(), USAGE, DONE]), streaming([text("b"), DONE], apart=True))
 
     for _ in range(4):
         await replied(http, upstream)
@@ -344,7 +344,7 @@ def test_every_split_gives_the_same_text(words: list[str], at: list[int]):
 
     async def play() -> list[ChatItem]:
         async with open_vendor_http() as http, running_upstream() as upstream:
-            upstream.will(streaming([piece for piece in split(stream, at) if piece]))
+            upstream.respond_with(streaming([piece for piece in split(stream, at) if piece]))
             return await replied(http, upstream)
 
     items = asyncio.run(play())
@@ -356,11 +356,11 @@ def test_every_split_gives_the_same_text(words: list[str], at: list[int]):
 @pytest.mark.parametrize(
     "choice", [{"finish_reason": "error"}, {"error": {"message": "overloaded"}, "finish_reason": None}]
 )
-async def test_choice_that_ends_in_an_error_is_a_fault(
+async def test_a_choice_that_ends_in_an_error_is_an_error(
     http: VendorHttp, upstream: Upstream, choice: dict[str, Any]
 ) -> None:
     wrong = event(choices=[{"index": 0, "delta": {}, **choice}])
-    upstream.will(streaming([text("half"), wrong, DONE]))
+    upstream.respond_with(streaming([text("half"), wrong, DONE]))
 
     seen, fault = await broken(http, upstream)
 
@@ -370,7 +370,7 @@ async def test_choice_that_ends_in_an_error_is_a_fault(
 
 async def test_second_choice_is_ignored(http: VendorHttp, upstream: Upstream) -> None:
     second = event(choices=[{"index": 1, "delta": {"content": "other"}, "finish_reason": None}])
-    upstream.will(streaming([text("one"), second, finish(), DONE]))
+    upstream.respond_with(streaming([text("one"), second, finish(), DONE]))
 
     items = await replied(http, upstream)
 

@@ -25,7 +25,7 @@ async def test_addresses_of_both_families_are_found():
         assert await addresses(resolver, "API.vendor.test.", socket.AF_INET6) == ["::1"]
 
 
-async def test_addresses_behind_an_alias_are_found():
+async def test_addresses_of_a_cname_are_found():
     async with dns_server(Names({"api.vendor.test": ["edge.vendor.test", "127.0.0.1"]})) as server:
         assert await addresses(DnsResolver([server]), "api.vendor.test") == ["127.0.0.1"]
 
@@ -57,7 +57,7 @@ async def test_the_next_server_is_queried_if_one_is_unreachable():
     assert monotonic() - began < 2
 
 
-async def test_silence_of_all_servers_times_out():
+async def test_queries_time_out_if_no_server_answers():
     async with dns_server(Names(silent=frozenset({"api.vendor.test"}))) as server:
         with pytest.raises(NameNotFound):
             await addresses(DnsResolver([server], wait_s=0.02), "api.vendor.test")
@@ -103,7 +103,7 @@ async def test_invalid_responses_are_ignored(part: slice, number: bytes):
 
 
 async def test_vendors_are_reached_by_the_names_of_the_servers(upstream: Upstream):
-    upstream.will(plain(body=b"{}"))
+    upstream.respond_with(plain(body=b"{}"))
     async with (
         dns_server(Names({"api.vendor.test": ["127.0.0.1"]})) as server,
         open_vendor_http(dns_servers=[server]) as http,

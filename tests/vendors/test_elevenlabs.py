@@ -50,8 +50,8 @@ def read(pieces: list[bytes], letters: int = 100) -> list[SpeechItem]:
     return [*(item for piece in pieces for item in lines.feed(piece)), *lines.end()]
 
 
-async def test_bare_audio_is_passed_on(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"one ", b"two"], content_type="audio/mpeg"))
+async def test_raw_audio_is_passed_on(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([b"one ", b"two"], content_type="audio/mpeg"))
 
     announced, *audio = await spoken(voice(http, upstream.url))
 
@@ -63,8 +63,8 @@ async def test_bare_audio_is_passed_on(http: VendorHttp, upstream: Upstream):
     assert loads(seen.body) == {"model_id": "eleven_flash_v2_5", "text": "Hi."}
 
 
-async def test_request_holds_what_the_strategy_and_the_request_say(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"ab"], content_type="audio/pcm"))
+async def test_requests_contain_the_settings_of_strategy_and_request(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([b"ab"], content_type="audio/pcm"))
     options = {"stability": 0.3, "use_speaker_boost": False, "extra": {"seed": 7}, "output_format": "pcm_16000"}
     spec = {"speed": 4.0, "language_code": "de-DE", "audio_format": "wav", "options": options}
 
@@ -92,7 +92,7 @@ async def test_request_holds_what_the_strategy_and_the_request_say(http: VendorH
 
 
 async def test_voice_of_a_request_names_no_other_path(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"ab"], content_type="audio/mpeg"))
+    upstream.respond_with(streaming([b"ab"], content_type="audio/mpeg"))
 
     await spoken(voice(http, upstream.url, voice="a/b?c#d"))
 
@@ -112,7 +112,7 @@ def test_configs_that_do_not_fit_are_refused():
 async def test_lines_with_times_give_shapes_before_their_audio(http: VendorHttp, upstream: Upstream):
     lines = [line(b"one ", "sh", begin=0.05), b"\n", line(), line(b"two", "ow", begin=0.3)]
     answer = streaming(lines, content_type="application/json")
-    upstream.will(answer)
+    upstream.respond_with(answer)
 
     items = await spoken(voice(http, upstream.url, need_viseme=True), "show")
 
@@ -126,8 +126,8 @@ async def test_lines_with_times_give_shapes_before_their_audio(http: VendorHttp,
     ]
 
 
-async def test_characters_that_the_vendor_counts_are_told_before_the_audio(http: VendorHttp, upstream: Upstream):
-    upstream.will(
+async def test_billed_characters_are_reported_before_the_audio(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(
         plain(200, b"ab", Content_Type="audio/mpeg", x_character_count="3"),
         plain(200, b"ab", Content_Type="audio/mpeg", x_character_count="?"),
     )
@@ -136,26 +136,26 @@ async def test_characters_that_the_vendor_counts_are_told_before_the_audio(http:
     assert (await spoken(voice(http, upstream.url)))[1:] == [AudioBytes(b"ab")]
 
 
-def test_what_is_spoken_moves_the_lips_not_what_was_written():
+def test_mouth_shapes_follow_the_phonemes_instead_of_the_spelling():
     both = line(b"ab", "mm", alignment=alignment("2!", 0.0))
 
     assert read([both], letters=2) == [Visemes([Viseme(0, 21), Viseme(200, 0)]), AudioBytes(b"ab")]
 
 
-def test_mouth_is_shut_at_the_end_where_letters_are_missing():
+def test_the_mouth_is_closed_if_letters_are_missing():
     assert read([line(b"ab", "m")]) == [Visemes([Viseme(0, 21)]), AudioBytes(b"ab"), Visemes([Viseme(100, 0)])]
     assert read([line(b"ab", "m.")]) == [Visemes([Viseme(0, 21), Viseme(100, 0)]), AudioBytes(b"ab")]
     assert read([line(b"ab")]) == [AudioBytes(b"ab")], "none where the vendor tells no times"
 
 
-def test_times_never_go_back():
+def test_times_are_ascending():
     items = read([line(letters="mo", begin=1.0), line(letters="mo", begin=0.5)])
 
     shapes = [shape.offset_ms for item in items if isinstance(item, Visemes) for shape in item.visemes]
     assert shapes == sorted(shapes)
 
 
-def test_letters_of_other_scripts_move_the_lips():
+def test_letters_of_other_scripts_have_shapes():
     assert read([line(b"", "你")]) == [Visemes([Viseme(0, 19), Viseme(50, 1)]), Visemes([Viseme(100, 0)])]
 
 
@@ -173,7 +173,7 @@ def test_letters_of_other_scripts_move_the_lips():
         b"x" * 5_000_000,
     ],
 )
-def test_line_of_an_unknown_form_is_a_fault(broken: bytes):
+def test_unknown_lines_are_errors(broken: bytes):
     with pytest.raises(Garbled):
         read([broken])
 
@@ -186,10 +186,10 @@ def test_line_of_an_unknown_form_is_a_fault(broken: bytes):
         ("plain words", "plain words", False),
     ],
 )
-async def test_error_where_audio_should_be(
+async def test_errors_in_place_of_audio_are_reported(
     http: VendorHttp, upstream: Upstream, detail: Any, told: str, *, retryable: bool
 ):
-    upstream.will(plain(200, dumps({"detail": detail}), Content_Type="application/json"))
+    upstream.respond_with(plain(200, dumps({"detail": detail}), Content_Type="application/json"))
 
     with pytest.raises(Refused, match=f"vendor_c broke off with an error: {told}") as fault:
         await spoken(voice(http, upstream.url, need_viseme=True))
@@ -210,11 +210,11 @@ async def test_error_where_audio_should_be(
         (400, "plain words", ("plain words", None)),
     ],
 )
-async def test_refusals_are_told_in_the_vendors_words(
+async def test_refusals_use_the_vendors_messages(
     http: VendorHttp, upstream: Upstream, status: int, detail: Any, told: tuple[str, str | None]
 ):
     body = dumps({"detail": detail})
-    upstream.will(plain(status, body, Content_Type="application/json", retry_after_ms="10"))
+    upstream.respond_with(plain(status, body, Content_Type="application/json", retry_after_ms="10"))
 
     with pytest.raises(Refused, match=f"answered {status}: {told[0]}") as fault:
         await spoken(voice(http, upstream.url))
@@ -227,17 +227,17 @@ async def test_refusals_are_told_in_the_vendors_words(
     ("content_type", "need_viseme"),
     [("application/json", False), ("text/html", False), ("text/html", True)],
 )
-async def test_answer_of_another_type_is_a_fault(
+async def test_answers_of_an_unexpected_type_are_errors(
     http: VendorHttp, upstream: Upstream, content_type: str, *, need_viseme: bool
 ):
-    upstream.will(plain(200, b"{}", Content_Type=content_type))
+    upstream.respond_with(plain(200, b"{}", Content_Type=content_type))
 
     with pytest.raises(Garbled, match=f"answered with {content_type}"):
         await spoken(voice(http, upstream.url, need_viseme=need_viseme))
 
 
-async def test_audio_that_is_cut_is_a_fault(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"ab"], end=cut, content_type="audio/mpeg"))
+async def test_truncated_audio_is_an_error(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([b"ab"], end=cut, content_type="audio/mpeg"))
 
     with pytest.raises(VendorError) as fault:
         await spoken(voice(http, upstream.url))

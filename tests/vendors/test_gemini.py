@@ -80,7 +80,7 @@ def read(pieces: list[bytes]) -> tuple[str, Usage | None, Finish | None, str]:
 
 
 async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("Hel", usageMetadata={"promptTokenCount": 5}), text("lo"), END]))
+    upstream.respond_with(streaming([text("Hel", usageMetadata={"promptTokenCount": 5}), text("lo"), END]))
 
     items = await replied(http, upstream)
 
@@ -88,8 +88,8 @@ async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstrea
     assert items[-2:] == [Usage(5, 32), Finish("stop")]
 
 
-async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([END]))
+async def test_requests_contain_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([END]))
     messages = [
         ChatMessage("system", "Be brief."),
         ChatMessage("assistant", "Welcome!"),
@@ -121,7 +121,7 @@ async def test_request_holds_what_the_strategy_says(http: VendorHttp, upstream: 
     assert loads(second.body).keys() == {"contents"}
 
 
-def test_prefill_is_taken_where_the_strategy_says_so():
+def test_prefill_is_used_if_the_strategy_enables_it():
     account = Account("main", "gemini", "http://x")
 
     assert not GeminiChat(None, account, ChatSpec("m")).takes_prefill  # type: ignore[arg-type]
@@ -132,13 +132,13 @@ def test_prefill_is_taken_where_the_strategy_says_so():
     ("reason", "told"),
     [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("RECITATION", "content_filter")],
 )
-def test_reasons_to_stop(reason: str, told: str):
+def test_finish_reasons_are_mapped(reason: str, told: str):
     assert read([text("a", reason=reason, usageMetadata=USAGE)])[2] == Finish(told)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reason", ["OTHER", "MALFORMED_FUNCTION_CALL", "NEW"])
-async def test_answer_that_failed_by_its_own_reason_is_a_fault(http: VendorHttp, upstream: Upstream, reason: str):
-    upstream.will(streaming([text("a", reason=reason, usageMetadata=USAGE)]))
+async def test_answers_with_a_failure_reason_are_errors(http: VendorHttp, upstream: Upstream, reason: str):
+    upstream.respond_with(streaming([text("a", reason=reason, usageMetadata=USAGE)]))
     items: list[ChatItem] = []
 
     with pytest.raises(Refused, match=f"broke off its answer: {reason}") as fault:
@@ -154,7 +154,7 @@ def test_blocked_prompt_is_content_filtered():
     assert read([blocked]) == ("", Usage(5, 0), Finish("content_filter"), "")
 
 
-def test_thoughts_and_what_is_unknown_are_passed_over():
+def test_reasoning_and_unknown_items_are_ignored():
     pieces = [
         b": comment\r\n\r\nevent: x\r\nid: 1\r\n",
         chunk({"text": "hm", "thought": True}),
@@ -168,8 +168,8 @@ def test_thoughts_and_what_is_unknown_are_passed_over():
     assert read([*pieces, END]) == ("ab", Usage(5, 32), Finish("stop"), "")
 
 
-async def test_bare_error_within_the_answer_is_raised_behind_its_text(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("Hel") + OVERLOADED], end=hold))
+async def test_plain_errors_within_the_answer_are_raised_after_its_text(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([text("Hel") + OVERLOADED], end=hold))
     items: list[ChatItem] = []
 
     with pytest.raises(Refused, match="gemini broke off with an error: The model is overloaded") as fault:
@@ -188,7 +188,7 @@ async def test_bare_error_within_the_answer_is_raised_behind_its_text(http: Vend
         b'\n\n{"error":\n{"message": "no }"\n}}\r\n',
     ],
 )
-def test_forms_of_an_error_within_the_answer(error: bytes):
+def test_errors_within_the_answer_are_recognised(error: bytes):
     words, _, finish, fault = read([text("a") + error + END])
 
     assert (words, finish) == ("a", None)
@@ -211,15 +211,15 @@ def test_forms_of_an_error_within_the_answer(error: bytes):
         b"{\n" + b"x\n" * 9_000,
     ],
 )
-def test_event_of_an_unknown_form_is_a_fault(broken: bytes):
+def test_unknown_events_are_errors(broken: bytes):
     words, _, finish, fault = read([text("a"), broken, END])
 
     assert (words, finish) == ("a", None)
     assert "gemini sent an e" in fault
 
 
-async def test_stream_without_a_reason_at_its_end_is_a_fault(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("Hel")]), streaming([text("Hel")], end=cut), streaming([OVERLOADED[:-9]]))
+async def test_a_stream_without_a_finish_reason_is_an_error(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([text("Hel")]), streaming([text("Hel")], end=cut), streaming([OVERLOADED[:-9]]))
 
     with pytest.raises(Garbled, match="without an end mark"):
         await replied(http, upstream)
@@ -230,16 +230,16 @@ async def test_stream_without_a_reason_at_its_end_is_a_fault(http: VendorHttp, u
         await replied(http, upstream)
 
 
-async def test_text_is_whole_once_its_reason_is_known(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("Hello", reason="STOP")], end=cut))
+async def test_text_with_a_finish_reason_is_complete(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([text("Hello", reason="STOP")], end=cut))
 
     assert await replied(http, upstream) == [TextDelta("Hello"), Finish("stop")]
 
 
-async def test_vendor_that_tells_when_to_come_again_is_not_asked_before(http: VendorHttp, upstream: Upstream):
+async def test_the_retry_time_of_a_vendor_is_respected(http: VendorHttp, upstream: Upstream):
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]
     body = dumps({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}})
-    upstream.will(plain(429, body))
+    upstream.respond_with(plain(429, body))
 
     with pytest.raises(Refused, match="answered 429: slow") as fault:
         await replied(http, upstream)

@@ -30,7 +30,7 @@ PEM = KEY.private_bytes(
 @pytest.fixture
 async def tokens() -> AsyncIterator[Upstream]:
     async with running_upstream() as running:
-        running.will(token("t1"))
+        running.respond_with(token("t1"))
         yield running
 
 
@@ -64,7 +64,7 @@ async def ask(google: GoogleHttp, upstream: Upstream) -> bytes:
 
 
 async def test_key_is_sent_in_a_header(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"yes"))
+    upstream.respond_with(plain(200, b"yes"))
 
     assert await ask(caller(http, " k1\n"), upstream) == b"yes"
     await ask(caller(http, None), upstream)
@@ -77,7 +77,7 @@ async def test_key_is_sent_in_a_header(http: VendorHttp, upstream: Upstream):
 async def test_service_account_exchanges_an_assertion_for_a_token(
     http: VendorHttp, upstream: Upstream, tokens: Upstream
 ):
-    upstream.will(plain(200, b"yes"))
+    upstream.respond_with(plain(200, b"yes"))
 
     assert await ask(caller(http, service_account(tokens)), upstream) == b"yes"
 
@@ -98,7 +98,7 @@ async def test_service_account_exchanges_an_assertion_for_a_token(
 
 
 async def test_one_token_serves_all_calls_of_an_account(http: VendorHttp, upstream: Upstream, tokens: Upstream):
-    upstream.will(plain(200))
+    upstream.respond_with(plain(200))
     key = service_account(tokens)
 
     await asyncio.gather(*(ask(caller(http, key), upstream) for _ in range(5)))
@@ -109,8 +109,8 @@ async def test_one_token_serves_all_calls_of_an_account(http: VendorHttp, upstre
 
 
 async def test_token_that_expires_soon_is_renewed(http: VendorHttp, upstream: Upstream, tokens: Upstream):
-    upstream.will(plain(200))
-    tokens.will(token("t1", 299), token("t2"))
+    upstream.respond_with(plain(200))
+    tokens.respond_with(token("t1", 299), token("t2"))
     google = caller(http, service_account(tokens))
 
     for _ in range(3):
@@ -120,9 +120,9 @@ async def test_token_that_expires_soon_is_renewed(http: VendorHttp, upstream: Up
 
 
 async def test_refused_token_is_renewed_once(http: VendorHttp, upstream: Upstream, tokens: Upstream):
-    tokens.will(token("t1"), token("t2"), token("t3"))
+    tokens.respond_with(token("t1"), token("t2"), token("t3"))
     google = caller(http, service_account(tokens))
-    upstream.will(plain(401, b"{}"), plain(200, b"yes"), plain(401, b"{}"))
+    upstream.respond_with(plain(401, b"{}"), plain(200, b"yes"), plain(401, b"{}"))
 
     assert await ask(google, upstream) == b"yes"
     with pytest.raises(Refused, match="answered 401"):
@@ -135,7 +135,7 @@ async def test_refused_token_is_renewed_once(http: VendorHttp, upstream: Upstrea
 async def test_concurrent_calls_with_a_refused_token_renew_it_once(
     http: VendorHttp, upstream: Upstream, tokens: Upstream
 ):
-    tokens.will(token("t1"), token("t2"))
+    tokens.respond_with(token("t1"), token("t2"))
     both = asyncio.Barrier(2)
 
     async def void(request: web.Request) -> web.Response:
@@ -144,7 +144,7 @@ async def test_concurrent_calls_with_a_refused_token_renew_it_once(
             return web.Response(status=401)
         return web.Response(body=b"yes")
 
-    upstream.will(void)
+    upstream.respond_with(void)
     google = caller(http, service_account(tokens))
 
     assert await asyncio.gather(ask(google, upstream), ask(google, upstream)) == [b"yes", b"yes"]
@@ -152,7 +152,7 @@ async def test_concurrent_calls_with_a_refused_token_renew_it_once(
 
 
 async def test_wrong_key_is_not_retried(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(401, b"{}"))
+    upstream.respond_with(plain(401, b"{}"))
 
     with pytest.raises(Refused, match="answered 401"):
         await ask(caller(http, "k1"), upstream)
@@ -161,7 +161,9 @@ async def test_wrong_key_is_not_retried(http: VendorHttp, upstream: Upstream):
 
 async def test_refusal_of_the_token_endpoint_is_reported(http: VendorHttp, upstream: Upstream, tokens: Upstream):
     error = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
-    tokens.will(plain(400, dumps(error), Content_Type="application/json"), plain(200, b"{}"), token("t", "1"))
+    tokens.respond_with(
+        plain(400, dumps(error), Content_Type="application/json"), plain(200, b"{}"), token("t", "1")
+    )
     google = caller(http, service_account(tokens))
 
     with pytest.raises(Refused, match="vendor_d_audio answered 400: invalid_grant"):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from streams.audio import wav_header
+from streams.input_buffer import InputBuffer
 from streams.mp3 import mp3_duration_ms
-from streams.tape import Tape
 from streams.wire.codec import dumps, loads
 from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.account import Account, RecognitionSpec, SpeechSpec
@@ -68,8 +68,8 @@ def mp3(seconds: int) -> bytes:
     return bytes(encoder.encode(SECOND * seconds) + encoder.flush())
 
 
-async def test_wav_comes_without_its_header(http: VendorHttp, upstream: Upstream):
-    upstream.will(said(wav()))
+async def test_wav_is_yielded_without_its_header(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(said(wav()))
 
     items = await spoken(voice(http, upstream))
 
@@ -84,8 +84,8 @@ async def test_wav_comes_without_its_header(http: VendorHttp, upstream: Upstream
     }
 
 
-async def test_request_holds_what_the_strategy_and_the_request_say(http: VendorHttp, upstream: Upstream):
-    upstream.will(said(mp3(1)))
+async def test_requests_contain_the_settings_of_strategy_and_request(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(said(mp3(1)))
     options = {"sample_rate": 16_000, "pitch": -2.0, "volume_gain_db": 3.0, "effects": ["handset-class-device"]}
     of_a_model = {"model": "gemini-2.5-flash-tts", "voice": "Kore", "prompt": "Whisper.", "language_code": "de-DE"}
 
@@ -120,10 +120,10 @@ async def test_request_holds_what_the_strategy_and_the_request_say(http: VendorH
         ("", None, "en-US"),
     ],
 )
-async def test_language_of_a_voice_is_in_its_name(
+async def test_the_language_of_a_voice_follows_from_its_name(
     http: VendorHttp, upstream: Upstream, name: str, wish: str | None, told: str
 ):
-    upstream.will(said(wav()))
+    upstream.respond_with(said(wav()))
 
     await spoken(voice(http, upstream, voice=name, language_code=wish))
 
@@ -131,7 +131,7 @@ async def test_language_of_a_voice_is_in_its_name(
 
 
 async def test_marks_before_the_words_give_shapes_before_the_audio(http: VendorHttp, upstream: Upstream):
-    upstream.will(said(wav(), 0.1, 0.5, None))
+    upstream.respond_with(said(wav(), 0.1, 0.5, None))
 
     items = await spoken(voice(http, upstream, need_viseme=True), "Me <&>\n so")
 
@@ -147,8 +147,8 @@ async def test_marks_before_the_words_give_shapes_before_the_audio(http: VendorH
 
 
 @pytest.mark.parametrize("spec", [{"voice": "en-US-Chirp3-HD-Charon"}, {"voice": "Kore", "model": "gemini-tts"}])
-async def test_voices_without_marks_are_asked_without(http: VendorHttp, upstream: Upstream, spec: dict[str, str]):
-    upstream.will(said(wav()))
+async def test_voices_without_marks_get_no_marks(http: VendorHttp, upstream: Upstream, spec: dict[str, str]):
+    upstream.respond_with(said(wav()))
 
     items = await spoken(voice(http, upstream, need_viseme=True, **spec))
 
@@ -156,8 +156,8 @@ async def test_voices_without_marks_are_asked_without(http: VendorHttp, upstream
     assert shapes(items) == []
 
 
-async def test_long_text_is_one_audio_of_several_answers(http: VendorHttp, upstream: Upstream):
-    upstream.will(said(mp3(1), 0.0), said(mp3(2), 0.0))
+async def test_long_texts_are_one_file_from_several_requests(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(said(mp3(1), 0.0), said(mp3(2), 0.0))
     text = "Yes. " * 150 + "Oh! " * 60
 
     items = await spoken(voice(http, upstream, audio_format="mp3", need_viseme=True), text)
@@ -178,14 +178,14 @@ async def test_long_text_is_one_audio_of_several_answers(http: VendorHttp, upstr
     st.text(max_size=3000)
     | st.lists(st.sampled_from(["word ", "End. ", "句子。", "&&&&", "x" * 200]), max_size=300).map("".join)
 )
-def test_parts_lose_no_word_and_fit_what_the_vendor_takes(text: str):
+def test_parts_contain_every_word_and_fit_the_vendors_limit(text: str):
     for marked in (False, True):
         found = split_text(text, marked=marked)
         assert "".join(word for words in found for word in words) == " ".join(text.split())
         assert all(words and len("".join(words).encode()) <= 900 for words in found)
 
 
-def test_text_is_cut_behind_a_sentence():
+def test_text_is_split_after_a_sentence():
     text = "One two three four. " * 60
 
     found = split_text(text, marked=False)
@@ -198,8 +198,8 @@ def test_text_is_cut_behind_a_sentence():
     "audio",
     [b"no audio", wav(rate=16_000), wav(channels=2), wav(bits=8)],
 )
-async def test_audio_of_another_form_is_a_fault(http: VendorHttp, upstream: Upstream, audio: bytes):
-    upstream.will(said(audio))
+async def test_malformed_audio_messages_are_errors(http: VendorHttp, upstream: Upstream, audio: bytes):
+    upstream.respond_with(said(audio))
 
     with pytest.raises(Garbled, match="audio in another format"):
         await spoken(voice(http, upstream))
@@ -217,22 +217,22 @@ async def test_audio_of_another_form_is_a_fault(http: VendorHttp, upstream: Upst
         {"error": 1},
     ],
 )
-async def test_answer_of_an_unknown_form_is_a_fault(http: VendorHttp, upstream: Upstream, value: Any):
-    upstream.will(plain(200, dumps(value)))
+async def test_unknown_answers_are_errors(http: VendorHttp, upstream: Upstream, value: Any):
+    upstream.respond_with(plain(200, dumps(value)))
 
     with pytest.raises(Garbled):
         await spoken(voice(http, upstream, need_viseme=True))
 
 
 async def test_answer_without_audio_has_none(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"{}"))
+    upstream.respond_with(plain(200, b"{}"))
 
     assert await spoken(voice(http, upstream)) == [SpeechFormat("audio/wav", 24_000)]
     assert await spoken(voice(http, upstream), " ") == []
 
 
 async def test_error_in_a_good_answer_is_raised(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, dumps({"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}})))
+    upstream.respond_with(plain(200, dumps({"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}})))
 
     with pytest.raises(Refused, match="broke off with an error: later") as fault:
         await spoken(voice(http, upstream))
@@ -243,10 +243,10 @@ async def transcribed(
     http: VendorHttp, upstream: Upstream, audio: bytes = b"\1\0", kind: AudioFormat = PCM, **spec: Any
 ) -> list[Transcript]:
     client = GoogleRecognition(http, account(upstream.url), RecognitionSpec(**{"model": "latest_short", **spec}))
-    tape = Tape()
-    tape.write(audio)
-    tape.end()
-    async with client.transcribe(tape, kind) as transcripts:
+    buffer = InputBuffer()
+    buffer.write(audio)
+    buffer.end()
+    async with client.transcribe(buffer, kind) as transcripts:
         return [transcript async for transcript in transcripts]
 
 
@@ -255,8 +255,8 @@ def heard(*texts: str, **more: Any) -> Respond:
     return plain(200, dumps({**({"results": results} if texts else {}), **more}), Content_Type="application/json")
 
 
-async def test_stretches_are_one_transcript(http: VendorHttp, upstream: Upstream):
-    upstream.will(heard("Hello you.", " How are you?", totalBilledTime="15.500s", requestId="1"))
+async def test_segments_form_one_transcript(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(heard("Hello you.", " How are you?", totalBilledTime="15.500s", requestId="1"))
 
     transcripts = await transcribed(http, upstream, language_code="en-GB", prompt="Parley, valkey ;\n" + "x" * 200)
 
@@ -277,7 +277,7 @@ async def test_stretches_are_one_transcript(http: VendorHttp, upstream: Upstream
 
 
 async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstream):
-    upstream.will(heard(), plain(200, dumps({"results": [{"alternatives": []}, {"resultEndTime": "1s"}]})))
+    upstream.respond_with(heard(), plain(200, dumps({"results": [{"alternatives": []}, {"resultEndTime": "1s"}]})))
 
     assert await transcribed(http, upstream) == [Transcript("", final=True)]
     assert await transcribed(http, upstream) == [Transcript("", final=True)]
@@ -301,7 +301,7 @@ async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstre
 async def test_kinds_of_audio(
     http: VendorHttp, upstream: Upstream, mime_type: str, audio: bytes, told: dict[str, Any]
 ):
-    upstream.will(heard("a"))
+    upstream.respond_with(heard("a"))
 
     await transcribed(http, upstream, audio, AudioFormat(mime_type, 0), options={"extra": {"useEnhanced": True}})
 
@@ -310,7 +310,7 @@ async def test_kinds_of_audio(
     assert config["useEnhanced"]
 
 
-async def test_audio_that_the_vendor_does_not_take_is_not_sent(http: VendorHttp, upstream: Upstream):
+async def test_unsupported_audio_is_not_sent(http: VendorHttp, upstream: Upstream):
     with pytest.raises(Refused, match="does not accept audio/mp4") as fault:
         await transcribed(http, upstream, b"", AudioFormat("audio/mp4", 0))
 
@@ -329,21 +329,21 @@ async def test_audio_that_the_vendor_does_not_take_is_not_sent(http: VendorHttp,
         [],
     ],
 )
-async def test_results_of_an_unknown_form_are_a_fault(http: VendorHttp, upstream: Upstream, value: Any):
-    upstream.will(plain(200, dumps(value)))
+async def test_unknown_results_are_errors(http: VendorHttp, upstream: Upstream, value: Any):
+    upstream.respond_with(plain(200, dumps(value)))
 
     with pytest.raises(Garbled):
         await transcribed(http, upstream)
 
 
-async def test_address_names_the_service_where_it_has_a_place_for_it(http: VendorHttp, upstream: Upstream):
-    upstream.will(said(wav()), heard("a"))
+async def test_an_address_with_a_placeholder_names_the_service(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(said(wav()), heard("a"))
     place = Account("main", "vendor_d_audio", f"{upstream.url}/{{service}}", SecretStr("k1"))
-    tape = Tape()
-    tape.end()
+    buffer = InputBuffer()
+    buffer.end()
 
     await spoken(GoogleSpeech(http, place, SpeechSpec(model="", audio_format="wav")))
-    async with GoogleRecognition(http, place, RecognitionSpec(model="")).transcribe(tape, PCM):
+    async with GoogleRecognition(http, place, RecognitionSpec(model="")).transcribe(buffer, PCM):
         pass
 
     assert [seen.path for seen in upstream.seen] == [

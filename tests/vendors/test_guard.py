@@ -30,7 +30,7 @@ Timed = tuple[float, SpeechItem]
 
 
 def remaining_of(left: int) -> RemainingAttempts:
-    """Rivals of the attempt at the first place, which is tried; so many are behind it."""
+    """Return the remaining attempts of the first one, which is running, while `left` more follow."""
     remaining = RemainingAttempts()
     for _ in range(left + 1):
         remaining.register()
@@ -92,7 +92,7 @@ def slow_audio() -> float:
     seconds=st.sampled_from([0.05, 0.25, 0.8]),
     left=st.integers(0, 2),
 )
-def test_the_same_items_in_the_same_order_whatever_the_split(
+def test_items_and_their_order_are_the_same_for_every_split(
     kind: SpeechFormat, cuts: list[int], others: list[tuple[int, SpeechItem]], seconds: float, left: int
 ):
     items: list[SpeechItem] = [AudioBytes(piece) for piece in split(speech(seconds, kind), cuts)]
@@ -107,9 +107,7 @@ def test_the_same_items_in_the_same_order_whatever_the_split(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", [0, 1])
 @given(piece_ms=st.floats(5, 400), begin_s=st.floats(0, 9))
-def test_a_vendor_at_twenty_times_the_pace_loses_20_ms_at_most(
-    kind: SpeechFormat, left: int, piece_ms: float, begin_s: float
-):
+def test_a_fast_vendor_is_delayed_by_20_ms_at_most(kind: SpeechFormat, left: int, piece_ms: float, begin_s: float):
     timeline = paced(speech(2.0, kind), 2.0, piece_ms=piece_ms, pace=20, begin_s=begin_s)
 
     out = passed(guard_of(left=left), timeline, kind)[1:]
@@ -120,9 +118,7 @@ def test_a_vendor_at_twenty_times_the_pace_loses_20_ms_at_most(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(piece_ms=st.floats(20, 250), pace=st.floats(0.05, 0.9))
-def test_what_comes_slower_than_it_is_played_is_refused_before_any_of_it(
-    kind: SpeechFormat, piece_ms: float, pace: float
-):
+def test_audio_slower_than_playback_is_refused_before_any_output(kind: SpeechFormat, piece_ms: float, pace: float):
     out: list[Timed] = []
 
     with pytest.raises(TooSlow, match=r"acme sent its audio at \d\.\d\d times the playback speed"):
@@ -132,12 +128,12 @@ def test_what_comes_slower_than_it_is_played_is_refused_before_any_of_it(
 
 
 @pytest.mark.parametrize(("pace", "factor"), [(1.4, 1.2), (2.1, 2.0), (0.6, 0.5), (0.01, 0)])
-def test_what_comes_a_little_faster_than_is_asked_passes(pace: float, factor: float):
+def test_audio_slightly_faster_than_required_is_accepted(pace: float, factor: float):
     timeline = paced(speech(2.0), 2.0, piece_ms=50, pace=pace, begin_s=8)
     assert items_of(passed(guard_of(factor=factor), timeline)) == [WAV, *items_of(timeline)]
 
 
-def test_a_burst_that_a_network_cut_in_two_is_judged_as_one():
+def test_a_burst_split_by_the_network_is_judged_as_one():
     head, rest = split(speech(0.6), [int(0.28 * RATE) * 2])
     tip, tail = split(rest, [960])
     timeline: list[Timed] = [(0.0, AudioBytes(head)), (0.2, AudioBytes(tip)), (0.2, AudioBytes(tail))]
@@ -152,7 +148,7 @@ def test_short_audio_that_is_all_there_is_not_too_slow():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_last_one_is_heard_however_slow_as_it_comes_and_is_counted_once(kind: SpeechFormat):
+def test_the_last_voice_is_heard_at_any_speed_and_counted_once(kind: SpeechFormat):
     timeline = paced(speech(1.0, kind), 1.0, piece_ms=100, pace=0.5)
     before = slow_audio()
 
@@ -167,7 +163,7 @@ def test_no_fast_audio_is_counted_as_slow():
     assert slow_audio() == before
 
 
-def test_who_is_the_last_may_change_while_audio_is_held():
+def test_the_last_strategy_may_change_while_audio_is_held():
     remaining = RemainingAttempts()
     places = [remaining.register(), remaining.register()]
     timeline = paced(speech(1.0), 1.0, piece_ms=100, pace=0.5)
@@ -183,7 +179,7 @@ def test_who_is_the_last_may_change_while_audio_is_held():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seconds", [0.1, 3.0])
 @pytest.mark.parametrize("left", [0, 1])
-def test_silence_is_refused_whoever_speaks_it(kind: SpeechFormat, seconds: float, left: int):
+def test_silence_is_refused_from_every_voice(kind: SpeechFormat, seconds: float, left: int):
     timeline = paced(silence(seconds, kind), seconds, piece_ms=100, pace=20)
     with pytest.raises(Empty, match="acme sent only silence"):
         passed(guard_of(left=left), timeline, kind)
@@ -197,7 +193,7 @@ def test_silence_is_refused_after_300_ms_where_another_can_speak():
         guard.take(AudioBytes(silence(0.02)), 0)
 
 
-def test_the_last_one_may_begin_with_silence_but_not_for_ever():
+def test_the_last_voice_may_begin_with_limited_silence():
     late: list[Timed] = [(0.0, AudioBytes(silence(2.0))), (0.1, AudioBytes(speech(0.5)))]
     assert items_of(passed(guard_of(left=0), late)) == [WAV, *items_of(late)]
     with pytest.raises(Empty):
@@ -207,27 +203,27 @@ def test_the_last_one_may_begin_with_silence_but_not_for_ever():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", [0, 1])
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
-def test_a_text_without_letters_may_be_silent(kind: SpeechFormat, left: int, seconds: float):
+def test_text_without_letters_may_be_silent(kind: SpeechFormat, left: int, seconds: float):
     timeline = paced(silence(seconds, kind), seconds, piece_ms=100, pace=20)
     out = passed(guard_of(left=left, text="… !"), timeline, kind)
     assert items_of(out) == [kind, *items_of(timeline)]
 
 
-def test_a_text_without_letters_may_not_be_slow():
+def test_text_without_letters_must_not_be_slow():
     with pytest.raises(TooSlow):
         passed(guard_of(text="…"), paced(silence(1.0), 1.0, piece_ms=100, pace=0.5))
 
 
 @pytest.mark.parametrize("text", ["Hello", "…"])
 @pytest.mark.parametrize("left", [0, 1])
-def test_bytes_that_are_no_mp3_are_no_audio(text: str, left: int):
+def test_bytes_that_are_not_mp3_frames_are_not_audio(text: str, left: int):
     with pytest.raises(Empty, match="sent no audio"):
         passed(guard_of(left=left, text=text), [(0.0, AudioBytes(b"<html>" * 100))], MP3)
     with pytest.raises(Garbled, match="no audio that can be played"):
         passed(guard_of(left=left, text=text), [(0.0, AudioBytes(b"<html>" * 10_000))] * 20, MP3)
 
 
-def test_nothing_passes_where_no_audio_came_but_what_announced_it():
+def test_audio_announcements_without_audio_are_not_passed_on():
     assert items_of(passed(guard_of(), [(0.0, Usage(5, 0)), (0.0, AudioBytes(b""))])) == [
         WAV,
         Usage(5, 0),
@@ -303,7 +299,7 @@ def dripping() -> list[SpeechItem | float]:
     return [WAV, Usage(9, 0), *(part for piece in audio for part in (AudioBytes(piece), 0.1))]
 
 
-async def test_a_slow_voice_gives_way_to_the_next_and_its_call_is_closed_and_paid():
+async def test_a_slow_voice_is_replaced_and_its_call_closed_and_billed():
     slow, good = Voice(dripping()), Voice([WAV, AudioBytes(speech(0.5))])
     winner, said, accounts = await heard(slow, good)
     assert (winner, said) == ("1", good.items)
@@ -313,21 +309,21 @@ async def test_a_slow_voice_gives_way_to_the_next_and_its_call_is_closed_and_pai
     assert (accounts[0].meter.source, accounts[0].usage) == ("vendor", Usage(9, 0))
 
 
-async def test_an_error_behind_audio_that_is_still_held_is_followed_by_the_next():
+async def test_an_error_after_held_audio_leads_to_the_next_voice():
     broken = Voice([WAV, AudioBytes(speech(0.2)), Usage(9, 0), Refused("acme", "broke off")])
     winner, _, accounts = await heard(broken, Voice([WAV, AudioBytes(speech(0.5))]))
     assert winner == "1"
     assert accounts[0].usage == Usage(9, 0)
 
 
-async def test_every_item_is_seen_once_by_the_meter_of_the_one_that_speaks():
+async def test_every_item_is_metered_once_for_the_winner():
     good = Voice([WAV, Usage(2, 0), AudioBytes(speech(0.2)), AudioBytes(speech(0.5)), Usage(4, 1)])
     _, said, accounts = await heard(good, Voice([]))
     assert said == good.items
     assert accounts[0].usage == Usage(4, 1)
 
 
-async def test_held_audio_is_no_output_so_a_slow_voice_gets_company_that_wins():
+async def test_a_voice_with_held_audio_is_hedged():
     slow, good = Voice(dripping()), Voice([WAV, AudioBytes(speech(0.5))])
     winner, said, accounts = await heard(slow, good, hedge_s=0.05)
     assert (winner, said) == ("1", good.items)
@@ -335,14 +331,14 @@ async def test_held_audio_is_no_output_so_a_slow_voice_gets_company_that_wins():
     assert [account.outcome for account in accounts] == ["hedged", "won"]
 
 
-async def test_a_slow_voice_whose_company_fails_is_the_last_and_speaks():
+async def test_a_slow_voice_speaks_if_its_hedge_fails():
     slow = Voice(dripping())
     winner, said, _ = await heard(slow, Voice([Refused("acme", "answered 500")]), hedge_s=0.05)
     assert winner == "0"
     assert said == [item for item in slow.items if not isinstance(item, float)]
 
 
-async def test_leaving_while_audio_is_held_closes_the_call():
+async def test_leaving_the_block_while_audio_is_held_closes_the_call():
     voice = Voice([WAV, AudioBytes(speech(0.2))], holds=True)
     async with background(heard(voice, Voice([]))):
         await voice.waiting.wait()
@@ -350,7 +346,7 @@ async def test_leaving_while_audio_is_held_closes_the_call():
     assert voice.closed
 
 
-async def test_the_time_that_a_reader_takes_is_not_the_vendors():
+async def test_reader_time_does_not_count_against_the_vendor():
     pieces = [AudioBytes(piece) for piece in split(speech(0.6), range(0, 40_000, 4_800))]
     before = slow_audio()
     guard = guard_of(left=0)

@@ -75,7 +75,7 @@ def outcomes(accounts: list[AttemptRecord]) -> list[tuple[str, str]]:
     return [(account.strategy, account.outcome) for account in accounts]
 
 
-async def test_the_second_wins_when_the_first_is_late() -> None:
+async def test_the_second_strategy_wins_when_the_first_is_late() -> None:
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Hel", "lo")
     winner, text, accounts = await heard(late, second)
     assert (winner, text) == ("second", "Hello")
@@ -86,7 +86,7 @@ async def test_the_second_wins_when_the_first_is_late() -> None:
     assert (accounts[1].meter.source, accounts[1].meter.usage) == ("vendor", Usage(7, 2))
 
 
-async def test_the_first_may_still_win() -> None:
+async def test_the_first_strategy_may_still_win() -> None:
     first, second = Vendor("first", ["Here"], hedge_after_s=0.01), Vendor("second", ["x"])
 
     async def then_speak() -> None:
@@ -100,21 +100,21 @@ async def test_the_first_may_still_win() -> None:
     assert second.closed
 
 
-async def test_a_first_that_is_in_time_gets_no_company() -> None:
+async def test_a_punctual_first_strategy_is_not_hedged() -> None:
     first, second = replace(quick("first", "Here"), hedge_after_s=5), quick("second", "x")
     winner, text, accounts = await heard(first, second)
     assert (winner, text, outcomes(accounts)) == ("first", "Here", [("first", "won")])
     assert not second.begun.is_set()
 
 
-async def test_a_first_that_fails_in_time_is_followed_not_raced() -> None:
+async def test_a_punctual_failure_is_followed_by_the_next_strategy() -> None:
     first = replace(quick("first", Refused("acme", "answered 500")), hedge_after_s=5)
     winner, text, accounts = await heard(first, quick("second", "There"))
     assert (winner, text) == ("second", "There")
     assert outcomes(accounts) == [("first", "failed"), ("second", "won")]
 
 
-async def test_the_other_goes_on_when_one_of_two_fails() -> None:
+async def test_the_other_strategy_continues_when_one_of_two_fails() -> None:
     late, bad = Vendor("late", ["Slow"], hedge_after_s=0.01), quick("bad", Garbled("acme", "sent nonsense"))
 
     async def then_speak() -> None:
@@ -127,7 +127,7 @@ async def test_the_other_goes_on_when_one_of_two_fails() -> None:
     assert outcomes(accounts) == [("late", "won"), ("bad", "failed")]
 
 
-async def test_a_third_is_asked_when_both_fail() -> None:
+async def test_a_third_strategy_is_called_when_both_fail() -> None:
     late = Vendor("late", [Garbled("acme", "sent nonsense")], hedge_after_s=0.01)
     bad = quick("bad", Garbled("acme", "sent nonsense"))
 
@@ -141,7 +141,7 @@ async def test_a_third_is_asked_when_both_fail() -> None:
     assert sorted(outcomes(accounts)[:2]) == [("bad", "failed"), ("late", "failed")]
 
 
-async def test_without_budget_the_late_one_is_waited_for() -> None:
+async def test_without_a_hedging_budget_the_late_strategy_is_awaited() -> None:
     late, second = Vendor("late", ["At last"], hedge_after_s=0.01), quick("second", "x")
     assert second.gate.take_hedge()
 
@@ -155,7 +155,7 @@ async def test_without_budget_the_late_one_is_waited_for() -> None:
     assert (winner, outcomes(accounts)) == ("late", [("late", "won")])
 
 
-async def test_a_failure_after_the_first_output_of_a_raced_winner_is_the_readers() -> None:
+async def test_errors_of_a_hedged_winner_reach_the_reader() -> None:
     late, second = (
         Vendor("late", ["x"], hedge_after_s=0.01),
         quick("second", "Half", Garbled("acme", "sent nonsense")),
@@ -168,7 +168,7 @@ async def test_a_failure_after_the_first_output_of_a_raced_winner_is_the_readers
     assert second.closed
 
 
-async def test_leaving_early_closes_a_raced_winner_and_accounts_for_what_it_said() -> None:
+async def test_leaving_early_closes_a_hedged_winner_and_records_its_usage() -> None:
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Half", " of it")
     accounts: list[AttemptRecord] = []
     async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
@@ -178,7 +178,7 @@ async def test_leaving_early_closes_a_raced_winner_and_accounts_for_what_it_said
     assert accounts[1].outcome in {"canceled", "won"}
 
 
-async def test_all_failed_tells_them_in_the_order_they_were_begun() -> None:
+async def test_the_final_error_lists_attempts_in_their_start_order() -> None:
     one = replace(quick("one", Refused("acme", "answered 500")), hedge_after_s=1)
     two = quick("two", Refused("acme", "answered 503"))
     with pytest.raises(AllStrategiesFailed) as failed:
@@ -186,7 +186,7 @@ async def test_all_failed_tells_them_in_the_order_they_were_begun() -> None:
     assert [attempt["strategy"] for attempt in failed.value.extra["attempts"]] == ["one", "two"]
 
 
-async def test_no_company_is_sent_for_while_the_input_arrives() -> None:
+async def test_no_hedge_is_started_while_the_input_arrives() -> None:
     whole = asyncio.Event()
 
     async def clock() -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.vendors.raw import CHUNKED, WHOLE, Vendor, ask, asked, body, gone, played, request
+from tests.vendors.http1_peers import CHUNKED, WHOLE, Vendor, ask, asked, body, gone, played, request
 from vendors.http1.client import Http1Client, open_http1
 from vendors.http1.errors import BrokenResponse
 from vendors.http1.request import parse_url
@@ -16,7 +16,7 @@ from vendors.http1.response import MAX_UNREAD_BYTES
 ONE_READ_BYTES = 256 * 1024
 
 
-async def test_request_is_sent_as_it_was_made(http1: Http1Client):
+async def test_requests_are_sent_unchanged(http1: Http1Client):
     vendor = Vendor(WHOLE)
     async with played(vendor) as url:
         await ask(http1, f"{url}a b/ü?q=1&r=%20", headers={"X-A": "1", "accept": "text/plain"}, body=b"12345")
@@ -35,7 +35,7 @@ async def test_request_is_sent_as_it_was_made(http1: Http1Client):
     assert b"\r\nContent-Length: 0\r\n" in third
 
 
-async def test_connection_is_used_again_and_the_last_one_first(http1: Http1Client):
+async def test_the_most_recent_connection_is_reused_first(http1: Http1Client):
     vendor = Vendor(WHOLE)
     async with played(vendor) as url:
         assert await asyncio.gather(ask(http1, url), ask(http1, url)) == [b"ok", b"ok"]
@@ -64,7 +64,7 @@ async def test_unread_answer_that_is_whole_leaves_its_connection_to_the_next(htt
         WHOLE + WHOLE,
     ],
 )
-async def test_connection_that_is_spent_is_not_used_again(http1: Http1Client, answer: bytes):
+async def test_exhausted_connections_are_not_reused(http1: Http1Client, answer: bytes):
     vendor = Vendor(answer, WHOLE)
     async with played(vendor) as url:
         assert await ask(http1, url) == b"ok"
@@ -84,7 +84,7 @@ async def test_idle_connection_ends_after_its_time():
     assert vendor.connections == 2
 
 
-async def test_idle_connection_that_the_vendor_ended_is_not_used(http1: Http1Client):
+async def test_idle_connections_closed_by_the_vendor_are_not_used(http1: Http1Client):
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request(reader)
         writer.write(WHOLE)
@@ -98,7 +98,7 @@ async def test_idle_connection_that_the_vendor_ended_is_not_used(http1: Http1Cli
         assert await ask(http1, url) == b"ok"
 
 
-async def test_connection_that_dies_as_it_is_used_again_is_replaced_at_once(http1: Http1Client):
+async def test_a_reused_connection_that_dies_is_replaced_immediately(http1: Http1Client):
     vendor = Vendor(WHOLE, None, WHOLE)
     async with played(vendor) as url:
         await ask(http1, url)
@@ -121,7 +121,7 @@ async def test_new_connection_that_dies_is_not_replaced(http1: Http1Client):
     assert len(vendor.requests) == 3
 
 
-async def test_kept_connection_that_dies_in_its_answer_is_not_replaced(http1: Http1Client):
+async def test_a_connection_lost_during_its_answer_is_not_replaced(http1: Http1Client):
     async def dying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request(reader)
         writer.write(WHOLE)
@@ -134,7 +134,7 @@ async def test_kept_connection_that_dies_in_its_answer_is_not_replaced(http1: Ht
             await ask(http1, url)
 
 
-async def test_what_must_not_be_sent_twice_has_a_new_connection(http1: Http1Client):
+async def test_calls_that_must_not_be_repeated_use_a_new_connection(http1: Http1Client):
     vendor = Vendor(WHOLE)
     async with played(vendor) as url:
         await ask(http1, url)
@@ -151,7 +151,7 @@ async def test_answer_may_come_before_its_request(http1: Http1Client):
         assert (answer.status, await body(answer)) == (408, b"ok")
 
 
-async def test_vendor_is_held_back_while_nobody_reads(http1: Http1Client):
+async def test_the_vendor_is_throttled_while_nobody_reads(http1: Http1Client):
     piece, count = b"%x\r\n%b\r\n" % (65_536, bytes(65_536)), 512
     written = 0
 
@@ -207,7 +207,7 @@ async def test_cancelling_closes_the_connection_at_once(http1: Http1Client, sent
             await asking
 
 
-async def test_client_that_closes_leaves_nothing_open():
+async def test_closing_a_client_leaves_nothing_open():
     loop = asyncio.get_running_loop()
     vendor, left = Vendor(WHOLE), asyncio.Event()
 
@@ -231,7 +231,7 @@ async def test_client_that_closes_leaves_nothing_open():
             await answer.read()
 
 
-async def test_many_at_once_are_all_answered_and_leave_no_file_open():
+async def test_many_concurrent_lookups_are_answered_and_leave_no_file_open():
     def files() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 

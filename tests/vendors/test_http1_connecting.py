@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from streams.tasks import background
-from tests.vendors.raw import WHOLE, ask, asked, gone, played, request
+from tests.vendors.http1_peers import WHOLE, ask, asked, gone, played, request
 from vendors.http1.client import open_http1
 from vendors.http1.lookup import Lookup
 
@@ -66,7 +66,7 @@ async def test_name_is_looked_up_once_for_all_who_wait():
     assert names.asked == ["vendor.test"]
 
 
-async def test_name_that_is_not_known_fails_all_who_wait_and_is_asked_for_again():
+async def test_unknown_names_fail_all_callers_and_are_queried_again():
     names = Names()
     lookup = Lookup(names)
     waiting = asyncio.gather(*(lookup.addresses("other.test", 80) for _ in range(3)), return_exceptions=True)
@@ -87,7 +87,7 @@ async def test_name_without_an_address_is_a_fault():
         await Lookup(names).addresses("vendor.test", 80)
 
 
-async def test_who_leaves_while_a_name_is_looked_up_does_not_fail_the_others():
+async def test_a_cancelled_lookup_does_not_affect_other_callers():
     names = Names("127.0.0.1")
     lookup = Lookup(names)
     async with background(lookup.addresses("vendor.test", 80)) as first:
@@ -99,7 +99,7 @@ async def test_who_leaves_while_a_name_is_looked_up_does_not_fail_the_others():
             assert [address[4] for address in await second] == [("127.0.0.1", 80)]
 
 
-async def test_addresses_of_a_name_take_turns():
+async def test_the_addresses_of_a_name_are_tried_in_turn():
     names = Names("127.0.0.1", "127.0.0.2", "::1")
     names.told.set()
     lookup = Lookup(names)
@@ -119,7 +119,7 @@ async def test_address_is_not_looked_up(host: str, family: AddressFamily):
     assert names.asked == []
 
 
-async def test_address_that_is_dead_gives_way_to_the_next():
+async def test_the_next_address_is_tried_if_one_is_unreachable():
     names = Names("127.0.0.2", "127.0.0.1")  # nobody listens at the first
     names.told.set()
     async with played(answering) as url, open_http1(names, idle_s=0) as http1:
@@ -168,9 +168,7 @@ def ours(certificate: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificate))
 
 
-async def test_large_bodies_go_both_ways_over_tls_and_the_connection_is_kept(
-    theirs: ssl.SSLContext, ours: ssl.SSLContext
-):
+async def test_large_bodies_work_in_both_directions_over_tls(theirs: ssl.SSLContext, ours: ssl.SSLContext):
     large = bytes(range(256)) * 12_000
     connections = 0
 
@@ -191,7 +189,7 @@ async def test_large_bodies_go_both_ways_over_tls_and_the_connection_is_kept(
     assert connections == 1
 
 
-async def test_leaving_closes_a_connection_of_tls_at_once(theirs: ssl.SSLContext, ours: ssl.SSLContext):
+async def test_leaving_the_block_closes_a_tls_connection_immediately(theirs: ssl.SSLContext, ours: ssl.SSLContext):
     left = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -209,7 +207,7 @@ async def test_leaving_closes_a_connection_of_tls_at_once(theirs: ssl.SSLContext
             await left.wait()
 
 
-async def test_other_name_than_the_certificate_tells_is_not_trusted(theirs: ssl.SSLContext, ours: ssl.SSLContext):
+async def test_a_certificate_for_another_name_is_not_trusted(theirs: ssl.SSLContext, ours: ssl.SSLContext):
     async with (
         played(answering, tls=theirs) as url,
         open_http1(aiohttp.ThreadedResolver(), idle_s=60, tls=ours) as http1,

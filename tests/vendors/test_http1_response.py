@@ -100,7 +100,7 @@ def test_every_split_gives_the_same(raw: bytes, at: list[int]):
 
 
 @pytest.mark.parametrize("raw", [CHUNKED, COUNTED, INTERIM + CHUNKED, INTERIM + COUNTED, CLOSING, EMPTY])
-def test_answer_that_is_cut_anywhere_is_not_whole(raw: bytes):
+def test_an_answer_truncated_anywhere_is_incomplete(raw: bytes):
     for size in range(len(raw)):
         answer = fed([raw[:size]])
         assert not answer.complete
@@ -109,7 +109,7 @@ def test_answer_that_is_cut_anywhere_is_not_whole(raw: bytes):
         assert isinstance(fault.value, BrokenResponse) == bool(answer.status)
 
 
-def test_answer_without_a_length_is_whole_where_the_connection_ends_well():
+def test_an_answer_without_a_length_ends_with_its_connection():
     assert body(fed([TO_THE_END])) == b"all that comes"
     assert not fed([TO_THE_END], ended=False).complete
     reset = fed([TO_THE_END], ended=False)
@@ -119,7 +119,7 @@ def test_answer_without_a_length_is_whole_where_the_connection_ends_well():
         run(reset.read())
 
 
-def test_what_came_before_a_fault_is_read():
+def test_output_before_an_error_is_yielded():
     answer = fed([CHUNKED.partition(b"\r\n0\r\n")[0]])
 
     assert run(answer.read()) == b"data: x\n\n"
@@ -129,7 +129,7 @@ def test_what_came_before_a_fault_is_read():
 
 @pytest.mark.parametrize("raw", [COUNTED, CHUNKED, EMPTY])
 @pytest.mark.parametrize("more", [b"H", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", b"\0", b"GARBAGE"])
-def test_what_comes_behind_an_answer_is_no_part_of_it(raw: bytes, more: bytes):
+def test_bytes_after_an_answer_are_not_part_of_it(raw: bytes, more: bytes):
     assert told(fed([raw + more]))[:4] == told(fed([raw]))[:4]
     assert not fed([raw + more]).reusable
 
@@ -145,13 +145,13 @@ def test_what_comes_behind_an_answer_is_no_part_of_it(raw: bytes, more: bytes):
         (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "Content-Length"),
     ],
 )
-def test_what_is_no_http_breaks_it(raw: bytes, what: str):
+def test_a_response_that_is_not_http_is_an_error(raw: bytes, what: str):
     with pytest.raises(BrokenResponse, match=what):
         told(fed([raw]))
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", COUNTED[:40], CHUNKED[:120], CHUNKED[:130]]))
-def test_nonsense_ends_in_a_fault_or_an_answer(nonsense: bytes, before: bytes):
+def test_arbitrary_bytes_end_in_an_error_or_an_answer(nonsense: bytes, before: bytes):
     with suppress(BrokenResponse, OSError):
         told(fed([before, nonsense]))
 
@@ -162,7 +162,7 @@ def head_of(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("step", [1, 1000, 1 << 20])
-def test_head_has_a_limit(step: int):
+def test_response_heads_have_a_size_limit(step: int):
     largest, larger = head_of(MAX_HEAD_BYTES) + b"ok", head_of(MAX_HEAD_BYTES + 1) + b"ok"
 
     assert body(fed(largest[i : i + step] for i in range(0, len(largest), step))) == b"ok"
@@ -178,7 +178,7 @@ def test_head_has_a_limit(step: int):
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;", b"a=b;"),
     ],
 )
-def test_what_never_comes_to_a_body_has_a_limit(begun: bytes, endless: bytes):
+def test_bytes_before_a_body_have_a_limit(begun: bytes, endless: bytes):
     answer = fed([begun, *[endless] * ((1 << 19) // len(endless))], ended=False)
 
     with pytest.raises(BrokenResponse):
@@ -203,7 +203,7 @@ TEXT = b"data: one\n\n" * 50
     ],
 )
 @pytest.mark.parametrize("step", [1, 7, 10_000])
-def test_compressed_body_is_read_as_what_it_holds(coding: str, packed: bytes, step: int):
+def test_compressed_bodies_are_decompressed(coding: str, packed: bytes, step: int):
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
 
     async def read() -> bytes:
@@ -231,7 +231,7 @@ def test_compressed_body_is_read_as_what_it_holds(coding: str, packed: bytes, st
         ("gzip, br", TEXT),
     ],
 )
-def test_body_that_is_packed_otherwise_is_broken(coding: str, raw: bytes):
+def test_a_body_with_another_encoding_is_malformed(coding: str, raw: bytes):
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {len(raw)}\r\n\r\n".encode()
 
     with pytest.raises(BrokenResponse):
@@ -254,7 +254,7 @@ def test_small_body_that_holds_much_is_read_in_pieces():
     assert max(sizes) <= 256 << 10
 
 
-async def test_reader_is_woken_by_what_comes():
+async def test_readers_are_woken_by_new_events():
     answer = Response()
     loop = asyncio.get_running_loop()
     loop.call_soon(answer.feed, COUNTED[:-5])

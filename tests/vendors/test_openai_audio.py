@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 from tests.streams.pieces import by_byte, split
-from tests.vendors.openai_clients import TEXT, account, collect, output, reader
+from tests.vendors.openai_clients import TEXT, account, collect, output, spoken_chat
 from tests.vendors.upstream import Upstream, cut, plain, streaming
 from vendors.account import Account, SpeechSpec
 from vendors.chat.openai_audio import OpenAIAudio
@@ -50,8 +50,8 @@ def here(upstream: Upstream) -> Account:
     return Account("main", "vendor_b_llm", upstream.url)
 
 
-async def test_samples_are_streamed_as_they_are_spoken(http: VendorHttp, sandbox: Running):
-    items = await collect(reader(audio_format="wav", voice="marin")(http, account(sandbox)), [])
+async def test_samples_are_streamed_during_the_synthesis(http: VendorHttp, sandbox: Running):
+    items = await collect(spoken_chat(audio_format="wav", voice="marin")(http, account(sandbox)), [])
 
     assert items[0] == SpeechFormat("audio/wav", 24_000)
     assert output(items) == SAMPLES
@@ -68,8 +68,8 @@ async def test_samples_are_streamed_as_they_are_spoken(http: VendorHttp, sandbox
     assert items[-1] == Usage(int(billed["input_tokens"]), int(billed["output_tokens"] + billed["audio_tokens"]))
 
 
-async def test_mp3_comes_whole(http: VendorHttp, sandbox: Running):
-    items = await collect(reader()(http, account(sandbox)), [])
+async def test_every_mp3_frame_is_passed_on(http: VendorHttp, sandbox: Running):
+    items = await collect(spoken_chat()(http, account(sandbox)), [])
 
     assert items[:2] == [SpeechFormat("audio/mpeg", 24_000), AudioBytes(mp3(SAMPLES, 24_000))]
     (entry,) = sandbox.bill.since()
@@ -80,11 +80,11 @@ async def test_mp3_comes_whole(http: VendorHttp, sandbox: Running):
 
 
 async def test_model_is_told_to_read_and_how(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([DONE]))
+    upstream.respond_with(streaming([DONE]))
     spec = {"prompt": "Softly.", "speed": 1.5, "language_code": "de-AT", "options": {"extra": {"temperature": 0.2}}}
 
-    await collect(reader(audio_format="wav", options={"check": False})(http, here(upstream)), [])
-    await collect(reader(audio_format="wav", **spec)(http, here(upstream)), [])
+    await collect(spoken_chat(audio_format="wav", options={"check": False})(http, here(upstream)), [])
+    await collect(spoken_chat(audio_format="wav", **spec)(http, here(upstream)), [])
 
     plainly, fully = (loads(seen.body) for seen in upstream.seen)
     assert [message["role"] for message in fully["messages"]] == ["system", "user"]
@@ -101,19 +101,19 @@ async def test_model_is_told_to_read_and_how(http: VendorHttp, upstream: Upstrea
 @pytest.mark.parametrize(
     "text", ["Nobody knows.", "Of course! Boats usually go out with the tide because it carries them."]
 )
-async def test_answer_in_place_of_a_reading_is_never_heard(
+async def test_answers_instead_of_the_read_text_are_never_spoken(
     http: VendorHttp, sandbox: Running, audio_format: str, text: str
 ):
     items: list[SpeechItem] = []
 
     with pytest.raises(Garbled, match="spoke a different text") as fault:
-        await collect(reader(audio_format=audio_format)(http, account(sandbox, text=text)), items)
+        await collect(spoken_chat(audio_format=audio_format)(http, account(sandbox, text=text)), items)
 
     assert fault.value.retryable
     assert not [item for item in items if isinstance(item, AudioBytes)]
 
 
-async def test_short_text_is_compared_with_what_there_is_of_it(http: VendorHttp, sandbox: Running):
+async def test_short_texts_are_compared_completely(http: VendorHttp, sandbox: Running):
     client = OpenAIAudio(http, account(sandbox, text="Hello there!"), SpeechSpec("gpt-audio", audio_format="wav"))
 
     with pytest.raises(Garbled, match="spoke a different text"):
@@ -123,7 +123,9 @@ async def test_short_text_is_compared_with_what_there_is_of_it(http: VendorHttp,
 @pytest.mark.parametrize("audio_format", FORMATS)
 async def test_reading_that_stops_half_way_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
     with pytest.raises(Garbled, match="spoke only a part of the text"):
-        await collect(reader(audio_format=audio_format)(http, account(sandbox, text="The boats go out with")), [])
+        await collect(
+            spoken_chat(audio_format=audio_format)(http, account(sandbox, text="The boats go out with")), []
+        )
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
@@ -134,33 +136,35 @@ async def test_reading_that_stops_half_way_is_a_failure(http: VendorHttp, sandbo
         "At 3:30 the boats go out with the tide today, yes.",
     ],
 )
-async def test_reading_may_be_written_otherwise(http: VendorHttp, sandbox: Running, audio_format: str, text: str):
-    items = await collect(reader(audio_format=audio_format)(http, account(sandbox, text=text)), [])
+async def test_a_transcript_may_be_spelt_differently(
+    http: VendorHttp, sandbox: Running, audio_format: str, text: str
+):
+    items = await collect(spoken_chat(audio_format=audio_format)(http, account(sandbox, text=text)), [])
 
     assert output(items)
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
-async def test_strategy_may_trust_the_model(http: VendorHttp, sandbox: Running, audio_format: str):
-    asked = reader(audio_format=audio_format, options={"check": False})
+async def test_a_strategy_may_disable_the_transcript_check(http: VendorHttp, sandbox: Running, audio_format: str):
+    asked = spoken_chat(audio_format=audio_format, options={"check": False})
 
     assert output(await collect(asked(http, account(sandbox, text="Nobody knows.")), []))
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
-async def test_speech_that_runs_out_of_tokens_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
-    asked = reader(audio_format=audio_format, options={"extra": {"max_completion_tokens": 9}})
+async def test_speech_cut_at_the_token_limit_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
+    asked = spoken_chat(audio_format=audio_format, options={"extra": {"max_completion_tokens": 9}})
 
     with pytest.raises(Garbled, match="ran out of tokens"):
         await collect(asked(http, account(sandbox)), [])
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
-async def test_model_without_a_voice_is_refused_in_the_vendors_words(
+async def test_a_model_without_a_voice_is_refused_with_the_vendors_message(
     http: VendorHttp, sandbox: Running, audio_format: str
 ):
     with pytest.raises(Refused, match="does not support audio output"):
-        await collect(reader(audio_format=audio_format, model="gpt-4o")(http, account(sandbox)), [])
+        await collect(spoken_chat(audio_format=audio_format, model="gpt-4o")(http, account(sandbox)), [])
 
 
 def test_options_that_do_not_fit_are_refused_when_the_voice_is_made():
@@ -171,27 +175,27 @@ def test_options_that_do_not_fit_are_refused_when_the_voice_is_made():
 @pytest.mark.parametrize(
     "end", [[EXPIRES], [EXPIRES, USAGE, DONE], [finish("stop")], [DONE], [finish("tool_calls"), DONE]]
 )
-async def test_ways_to_end_well(http: VendorHttp, upstream: Upstream, end: list[bytes]):
-    upstream.will(streaming([spoken(id="audio_1", transcript=TEXT), sound(b"\1\2"), *end]))
+async def test_normal_ends_are_recognised(http: VendorHttp, upstream: Upstream, end: list[bytes]):
+    upstream.respond_with(streaming([spoken(id="audio_1", transcript=TEXT), sound(b"\1\2"), *end]))
 
-    items = await collect(reader(audio_format="wav")(http, here(upstream)), [])
+    items = await collect(spoken_chat(audio_format="wav")(http, here(upstream)), [])
 
     assert output(items) == b"\1\2"
     assert (items[-1] == Usage(9, 20)) == (USAGE in end)
 
 
-async def test_cut_behind_the_last_audio_costs_the_usage_alone(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([spoken(transcript=TEXT), sound(b"\1\2"), EXPIRES], end=cut, apart=True))
+async def test_a_cut_after_the_last_audio_loses_only_the_usage(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([spoken(transcript=TEXT), sound(b"\1\2"), EXPIRES], end=cut, apart=True))
 
-    assert output(await collect(reader(audio_format="wav")(http, here(upstream)), [])) == b"\1\2"
+    assert output(await collect(spoken_chat(audio_format="wav")(http, here(upstream)), [])) == b"\1\2"
 
 
 @pytest.mark.parametrize("message", [{"content": "No."}, {"content": "No.", "audio": None}])
-async def test_answer_in_text_is_no_speech(http: VendorHttp, upstream: Upstream, message: dict[str, Any]):
-    upstream.will(plain(200, dumps({"choices": [{"message": message}]}), Content_Type="application/json"))
+async def test_text_answers_are_not_speech(http: VendorHttp, upstream: Upstream, message: dict[str, Any]):
+    upstream.respond_with(plain(200, dumps({"choices": [{"message": message}]}), Content_Type="application/json"))
 
     with pytest.raises(Garbled, match="answered with text"):
-        await collect(reader()(http, here(upstream)), [])
+        await collect(spoken_chat()(http, here(upstream)), [])
 
 
 @pytest.mark.parametrize(
@@ -199,11 +203,11 @@ async def test_answer_in_text_is_no_speech(http: VendorHttp, upstream: Upstream,
     [[], {}, {"choices": []}, {"choices": [{"message": None}]}, {"choices": [{"message": {"audio": {}}}]},
      {"choices": [{"message": {"audio": {"data": "?"}}}]}, {"choices": [{"message": {"audio": {"data": 5}}}]}],
 )  # fmt: skip
-async def test_whole_answer_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, answer: Any):
-    upstream.will(plain(200, dumps(answer), Content_Type="application/json"))
+async def test_malformed_complete_answers_are_garbled(http: VendorHttp, upstream: Upstream, answer: Any):
+    upstream.respond_with(plain(200, dumps(answer), Content_Type="application/json"))
 
     with pytest.raises(Garbled, match="sent a response of an unknown form"):
-        await collect(reader()(http, here(upstream)), [])
+        await collect(spoken_chat()(http, here(upstream)), [])
 
 
 def read(pieces: list[bytes], text: str | None = TEXT) -> tuple[bytes, Usage | None, str]:
@@ -237,7 +241,7 @@ STREAMS = [
 
 
 @given(st.sampled_from(STREAMS), st.lists(st.integers(0, 900), max_size=8))
-def test_streams_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
+def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
     assert read(split(stream, at)) == read([stream]) == read(by_byte(stream))
 
 
@@ -256,7 +260,7 @@ def test_streams_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
         (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent an event of an unknown form")),
     ],
 )
-def test_streams_are_audio_and_an_end_or_a_fault(stream: bytes, told: tuple[bytes, Usage | None, str]):
+def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, told: tuple[bytes, Usage | None, str]):
     assert read([stream]) == told
 
 
@@ -269,5 +273,5 @@ def test_audio_is_held_for_a_second_at_most():
     assert reading.feed(sound(b"\5\6")) == b"\5\6"
 
 
-def test_audio_of_whatever_is_said_is_held_by_nobody():
+def test_audio_of_a_matching_transcript_is_not_held():
     assert Reading("v", None).feed(sound(b"\1\2")) == b"\1\2"

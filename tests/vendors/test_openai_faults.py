@@ -44,12 +44,12 @@ async def failed(http: VendorHttp, name: str, to: Account) -> tuple[list[Any], V
 
 
 def check_part(name: str, part: str | bytes, whole: str | bytes, *, behind: int) -> None:
-    """What came before a fault is the beginning of the whole, and there is some where output came before it."""
+    """Check that the output before a fault is a prefix of the complete output, and not empty after output."""
     assert len(part) < len(whole)
     assert not part or whole[: len(part)] == part
     if name in {
-        "reader_wav",
-        "ear_streamed",
+        "spoken_chat_wav",
+        "recognition_streamed",
     }:  # the one holds what is not sure yet, the other gives no output so early
         return
     assert bool(part) == bool(behind)
@@ -87,7 +87,7 @@ async def test_html_page_as_response_is_garbled(http: VendorHttp, sandbox: Runni
 
 @pytest.mark.parametrize("name", STREAMS | BODIES)
 @pytest.mark.parametrize("position", [0, 1, 3])
-async def test_cut_stream_is_garbled_after_the_output_before_it(
+async def test_truncated_streams_are_garbled_after_their_output(
     http: VendorHttp, sandbox: Running, name: str, position: int
 ):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
@@ -101,7 +101,7 @@ async def test_cut_stream_is_garbled_after_the_output_before_it(
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("position", [0, 1, 3])
 @pytest.mark.parametrize(("fault", "kind"), [(Fault.MALFORMED_FRAME, Garbled), (Fault.ERROR_INSIDE_200, Refused)])
-async def test_fault_in_a_frame_is_raised_after_the_output_before_it(
+async def test_errors_in_a_frame_are_raised_after_the_preceding_output(
     http: VendorHttp, sandbox: Running, name: str, *, position: int, fault: Fault, kind: type[VendorError]
 ):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
@@ -139,22 +139,22 @@ async def test_error_instead_of_audio_is_garbled(http: VendorHttp, sandbox: Runn
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_empty_answer_has_no_output(http: VendorHttp, sandbox: Running, name: str):
+async def test_empty_answers_have_no_output(http: VendorHttp, sandbox: Running, name: str):
     to = account(sandbox, fault=Fault.EMPTY_ANSWER)
-    if name == "reader_mp3":
+    if name == "spoken_chat_mp3":
         assert isinstance((await failed(http, name, to))[1], Garbled)
         return
 
     items = await collect(CLIENTS[name](http, to), [])
 
     assert [item for item in items if is_output(item)] == []
-    if name.startswith("ear"):
+    if name.startswith("recognition"):
         assert isinstance(items[-1], Transcript), "silence is a whole answer"
         assert items[-1].final
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-async def test_slow_answer_is_whole(http: VendorHttp, sandbox: Running, name: str):
+async def test_slow_answers_arrive_completely(http: VendorHttp, sandbox: Running, name: str):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
 
     slow = await collect(CLIENTS[name](http, account(sandbox, fault=Fault.SLOW_DRIP, pace_ms=2)), [])
@@ -164,7 +164,7 @@ async def test_slow_answer_is_whole(http: VendorHttp, sandbox: Running, name: st
 
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize("fault", [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM])
-async def test_call_of_a_silent_vendor_is_closed_at_once(
+async def test_cancelling_closes_the_call_of_a_silent_vendor(
     http: VendorHttp, sandbox: Running, name: str, fault: Fault
 ):
     to = account(sandbox, fault=fault)
@@ -217,7 +217,7 @@ async def test_failed_handshake_opens_no_connection(http: VendorHttp, sandbox: R
     assert error.retryable
 
 
-@pytest.mark.parametrize("name", [name for name in CLIENTS if not name.startswith(("chat", "ear"))])
+@pytest.mark.parametrize("name", [name for name in CLIENTS if not name.startswith(("chat", "recognition"))])
 async def test_speech_announces_its_format_first(http: VendorHttp, sandbox: Running, name: str):
     items = await collect(CLIENTS[name](http, account(sandbox)), [])
 

@@ -51,7 +51,7 @@ async def spoken(http: VendorHttp, upstream: Upstream, **spec: Any) -> list[Spee
     return await collect(voice(**spec)(http, upstream_account(upstream)), [])
 
 
-async def test_events_are_asked_for_where_the_model_knows_them(http: VendorHttp, sandbox: Running):
+async def test_events_are_requested_from_models_that_support_them(http: VendorHttp, sandbox: Running):
     told, items = await asked(http, sandbox, voice="marin", speed=1.5, prompt="Whisper.")
 
     assert told == {
@@ -77,7 +77,7 @@ async def test_old_models_are_asked_for_audio_and_get_no_instructions(http: Vend
 
 
 @pytest.mark.parametrize("model", ["tts-1", "gpt-4o-mini-tts"])
-async def test_wav_is_asked_for_as_samples(http: VendorHttp, sandbox: Running, model: str):
+async def test_wav_is_requested_as_pcm(http: VendorHttp, sandbox: Running, model: str):
     told, items = await asked(http, sandbox, model=model, audio_format="wav")
 
     assert told["response_format"] == "pcm"
@@ -116,7 +116,7 @@ def test_options_that_do_not_fit_are_refused_when_the_voice_is_made(options: dic
         ),
     ],
 )
-async def test_refusal_is_told_in_the_vendors_words(
+async def test_refusals_use_the_vendors_message(
     http: VendorHttp, sandbox: Running, spec: dict[str, Any], told: str
 ):
     with pytest.raises(Refused) as fault:
@@ -127,25 +127,25 @@ async def test_refusal_is_told_in_the_vendors_words(
 
 
 @pytest.mark.parametrize("content_type", ["audio/mpeg", "audio/mp3", "application/octet-stream"])
-async def test_audio_in_place_of_events_is_taken_as_it_is(http: VendorHttp, upstream: Upstream, content_type: str):
-    upstream.will(plain(200, b"ID3...", Content_Type=content_type))
+async def test_audio_instead_of_events_is_passed_on(http: VendorHttp, upstream: Upstream, content_type: str):
+    upstream.respond_with(plain(200, b"ID3...", Content_Type=content_type))
 
     assert await spoken(http, upstream) == [SpeechFormat("audio/mpeg", 24_000), AudioBytes(b"ID3...")]
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
 @pytest.mark.parametrize("content_type", ["audio/wav", "audio/ogg", "application/json", "text/plain"])
-async def test_audio_of_another_type_is_garbled(
+async def test_audio_of_an_unexpected_type_is_garbled(
     http: VendorHttp, upstream: Upstream, audio_format: str, content_type: str
 ):
-    upstream.will(plain(200, b"RIFF", Content_Type=content_type))
+    upstream.respond_with(plain(200, b"RIFF", Content_Type=content_type))
 
     with pytest.raises(Garbled, match=f"answered with {content_type}"):
         await spoken(http, upstream, audio_format=audio_format)
 
 
 async def test_rate_of_another_vendor_is_set_by_the_strategy(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"\1\2\3\4", Content_Type="audio/pcm"))
+    upstream.respond_with(plain(200, b"\1\2\3\4", Content_Type="audio/pcm"))
 
     items = await spoken(http, upstream, audio_format="wav", options={"sample_rate": 22_050})
 
@@ -153,8 +153,8 @@ async def test_rate_of_another_vendor_is_set_by_the_strategy(http: VendorHttp, u
 
 
 @pytest.mark.parametrize("end", [[DONE], [DONE, END], [END], [DONE + END]])
-async def test_either_end_mark_ends_well(http: VendorHttp, upstream: Upstream, end: list[bytes]):
-    upstream.will(streaming([audio(b"\1"), event(type="new"), *end], apart=True))
+async def test_both_end_marks_are_normal_ends(http: VendorHttp, upstream: Upstream, end: list[bytes]):
+    upstream.respond_with(streaming([audio(b"\1"), event(type="new"), *end], apart=True))
 
     items = await spoken(http, upstream)
 
@@ -164,7 +164,7 @@ async def test_either_end_mark_ends_well(http: VendorHttp, upstream: Upstream, e
 
 @pytest.mark.parametrize("pieces", [[], [audio(b"\1")], [audio(b"\1"), DONE[:-1]]])
 async def test_events_without_an_end_mark_are_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
-    upstream.will(streaming(pieces))
+    upstream.respond_with(streaming(pieces))
 
     with pytest.raises(Garbled, match="without an end mark") as fault:
         await spoken(http, upstream)
@@ -195,7 +195,7 @@ STREAMS = [
 
 
 @given(st.sampled_from(STREAMS), st.lists(st.integers(0, 400), max_size=8))
-def test_events_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
+def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
     assert read(split(stream, at)) == read([stream]) == read(by_byte(stream))
 
 
@@ -213,7 +213,7 @@ def test_events_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
     ],
     ids=lambda chunk: repr(chunk[:60]),
 )
-def test_nonsense_is_garbled_behind_the_audio_before_it(chunk: bytes):
+def test_malformed_output_is_garbled_after_the_preceding_audio(chunk: bytes):
     items, told = read([audio(b"\1"), chunk, DONE])
 
     assert items == [AudioBytes(b"\1")]
@@ -221,12 +221,12 @@ def test_nonsense_is_garbled_behind_the_audio_before_it(chunk: bytes):
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"input_tokens": 5}, {"input_tokens": "5", "output_tokens": 7}])
-def test_usage_of_another_form_is_none(usage: Any):
+def test_malformed_usage_is_ignored(usage: Any):
     assert read([audio(b"\1") + event(type="speech.audio.done", usage=usage)]) == ([AudioBytes(b"\1")], "done")
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))
-def test_samples_are_never_cut(pcm: bytes, at: list[int]):
+def test_samples_are_never_split(pcm: bytes, at: list[int]):
     samples = Samples()
 
     pieces = [samples.feed(piece) for piece in split(pcm, at)]

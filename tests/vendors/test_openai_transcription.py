@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
 from tests.streams.pieces import by_byte, split
-from tests.vendors.openai_clients import PCM, account, collect, ear
+from tests.vendors.openai_clients import PCM, account, collect, recognition
 from tests.vendors.upstream import Upstream, plain, streaming
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused, VendorError
@@ -25,15 +25,15 @@ TEXT = "Guten Morgen, wie geht es Ihnen?"
 async def heard(
     http: VendorHttp, sandbox: Running, audio: bytes, kind: AudioFormat = PCM, *, text: str = TEXT, **spec: Any
 ) -> list[Transcript]:
-    tape = Tape()
-    tape.write(audio)
-    tape.end()
+    buffer = InputBuffer()
+    buffer.write(audio)
+    buffer.end()
     asked = RecognitionSpec(**{"model": "gpt-4o-mini-transcribe", **spec})
     client = OpenAITranscription(http, account(sandbox, text=text), asked)
-    return await collect(client.transcribe(tape, kind), [])
+    return await collect(client.transcribe(buffer, kind), [])
 
 
-async def test_newer_models_write_while_they_hear(http: VendorHttp, sandbox: Running):
+async def test_newer_models_stream_text_while_audio_is_uploaded(http: VendorHttp, sandbox: Running):
     *partial, last = await heard(http, sandbox, speech("x" * 30, 16_000), language_code="de-AT", prompt="Tee")
 
     assert last == Transcript(TEXT, final=True)
@@ -52,14 +52,14 @@ async def test_newer_models_write_while_they_hear(http: VendorHttp, sandbox: Run
     assert entry.billed == {"audio_tokens": 20, "text_tokens": 1, "output_tokens": 6}
 
 
-async def test_partial_text_comes_while_it_is_written(http: VendorHttp, sandbox: Running):
-    items = await collect(ear()(http, account(sandbox, text="one two three", pace_ms=20)), [])
+async def test_partial_text_arrives_while_it_is_generated(http: VendorHttp, sandbox: Running):
+    items = await collect(recognition()(http, account(sandbox, text="one two three", pace_ms=20)), [])
 
     assert [item.text for item in items[:2]] == ["one", "one two"]
     assert items[-1] == Transcript("one two three", final=True)
 
 
-async def test_whisper_answers_at_once_and_tells_the_seconds(http: VendorHttp, sandbox: Running):
+async def test_whisper_answers_in_one_response_with_the_duration(http: VendorHttp, sandbox: Running):
     items = await heard(http, sandbox, speech("x" * 20, 16_000), model="whisper-1")
 
     assert items == [Transcript(TEXT, final=True, seconds=2)]
@@ -75,7 +75,7 @@ async def test_whisper_answers_at_once_and_tells_the_seconds(http: VendorHttp, s
         ("whisper-1", {"language": "pt", "prompt": "hint"}),
     ],
 )
-async def test_hints_go_under_the_names_that_the_model_has_for_them(
+async def test_hints_use_the_parameter_names_of_the_model(
     http: VendorHttp, sandbox: Running, model: str, hints: dict[str, str]
 ):
     items = await heard(http, sandbox, speech("x" * 600, 16_000), model=model, language_code="pt-BR", prompt="hint")
@@ -87,13 +87,13 @@ async def test_hints_go_under_the_names_that_the_model_has_for_them(
     } == hints
 
 
-async def test_long_audio_goes_up_again_whole_where_the_first_try_failed(http: VendorHttp, sandbox: Running):
-    tape = Tape()
-    tape.write(speech("x" * 1_500, 16_000))
-    tape.end()
+async def test_long_audio_is_uploaded_again_after_a_failure(http: VendorHttp, sandbox: Running):
+    buffer = InputBuffer()
+    buffer.write(speech("x" * 1_500, 16_000))
+    buffer.end()
     to = account(sandbox, fault="unavailable", times=1, retry_after_s=0.002)
 
-    await collect(OpenAITranscription(http, to, RecognitionSpec("whisper-1")).transcribe(tape, PCM), [])
+    await collect(OpenAITranscription(http, to, RecognitionSpec("whisper-1")).transcribe(buffer, PCM), [])
 
     assert [entry.asked.get("seconds") for entry in sandbox.bill.since()] == [None, 100.0]
 
@@ -105,7 +105,7 @@ async def test_silence_is_an_empty_transcript(http: VendorHttp, sandbox: Running
     assert (item.text, item.final) == ("", True)
 
 
-async def test_mp3_is_heard_as_it_is(http: VendorHttp, sandbox: Running):
+async def test_mp3_is_passed_on_unchanged(http: VendorHttp, sandbox: Running):
     audio = mp3(speech("x" * 30, 24_000), 24_000)
 
     await heard(http, sandbox, audio, AudioFormat("audio/mpeg", 0))
@@ -113,12 +113,12 @@ async def test_mp3_is_heard_as_it_is(http: VendorHttp, sandbox: Running):
     assert next(sandbox.bill.since()).asked["seconds"] == pytest.approx(2.0, abs=0.1)
 
 
-async def test_too_short_audio_is_refused_in_the_vendors_words(http: VendorHttp, sandbox: Running):
+async def test_too_short_audio_is_refused_with_the_vendors_message(http: VendorHttp, sandbox: Running):
     with pytest.raises(Refused, match="Audio file is too short"):
         await heard(http, sandbox, b"\1\2" * 800)
 
 
-async def test_model_that_is_not_to_stream_does_not(http: VendorHttp, sandbox: Running):
+async def test_streaming_can_be_disabled(http: VendorHttp, sandbox: Running):
     items = await heard(http, sandbox, speech("x" * 30, 16_000), options={"stream": False})
 
     assert items == [Transcript(TEXT, final=True)]
@@ -130,8 +130,8 @@ def segment(text: str, no_speech_prob: Any = 0.01, avg_logprob: Any = -0.2) -> d
 
 async def verbose(http: VendorHttp, upstream: Upstream, segments: Any) -> Transcript:
     body = {"text": "Thank you. Hello.", "duration": 2.5, "segments": segments}
-    upstream.will(plain(200, dumps(body)))
-    asked = ear(model="whisper-1", options={"response_format": "verbose_json"})
+    upstream.respond_with(plain(200, dumps(body)))
+    asked = recognition(model="whisper-1", options={"response_format": "verbose_json"})
     (item,) = await collect(asked(http, Account("main", "vendor_b_audio", upstream.url)), [])
     return item
 
@@ -146,7 +146,7 @@ async def verbose(http: VendorHttp, upstream: Upstream, segments: Any) -> Transc
         (None, "Thank you. Hello."),
     ],
 )
-async def test_what_whisper_makes_of_silence_is_left_out(
+async def test_text_that_whisper_invents_for_silence_is_dropped(
     http: VendorHttp, upstream: Upstream, segments: Any, text: str
 ):
     assert await verbose(http, upstream, segments) == Transcript(text, final=True, seconds=2.5)
@@ -175,10 +175,10 @@ END = b"data: [DONE]\n\n"
 
 @pytest.mark.parametrize("pieces", [[], [delta("a")], [delta("a"), done("a")[:-1]]])
 async def test_stream_without_its_end_mark_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
-    upstream.will(streaming(pieces))
+    upstream.respond_with(streaming(pieces))
 
     with pytest.raises(Garbled, match="without an end mark") as fault:
-        await collect(ear()(http, Account("main", "vendor_b_audio", upstream.url)), [])
+        await collect(recognition()(http, Account("main", "vendor_b_audio", upstream.url)), [])
 
     assert fault.value.retryable
 
@@ -205,7 +205,7 @@ STREAMS = [
 
 
 @given(st.sampled_from(STREAMS), st.lists(st.integers(0, 300), max_size=8))
-def test_events_do_not_care_where_they_are_cut(stream: bytes, at: list[int]):
+def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
     assert read(split(stream, at)) == read([stream]) == read(by_byte(stream))
 
 

@@ -33,7 +33,7 @@ async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], 
 
 @pytest.mark.parametrize("apart", [False, True])
 async def test_all_items_are_pushed_in_order(http: VendorHttp, upstream: Upstream, *, apart: bool):
-    upstream.will(streaming(REPLY, apart=apart))
+    upstream.respond_with(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
     assert await pour(http, upstream, lambda item: seen.append(item) is None) == 0
     assert text_of(seen) == "".join(WORDS)
@@ -42,7 +42,7 @@ async def test_all_items_are_pushed_in_order(http: VendorHttp, upstream: Upstrea
 
 @pytest.mark.parametrize("apart", [False, True])
 async def test_a_sink_that_stops_and_continues_misses_nothing(http: VendorHttp, upstream: Upstream, *, apart: bool):
-    upstream.will(streaming(REPLY, apart=apart))
+    upstream.respond_with(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
     stops = await pour(http, upstream, lambda item: seen.append(item) is not None)
     assert stops == len(seen) >= 3
@@ -51,16 +51,16 @@ async def test_a_sink_that_stops_and_continues_misses_nothing(http: VendorHttp, 
 
 
 @pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without an end mark")])
-async def test_fault_is_raised_after_the_text_before_it(http: VendorHttp, upstream: Upstream, end, fault: str):
-    upstream.will(streaming([text("a"), text("b")], apart=True, end=end))
+async def test_errors_are_raised_after_the_preceding_text(http: VendorHttp, upstream: Upstream, end, fault: str):
+    upstream.respond_with(streaming([text("a"), text("b")], apart=True, end=end))
     seen: list[ChatItem] = []
     with pytest.raises(VendorError, match=fault):
         await pour(http, upstream, lambda item: seen.append(item) is None)
     assert text_of(seen) == "ab"
 
 
-async def test_error_of_the_vendor_in_the_middle_is_raised(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), event(error={"message": "overloaded"})], apart=True, end=hold))
+async def test_errors_of_the_vendor_in_the_middle_are_raised(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([text("a"), event(error={"message": "overloaded"})], apart=True, end=hold))
     seen: list[ChatItem] = []
     with pytest.raises(VendorError):
         await pour(http, upstream, lambda item: seen.append(item) is None)
@@ -70,7 +70,7 @@ async def test_error_of_the_vendor_in_the_middle_is_raised(http: VendorHttp, ups
 async def test_error_of_the_sink_is_raised_unchanged_and_closes_the_connection(
     http: VendorHttp, upstream: Upstream
 ):
-    upstream.will(streaming([text("a"), text("b")], apart=True, end=hold))
+    upstream.respond_with(streaming([text("a"), text("b")], apart=True, end=hold))
 
     def take(item: ChatItem) -> bool:
         if item == TextDelta("b"):
@@ -84,7 +84,7 @@ async def test_error_of_the_sink_is_raised_unchanged_and_closes_the_connection(
 
 
 async def test_cancelling_a_push_closes_the_vendor_call(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a")], end=hold))
+    upstream.respond_with(streaming([text("a")], end=hold))
     first = asyncio.Event()
     with suppress(TimeoutError):
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
@@ -97,7 +97,7 @@ async def test_cancelling_a_push_closes_the_vendor_call(http: VendorHttp, upstre
 
 
 async def test_silence_between_two_items_times_out(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([*map(text, WORDS)], apart=True, end=hold))
+    upstream.respond_with(streaming([*map(text, WORDS)], apart=True, end=hold))
     attempt = Attempt(
         "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.4
     )
@@ -113,7 +113,7 @@ async def test_silence_between_two_items_times_out(http: VendorHttp, upstream: U
 
 
 async def test_tokens_of_pushed_items_are_counted(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("12345678"), text("1234"), DONE], apart=True))
+    upstream.respond_with(streaming([text("12345678"), text("1234"), DONE], apart=True))
     accounts: list[AttemptRecord] = []
     attempt = Attempt("one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, 5)
     async with first_success([attempt], accounts) as (_, items):
@@ -123,13 +123,13 @@ async def test_tokens_of_pushed_items_are_counted(http: VendorHttp, upstream: Up
 
 
 async def test_nothing_is_pushed_after_the_block(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([text("a"), text("b")], end=hold))
+    upstream.respond_with(streaming([text("a"), text("b")], end=hold))
     async with model(http, upstream).reply(MESSAGES) as items:
         assert await drain_into(items, lambda _: False)
     assert not await drain_into(items, lambda _: pytest.fail("nothing may come"))
 
 
 async def test_invalid_reply_is_refused_before_anything_is_pushed(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"<html>"], content_type="text/html"))
+    upstream.respond_with(streaming([b"<html>"], content_type="text/html"))
     with pytest.raises(Garbled):
         await pour(http, upstream, lambda _: pytest.fail("nothing may come"))

@@ -9,7 +9,7 @@ import pytest
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.asking import SHORT, ask, failing
+from tests.vendors.http_calls import SHORT, ask, failing
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Refused
 from vendors.outgoing import Repeat
@@ -19,7 +19,7 @@ from vendors.transport import VendorHttp
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])
 async def test_permanent_refusal_is_not_retried(http: VendorHttp, upstream: Upstream, status: int):
-    upstream.will(refusing(status, "that\n is   wrong", "a_code", retry_after="0"))
+    upstream.respond_with(refusing(status, "that\n is   wrong", "a_code", retry_after="0"))
 
     fault = await failing(http, upstream.url)
 
@@ -31,14 +31,14 @@ async def test_permanent_refusal_is_not_retried(http: VendorHttp, upstream: Upst
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 async def test_temporary_refusal_is_retried_once(http: VendorHttp, upstream: Upstream, status: int):
-    upstream.will(refusing(status, **SHORT), plain(200, b"answer"))
+    upstream.respond_with(refusing(status, **SHORT), plain(200, b"answer"))
 
     assert await ask(http, upstream.url) == b"answer"
     assert [seen.body for seen in upstream.seen] == [b"question", b"question"]
 
 
 async def test_call_is_not_retried_after_the_second_refusal(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(500, "first", **SHORT), refusing(503, "second", **SHORT), plain())
+    upstream.respond_with(refusing(500, "first", **SHORT), refusing(503, "second", **SHORT), plain())
 
     fault = await failing(http, upstream.url)
 
@@ -48,7 +48,7 @@ async def test_call_is_not_retried_after_the_second_refusal(http: VendorHttp, up
 
 
 async def test_call_that_must_not_be_repeated_is_not_retried(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(503, **SHORT), plain())
+    upstream.respond_with(refusing(503, **SHORT), plain())
 
     await failing(http, upstream.url, repeat=Repeat.NEVER)
 
@@ -59,7 +59,7 @@ async def test_call_that_must_not_be_repeated_is_not_retried(http: VendorHttp, u
 async def test_retry_waits_for_the_time_that_the_vendor_requests(
     http: VendorHttp, upstream: Upstream, headers: dict[str, str]
 ):
-    upstream.will(refusing(429, **headers), plain(200, b"answer"))
+    upstream.respond_with(refusing(429, **headers), plain(200, b"answer"))
     loop = asyncio.get_running_loop()
     begun = loop.time()
 
@@ -69,7 +69,7 @@ async def test_retry_waits_for_the_time_that_the_vendor_requests(
 
 
 async def test_retry_is_made_soon_if_the_vendor_requests_no_time(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(500), plain(200, b"answer"))
+    upstream.respond_with(refusing(500), plain(200, b"answer"))
     loop = asyncio.get_running_loop()
     begun = loop.time()
 
@@ -82,7 +82,7 @@ async def test_retry_is_made_soon_if_the_vendor_requests_no_time(http: VendorHtt
 async def test_call_is_not_retried_if_the_requested_time_is_too_long(
     http: VendorHttp, upstream: Upstream, headers: dict[str, str]
 ):
-    upstream.will(refusing(429, **headers), plain())
+    upstream.respond_with(refusing(429, **headers), plain())
 
     fault = await failing(http, upstream.url)
 
@@ -93,7 +93,7 @@ async def test_call_is_not_retried_if_the_requested_time_is_too_long(
 
 
 async def test_call_is_not_retried_if_the_quota_is_used_up(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(429, "You exceeded your current quota", "insufficient_quota", **SHORT))
+    upstream.respond_with(refusing(429, "You exceeded your current quota", "insufficient_quota", **SHORT))
 
     fault = await failing(http, upstream.url)
 
@@ -103,7 +103,7 @@ async def test_call_is_not_retried_if_the_quota_is_used_up(http: VendorHttp, ups
 
 async def test_message_of_an_error_that_arrives_in_pieces_is_complete(http: VendorHttp, upstream: Upstream):
     body = dumps({"error": {"message": "no money", "type": "insufficient_quota", "code": None}})
-    upstream.will(
+    upstream.respond_with(
         streaming([body[:9], body[9:30], body[30:]], status=429, content_type="application/json", apart=True)
     )
 
@@ -114,8 +114,8 @@ async def test_message_of_an_error_that_arrives_in_pieces_is_complete(http: Vend
 
 
 @pytest.mark.parametrize("end", [cut, hold])
-async def test_status_of_an_error_is_reported_however_its_body_ends(http: VendorHttp, upstream: Upstream, end: Any):
-    upstream.will(streaming([b'{"error": {"mess'], status=401, end=end))
+async def test_the_status_of_an_error_is_reported_for_any_body(http: VendorHttp, upstream: Upstream, end: Any):
+    upstream.respond_with(streaming([b'{"error": {"mess'], status=401, end=end))
 
     fault = await failing(http, upstream.url)
 
@@ -124,8 +124,8 @@ async def test_status_of_an_error_is_reported_however_its_body_ends(http: Vendor
     assert not fault.retryable
 
 
-async def test_endless_error_is_not_read_to_its_end(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"x" * 1000] * 10_000, status=400))
+async def test_endless_error_bodies_are_not_read_completely(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([b"x" * 1000] * 10_000, status=400))
 
     assert str(await failing(http, upstream.url)) == "backend unavailable: acme answered 400"
     async with asyncio.timeout(5):
@@ -134,7 +134,7 @@ async def test_endless_error_is_not_read_to_its_end(http: VendorHttp, upstream: 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirect_is_not_followed(http: VendorHttp, upstream: Upstream, status: int):
-    upstream.will(plain(status, Location=f"{upstream.url}/elsewhere"), plain(200, b"answer"))
+    upstream.respond_with(plain(status, Location=f"{upstream.url}/elsewhere"), plain(200, b"answer"))
 
     fault = await failing(http, upstream.url)
 
@@ -190,7 +190,7 @@ def test_time_to_wait_is_a_valid_number_or_none(headers: dict[str, str], seconds
     assert refusal("acme", 429, b"", headers).retry_after_s == seconds
 
 
-def test_time_to_wait_may_be_a_date():
+def test_retry_after_may_be_a_date():
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
 
     seconds = refusal("acme", 429, b"", {"Retry-After": date}).retry_after_s

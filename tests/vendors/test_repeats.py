@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
-from tests.vendors.twins import calls, outcome
+from tests.vendors.sandbox_calls import calls, outcome
 from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.catalog import ASSESSORS, CATALOG, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS
 from vendors.errors import Unreachable
@@ -35,8 +35,8 @@ REMOTE = [
 ]
 
 
-def tape() -> Tape:
-    full = Tape()
+def buffered() -> InputBuffer:
+    full = InputBuffer()
     full.write(b"\1\2" * 16_000)
     full.end()
     return full
@@ -50,16 +50,16 @@ SPECS: dict[str, Any] = {
 }
 USES: dict[str, Any] = {
     "chat": lambda client: client.reply([ChatMessage("user", "Hello")]),
-    "recognition": lambda client: client.transcribe(tape(), AudioFormat("audio/pcm", 16_000)),
+    "recognition": lambda client: client.transcribe(buffered(), AudioFormat("audio/pcm", 16_000)),
     "speech": lambda client: client.speak("Hello"),
-    "assessment": lambda client: client.assess(tape(), AssessmentRequest("Hello")),
+    "assessment": lambda client: client.assess(buffered(), AssessmentRequest("Hello")),
 }
 
 
 @pytest.mark.parametrize(
     ("capability", "platform"), REMOTE, ids=[f"{platform}-{capability.name}" for capability, platform in REMOTE]
 )
-async def test_every_call_of_a_stream_is_sent_once_more(
+async def test_every_idempotent_call_is_retried_once(
     http: VendorHttp, sandbox: Running, capability: Any, platform: str
 ):
     account = Account("main", platform, sandbox.url + ROOTS[platform], SecretStr(RESETS))

@@ -36,13 +36,13 @@ def call(upstream: Upstream, **fields: Any) -> Outgoing:
     return Outgoing("acme", f"{upstream.url}/talk?a=1", headers={"X-Key": "k"}, **fields)
 
 
-async def test_text_and_bytes_go_both_ways(http: VendorHttp, upstream: Upstream):
+async def test_text_and_binary_messages_are_exchanged(http: VendorHttp, upstream: Upstream):
     async def echo(socket: web.WebSocketResponse) -> None:
         for _ in range(2):
             message = await socket.receive()
             await (socket.send_str if message.type is WSMsgType.TEXT else socket.send_bytes)(message.data)
 
-    upstream.will(speaking(echo))
+    upstream.respond_with(speaking(echo))
     async with http.websocket(call(upstream)) as socket:
         await socket.send("grüß")
         await socket.send(b"\0\xff")
@@ -53,7 +53,7 @@ async def test_text_and_bytes_go_both_ways(http: VendorHttp, upstream: Upstream)
 
 
 async def test_code_and_reason_of_a_close_are_reported(http: VendorHttp, upstream: Upstream):
-    upstream.will(speaking(lambda socket: socket.close(code=4429, message=b"too many")))
+    upstream.respond_with(speaking(lambda socket: socket.close(code=4429, message=b"too many")))
     async with http.websocket(call(upstream)) as socket:
         assert await heard(socket) == []
 
@@ -68,7 +68,7 @@ async def test_lost_connection_is_not_a_normal_close(http: VendorHttp, upstream:
         request.transport.abort()
         return socket
 
-    upstream.will(vanish)
+    upstream.respond_with(vanish)
     async with http.websocket(call(upstream)) as socket:
         assert await heard(socket) == ["first"]
 
@@ -76,14 +76,14 @@ async def test_lost_connection_is_not_a_normal_close(http: VendorHttp, upstream:
 
 
 async def test_sending_to_a_closed_socket_is_unreachable(http: VendorHttp, upstream: Upstream):
-    upstream.will(speaking(lambda socket: socket.close(code=1011)))
+    upstream.respond_with(speaking(lambda socket: socket.close(code=1011)))
     async with http.websocket(call(upstream)) as socket:
         await heard(socket)
         with pytest.raises(Unreachable):
             await socket.send("late")
 
 
-async def test_leaving_closes_at_once_although_vendor_does_not_answer(http: VendorHttp, upstream: Upstream):
+async def test_leaving_the_block_closes_the_call_of_an_unresponsive_vendor(http: VendorHttp, upstream: Upstream):
     closed: list[tuple[Any, float]] = []
 
     async def deaf(request: web.Request) -> web.StreamResponse:
@@ -94,7 +94,7 @@ async def test_leaving_closes_at_once_although_vendor_does_not_answer(http: Vend
         await asyncio.Event().wait()
         return socket
 
-    upstream.will(deaf)
+    upstream.respond_with(deaf)
     async with http.websocket(call(upstream)) as socket:
         await socket.send("something that nobody reads" * 10)
         left = monotonic()
@@ -110,7 +110,7 @@ async def test_reader_that_is_cancelled_closes(http: VendorHttp, upstream: Upstr
     async def wait(socket: web.WebSocketResponse) -> None:
         await socket.receive()
 
-    upstream.will(speaking(wait))
+    upstream.respond_with(speaking(wait))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05), http.websocket(call(upstream)) as socket:
             await heard(socket)
@@ -119,8 +119,8 @@ async def test_reader_that_is_cancelled_closes(http: VendorHttp, upstream: Upstr
         await socket.send("too late")
 
 
-async def test_closing_wakes_whoever_reads(http: VendorHttp, upstream: Upstream):
-    upstream.will(speaking(lambda socket: socket.receive()))
+async def test_closing_wakes_all_readers(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(speaking(lambda socket: socket.receive()))
     async with http.websocket(call(upstream)) as socket:
         messages, _ = await asyncio.gather(heard(socket), socket.close())
 
@@ -129,7 +129,7 @@ async def test_closing_wakes_whoever_reads(http: VendorHttp, upstream: Upstream)
 
 
 async def test_message_over_the_limit_is_garbled(http: VendorHttp, upstream: Upstream):
-    upstream.will(speaking(lambda socket: socket.send_bytes(bytes(2000))))
+    upstream.respond_with(speaking(lambda socket: socket.send_bytes(bytes(2000))))
     with pytest.raises(Garbled):
         async with http.websocket(call(upstream), max_message_bytes=1000) as socket:
             await heard(socket)
@@ -143,14 +143,14 @@ async def test_text_that_is_not_utf8_is_garbled(http: VendorHttp, upstream: Upst
         await hold(request)
         return socket
 
-    upstream.will(nonsense)
+    upstream.respond_with(nonsense)
     with pytest.raises(Garbled):
         async with http.websocket(call(upstream)) as socket:
             await heard(socket)
 
 
 async def test_error_of_a_refused_handshake_has_status_and_message(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(401, "no such key"))
+    upstream.respond_with(refusing(401, "no such key"))
     with pytest.raises(Refused, match="acme answered 401: no such key") as fault:
         async with http.websocket(call(upstream)):
             pass
@@ -159,7 +159,7 @@ async def test_error_of_a_refused_handshake_has_status_and_message(http: VendorH
 
 
 async def test_throttled_handshake_is_retried_once(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(429, retry_after_ms="10"), speaking(lambda socket: socket.send_str("hello")))
+    upstream.respond_with(refusing(429, retry_after_ms="10"), speaking(lambda socket: socket.send_str("hello")))
     async with http.websocket(call(upstream, repeat=Repeat.SAFE)) as socket:
         assert await heard(socket) == ["hello"]
 
@@ -167,7 +167,7 @@ async def test_throttled_handshake_is_retried_once(http: VendorHttp, upstream: U
 
 
 async def test_redirect_is_not_followed_with_the_key(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(307, Location=f"{upstream.url}/elsewhere"))
+    upstream.respond_with(plain(307, Location=f"{upstream.url}/elsewhere"))
     with pytest.raises(Refused, match="answered 307"):
         async with http.websocket(call(upstream)):
             pass
@@ -175,8 +175,8 @@ async def test_redirect_is_not_followed_with_the_key(http: VendorHttp, upstream:
     assert [seen.path for seen in upstream.seen] == ["/talk"]
 
 
-async def test_page_instead_of_a_socket_is_refused(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"<html>", Content_Type="text/html"))
+async def test_an_http_page_instead_of_a_socket_is_refused(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, b"<html>", Content_Type="text/html"))
     with pytest.raises(Refused, match="answered 200"):
         async with http.websocket(call(upstream)):
             pass
@@ -189,7 +189,7 @@ async def test_heartbeat_detects_a_dead_connection(http: VendorHttp, upstream: U
         await hold(request)
         return socket
 
-    upstream.will(numb)
+    upstream.respond_with(numb)
     with pytest.raises(TimedOut):
         async with http.websocket(call(upstream), heartbeat_s=0.05) as socket:
             await heard(socket)
@@ -200,7 +200,7 @@ async def test_handshake_that_hangs_times_out(http: VendorHttp, upstream: Upstre
         await hold(request)
         raise AssertionError
 
-    upstream.will(hang)
+    upstream.respond_with(hang)
     with pytest.raises(TimedOut):
         async with http.websocket(call(upstream, connect_s=0.05)):
             pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
@@ -30,8 +30,8 @@ def account(upstream: Upstream) -> Account:
     return Account("main", "local_audio", upstream.url, SecretStr("k1"))
 
 
-def tape(audio: bytes) -> Tape:
-    full = Tape()
+def buffered(audio: bytes) -> InputBuffer:
+    full = InputBuffer()
     full.write(audio)
     full.end()
     return full
@@ -41,7 +41,7 @@ async def transcribed(
     http: VendorHttp, upstream: Upstream, audio: bytes = b"\1\0" * 800, kind: AudioFormat = PCM, **spec: Any
 ) -> list[Transcript]:
     client = OpenAITranscription(http, account(upstream), RecognitionSpec(**{"model": "whisper-1", **spec}))
-    async with client.transcribe(tape(audio), kind) as transcripts:
+    async with client.transcribe(buffered(audio), kind) as transcripts:
         return [transcript async for transcript in transcripts]
 
 
@@ -60,8 +60,8 @@ def fields(upstream: Upstream, number: int = 0) -> dict[str, tuple[bytes, str | 
     }
 
 
-async def test_pcm_goes_up_as_a_wav_file_and_comes_down_as_text(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, '{"text": " Grüß Gott. "}'.encode()))
+async def test_pcm_is_uploaded_as_a_wav_file(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, '{"text": " Grüß Gott. "}'.encode()))
     pcm = bytes(range(256)) * 10
 
     assert await transcribed(http, upstream, pcm, language_code="de-AT", prompt="Namen: Ödön") == [
@@ -94,10 +94,10 @@ async def test_pcm_goes_up_as_a_wav_file_and_comes_down_as_text(http: VendorHttp
         ("audio/webm", "audio.webm"),
     ],
 )
-async def test_file_goes_up_as_it_is_under_a_name_of_its_type(
+async def test_files_are_uploaded_unchanged_with_a_name_of_their_type(
     http: VendorHttp, upstream: Upstream, mime_type: str, filename: str
 ):
-    upstream.will(plain(200, b'{"text": "a"}'))
+    upstream.respond_with(plain(200, b'{"text": "a"}'))
 
     await transcribed(http, upstream, b"OggS...", AudioFormat(mime_type, 0))
 
@@ -105,14 +105,14 @@ async def test_file_goes_up_as_it_is_under_a_name_of_its_type(
     assert "prompt" not in fields(upstream)
 
 
-async def test_silence_is_a_whole_answer_without_words(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b'{"text": " "}'))
+async def test_silence_is_a_complete_answer_without_words(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, b'{"text": " "}'))
 
     assert await transcribed(http, upstream) == [Transcript("", final=True)]
 
 
 async def test_recogniser_that_is_busy_is_asked_once_more_with_the_same_audio(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(503, retry_after_ms="5"), plain(200, b'{"text": "a"}'))
+    upstream.respond_with(refusing(503, retry_after_ms="5"), plain(200, b'{"text": "a"}'))
 
     assert await transcribed(http, upstream, b"\1\2" * 100_000) == [Transcript("a", final=True)]
 
@@ -121,15 +121,15 @@ async def test_recogniser_that_is_busy_is_asked_once_more_with_the_same_audio(ht
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"text": null}', b'{"text": 1}', b"{", b"<html>"])
-async def test_answer_without_a_text_is_garbled(http: VendorHttp, upstream: Upstream, body: bytes):
-    upstream.will(plain(200, body))
+async def test_answers_without_text_are_garbled(http: VendorHttp, upstream: Upstream, body: bytes):
+    upstream.respond_with(plain(200, body))
 
     with pytest.raises(Garbled):
         await transcribed(http, upstream)
 
 
-async def test_transcription_that_is_refused_tells_why(http: VendorHttp, upstream: Upstream):
-    upstream.will(refusing(400, "Invalid file format."))
+async def test_refused_transcriptions_have_a_reason(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(refusing(400, "Invalid file format."))
 
     with pytest.raises(Refused, match=r"local_audio answered 400: Invalid file format\.$"):
         await transcribed(http, upstream)
@@ -167,8 +167,8 @@ async def spoken(http: VendorHttp, upstream: Upstream, **spec: Any) -> list[Spee
     return items
 
 
-async def test_speech_comes_as_it_is_made(http: VendorHttp, upstream: Upstream):
-    upstream.will(
+async def test_speech_is_sent_while_it_is_synthesised(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(
         streaming([SHAPES, audio(b"\0\1"), event(type="unknown"), audio(b"\2"), DONE, b"data: [DONE]\n\n"])
     )
 
@@ -188,11 +188,9 @@ async def test_speech_comes_as_it_is_made(http: VendorHttp, upstream: Upstream):
     }
 
 
-async def test_wav_is_asked_for_as_samples_and_has_the_rate_that_the_vendor_tells(
-    http: VendorHttp, upstream: Upstream
-):
+async def test_wav_is_requested_as_pcm_with_the_vendors_rate(http: VendorHttp, upstream: Upstream):
     events = b"".join([audio(b"\0\1"), DONE])
-    upstream.will(plain(200, events, Content_Type="text/event-stream", X_Sample_Rate="16000"))
+    upstream.respond_with(plain(200, events, Content_Type="text/event-stream", X_Sample_Rate="16000"))
 
     items = await spoken(http, upstream, audio_format="wav")
 
@@ -216,8 +214,10 @@ async def test_wav_is_asked_for_as_samples_and_has_the_rate_that_the_vendor_tell
     ],
     ids=lambda chunk: repr(chunk[:60]),
 )
-async def test_nonsense_is_garbled_behind_the_audio_before_it(http: VendorHttp, upstream: Upstream, chunk: bytes):
-    upstream.will(streaming([audio(b"\1"), chunk, DONE]))
+async def test_malformed_output_is_garbled_after_the_preceding_audio(
+    http: VendorHttp, upstream: Upstream, chunk: bytes
+):
+    upstream.respond_with(streaming([audio(b"\1"), chunk, DONE]))
     seen: list[SpeechItem] = []
 
     with pytest.raises(Garbled, match=r"^backend unavailable: local_audio sent "):
@@ -226,8 +226,8 @@ async def test_nonsense_is_garbled_behind_the_audio_before_it(http: VendorHttp, 
     assert seen[1:] == [AudioBytes(b"\1")]
 
 
-async def test_error_inside_a_200_comes_behind_the_audio_before_it(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([audio(b"\1") + event(error={"message": "out of memory"})]))
+async def test_errors_inside_a_200_follow_the_preceding_audio(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(streaming([audio(b"\1") + event(error={"message": "out of memory"})]))
     seen: list[SpeechItem] = []
 
     with pytest.raises(Refused, match="out of memory") as fault:
@@ -239,7 +239,7 @@ async def test_error_inside_a_200_comes_behind_the_audio_before_it(http: VendorH
 
 @pytest.mark.parametrize("end", [None, cut])
 async def test_speech_without_its_end_mark_is_garbled(http: VendorHttp, upstream: Upstream, end: Any):
-    upstream.will(streaming([audio(b"\1")], end=end, apart=True))
+    upstream.respond_with(streaming([audio(b"\1")], end=end, apart=True))
 
     with pytest.raises(VendorError) as fault:
         await spoken(http, upstream)
@@ -248,15 +248,15 @@ async def test_speech_without_its_end_mark_is_garbled(http: VendorHttp, upstream
     assert fault.value.retryable
 
 
-async def test_speech_of_another_type_is_garbled(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"ID3", Content_Type="audio/mpeg"))
+async def test_speech_of_an_unexpected_type_is_garbled(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, b"ID3", Content_Type="audio/mpeg"))
 
     with pytest.raises(Garbled, match="answered with audio/mpeg, not an event stream"):
         await spoken(http, upstream)
 
 
 async def test_listener_that_leaves_early_closes_the_vendors_connection(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([audio(b"\1")], end=hold))
+    upstream.respond_with(streaming([audio(b"\1")], end=hold))
     client = LocalSpeech(http, account(upstream), SpeechSpec("tts-1"))
 
     async with client.speak("Hello") as items:

@@ -101,11 +101,11 @@ def test_payloads_are_those_of_the_events_whatever_the_split(stream: bytes, at: 
         (b"", []),
     ],
 )
-def test_examples_of_the_standard(stream: bytes, events: list[tuple[str, bytes]]):
+def test_examples_of_the_standard_are_parsed(stream: bytes, events: list[tuple[str, bytes]]):
     assert parsed([stream]) == parsed(by_byte(stream)) == [ServerEvent(*event) for event in events]
 
 
-def test_event_is_given_out_with_its_blank_line():
+def test_events_are_yielded_at_their_blank_line():
     parser = SseParser()
 
     assert parser.feed(b"data: a\r\n") == []
@@ -125,12 +125,12 @@ def test_large_event_is_read_and_one_beyond_the_limit_refused():
 
 
 @pytest.mark.parametrize("line", [b"data: " + b"x" * 90_000 + b"\n", b"data:\n" * 90_000])
-def test_event_of_endless_lines_is_refused(line: bytes):
+def test_an_endless_event_is_refused(line: bytes):
     with pytest.raises(ValueError, match="too large"):
         parsed([line] * 50)
 
 
-def test_limit_is_of_one_event_not_of_the_stream():
+def test_the_limit_applies_to_each_event():
     event = b"data: " + b"x" * 1_000_000 + b"\n\n"
 
     assert len(parsed([event] * 9)) == 9

@@ -12,8 +12,8 @@ import pytest
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import REQUEST_ID
 from streams.wire.model import Model
-from tests.vendors.asking import SHORT, ask, failing
-from tests.vendors.raw import WHOLE, request
+from tests.vendors.http1_peers import WHOLE, request
+from tests.vendors.http_calls import SHORT, ask, failing
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
 from vendors.outgoing import Outgoing, ReadCall, Repeat, RepeatWithKey
@@ -32,7 +32,7 @@ async def ask_json(http: VendorHttp, url: str, **limits: int) -> Any:
 
 
 async def test_request_is_sent_and_response_is_read(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"one ", b"two"], content_type="Text/Plain; charset=utf-8"))
+    upstream.respond_with(streaming([b"one ", b"two"], content_type="Text/Plain; charset=utf-8"))
 
     async with http.stream(Outgoing("acme", f"{upstream.url}/path", headers={"X-A": "1"}, body=b"q")) as answer:
         assert answer.content_type == "text/plain"
@@ -108,7 +108,7 @@ async def test_call_with_a_key_is_repeated_with_the_same_key(http: VendorHttp):
     assert [b"\r\nPayPal-Request-Id: 7:refund\r\n" in head for head in got] == [False, False, True, True]
 
 
-async def test_handshake_that_every_connection_resets_is_sent_twice(http: VendorHttp):
+async def test_a_reset_handshake_is_sent_twice(http: VendorHttp):
     async with resetting() as (url, got):
         with pytest.raises(Unreachable):
             async with http.websocket(Outgoing("acme", url, repeat=Repeat.SAFE)):
@@ -168,7 +168,7 @@ async def test_invalid_address_is_reported_and_not_retried(http: VendorHttp, url
 
 
 async def test_key_that_http_cannot_send_is_an_error_of_the_config(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain())
+    upstream.respond_with(plain())
 
     with pytest.raises(ConfigInvalid, match=r"^config_invalid: acme: its API key") as fault:
         await ask(http, upstream.url, headers={"Authorization": "Bearer secret\n"})
@@ -198,7 +198,7 @@ async def test_truncated_response_is_an_error(http: VendorHttp, headers: dict[st
 
 
 async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b'{"a"', b": 1}"]))
+    upstream.respond_with(streaming([b'{"a"', b": 1}"]))
 
     assert await ask_json(http, upstream.url) == {"a": 1}
 
@@ -215,14 +215,14 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
 async def test_invalid_or_too_large_json_is_garbled(
     http: VendorHttp, upstream: Upstream, answer: Respond, told: str
 ):
-    upstream.will(answer)
+    upstream.respond_with(answer)
 
     with pytest.raises(Garbled, match=told):
         await ask_json(http, upstream.url, limit_bytes=1000)
 
 
 async def test_leaving_early_closes_the_connection(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"first"], end=hold))
+    upstream.respond_with(streaming([b"first"], end=hold))
 
     async with http.stream(Outgoing("acme", upstream.url)) as answer:
         assert await anext(answer.pieces()) == b"first"
@@ -232,7 +232,7 @@ async def test_leaving_early_closes_the_connection(http: VendorHttp, upstream: U
 
 
 async def test_cancelling_closes_the_connection(http: VendorHttp, upstream: Upstream):
-    upstream.will(hold)  # type: ignore[arg-type]
+    upstream.respond_with(hold)  # type: ignore[arg-type]
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
@@ -243,7 +243,7 @@ async def test_cancelling_closes_the_connection(http: VendorHttp, upstream: Upst
 
 
 async def test_connection_is_used_again_after_whole_answers(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"a"), refusing(400), streaming([b"b"]), plain(200, b"c"))
+    upstream.respond_with(plain(200, b"a"), refusing(400), streaming([b"b"]), plain(200, b"c"))
 
     await ask(http, upstream.url)
     await failing(http, upstream.url)
@@ -255,7 +255,7 @@ async def test_connection_is_used_again_after_whole_answers(http: VendorHttp, up
 
 
 async def test_rest_of_a_response_after_its_end_is_awaited_only_briefly(http: VendorHttp, upstream: Upstream):
-    upstream.will(streaming([b"all"], end=hold))
+    upstream.respond_with(streaming([b"all"], end=hold))
     loop = asyncio.get_running_loop()
 
     async with http.stream(Outgoing("acme", upstream.url)) as answer:
@@ -273,8 +273,8 @@ async def spoken(*pieces: bytes, fault: Exception | None = None) -> AsyncIterato
         raise fault
 
 
-async def test_body_may_be_sent_as_it_is_made_and_is_not_sent_twice(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"answer"), refusing(503, **SHORT), plain())
+async def test_a_streamed_body_is_sent_once(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain(200, b"answer"), refusing(503, **SHORT), plain())
 
     assert await ask(http, upstream.url, body=spoken(b"one ", b"", b"two")) == b"answer"
     await failing(http, upstream.url, body=spoken(b"three"))
@@ -283,7 +283,7 @@ async def test_body_may_be_sent_as_it_is_made_and_is_not_sent_twice(http: Vendor
 
 
 async def test_error_of_the_body_iterable_is_raised_unchanged(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain())
+    upstream.respond_with(plain())
 
     with pytest.raises(InvalidParameter, match="the audio is no audio"):
         await ask(http, upstream.url, body=spoken(b"part", fault=InvalidParameter("the audio is no audio")))
@@ -293,7 +293,7 @@ async def test_error_of_the_body_iterable_is_raised_unchanged(http: VendorHttp, 
 
 @pytest.mark.parametrize("size", [70_000, 3 << 20])
 async def test_large_body_is_sent_completely(http: VendorHttp, upstream: Upstream, size: int):
-    upstream.will(plain(200, b"answer"))
+    upstream.respond_with(plain(200, b"answer"))
     large = bytes(range(256)) * (size // 256)
 
     assert await ask(http, upstream.url, body=large) == b"answer"
@@ -301,26 +301,26 @@ async def test_large_body_is_sent_completely(http: VendorHttp, upstream: Upstrea
 
 
 async def test_compressed_response_is_read(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, compress(b"answer" * 99), Content_Encoding="gzip"))
+    upstream.respond_with(plain(200, compress(b"answer" * 99), Content_Encoding="gzip"))
 
     assert await ask(http, upstream.url) == b"answer" * 99
 
 
 async def test_response_with_the_wrong_content_encoding_is_garbled(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b"answer", Content_Encoding="gzip"))
+    upstream.respond_with(plain(200, b"answer", Content_Encoding="gzip"))
 
     assert isinstance(await failing(http, upstream.url), Garbled)
 
 
-async def test_vendor_that_is_not_trusted_is_unreachable(http: VendorHttp, sandbox: Running):
+async def test_a_vendor_with_an_untrusted_certificate_is_unreachable(http: VendorHttp, sandbox: Running):
     fault = await failing(http, sandbox.broken_tls_url)
 
     assert isinstance(fault, Unreachable)
     assert fault.retryable
 
 
-async def test_id_of_the_request_is_sent(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain())
+async def test_the_request_id_is_sent(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(plain())
     given = REQUEST_ID.set("r-1")
     try:
         await ask(http, upstream.url)

@@ -31,7 +31,7 @@ class Upstream:
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """A caller closed the connection before its answer's end."""
 
-    def will(self, *answers: Respond) -> None:
+    def respond_with(self, *answers: Respond) -> None:
         self.answers[:] = answers
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -89,7 +89,7 @@ def streaming(
     content_type: str = "text/event-stream",
     apart: bool = False,
 ) -> Respond:
-    """Pieces, and then a whole end unless `end` does something else. `apart`: no two of them in one read."""
+    """Return a response in pieces. `end` replaces its normal end. `apart`: each piece is sent separately."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=status, headers={"Content-Type": content_type})

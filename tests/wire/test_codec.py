@@ -32,7 +32,7 @@ def test_depth_counts_brackets_outside_strings(value: Any):
 
 
 @given(VALUES)
-def test_request_that_is_sound_is_decoded(value: Any):
+def test_valid_requests_are_decoded(value: Any):
     raw = json.dumps(value).encode()
 
     assert loads_request(raw) == value == loads(raw)
@@ -41,7 +41,7 @@ def test_request_that_is_sound_is_decoded(value: Any):
 @pytest.mark.parametrize(
     ("opened", "closed"), [(b"[", b"]"), (b'{"a":', b"}"), (b' [ "\\"[[" , ', b"]"), (b'{"[{":', b"}")]
 )
-def test_nesting_of_32_is_taken_and_33_refused(opened: bytes, closed: bytes):
+def test_nesting_of_32_is_accepted_and_33_refused(opened: bytes, closed: bytes):
     def nested(levels: int) -> bytes:
         return opened * levels + b"1" + closed * levels
 
@@ -54,7 +54,7 @@ def test_brackets_in_strings_and_side_by_side_are_no_depth():
     loads_request(dumps({"a" + "{[" * 40: '"[' * 40 + "\\", "b": [[]] * 100}))
 
 
-def test_bottomless_nesting_is_refused_before_it_is_decoded():
+def test_deep_nesting_is_refused_before_it_is_decoded():
     with pytest.raises(InvalidParameter, match="nested deeper"):
         loads_request(b"[" * 100_000)
 
@@ -78,7 +78,7 @@ def test_escaped_backslash_before_u0000_is_no_nul():
         *(b"\xff", b'"\xed\xa0\x80"', b'"\\ud800"', b"\xef\xbb\xbf{}", b'"\n"', b'"\0"'),
     ],
 )
-def test_broken_json_is_refused_with_its_place(raw: bytes):
+def test_malformed_json_is_refused_with_its_position(raw: bytes):
     with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is not valid JSON: .+ at byte \d+$"):
         loads_request(raw)
 

@@ -23,7 +23,7 @@ def test_ids_are_uuids_of_version_7():
     assert len(set(made)) == len(made)
 
 
-def test_ids_hold_the_millisecond_of_their_making():
+def test_ids_contain_their_creation_time_in_milliseconds():
     before = time.time_ns() // 1_000_000
     made = UUID(new_id())
     after = time.time_ns() // 1_000_000
@@ -40,7 +40,7 @@ def test_ids_sort_by_time():
     assert first < new_id()
 
 
-def test_all_bits_but_those_of_the_form_are_random():
+def test_all_bits_except_the_fixed_ones_are_random():
     made = [UUID(new_id()).int for _ in range(400)]
     ones, zeros = 0, 0
     for value in made:
@@ -52,13 +52,13 @@ def test_all_bits_but_those_of_the_form_are_random():
 
 
 @pytest.mark.parametrize("text", ["", "0" * 31, "0" * 33, "0" * 32 + "\n", "G" * 32, "A" * 32, f"{UUID(int=0)}"])
-def test_other_forms_are_no_ids(text: str):
+def test_other_formats_are_not_ids(text: str):
     assert is_id(new_id())
     assert not is_id(text)
 
 
 @given(st.text(ALLOWED, min_size=1, max_size=64))
-def test_request_id_in_its_form_is_taken(given_id: str):
+def test_valid_request_ids_are_kept(given_id: str):
     assert request_id(given_id) == given_id
 
 

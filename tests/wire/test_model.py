@@ -134,7 +134,7 @@ def test_unknown_fields_are_ignored():
     assert Outer.of({"name": "a", "since_version_9": {"x": []}}) == Outer(name="a")
 
 
-def test_integer_where_a_number_is_due_is_taken():
+def test_integers_are_accepted_as_numbers():
     assert Outer.of({"name": "a", "ratio": 2}).ratio == 2.0
 
 
@@ -143,7 +143,7 @@ def test_models_are_frozen():
         Outer(name="a").name = "b"
 
 
-def test_every_fault_is_told_to_who_asks_for_all():
+def test_all_faults_are_listed_on_request():
     with pytest.raises(ValidationError) as refused:
         Outer.model_validate({"tags": [1], "data": {"offset": ""}})
 
@@ -160,7 +160,7 @@ def test_empty_body_is_an_empty_object(raw: bytes):
     assert Query.read(raw) == Query(size=10)
 
 
-def test_body_is_read_with_its_fault():
+def test_buffered_body_is_read_before_its_error():
     assert Outer.read('{"name": "ñ"}'.encode()).name == "ñ"
     with pytest.raises(InvalidParameter, match=r"^invalid_parameter: reference_text is required$"):
         Outer.read(b'{"name": "a", "data": {}}', short_paths=True)
@@ -176,7 +176,7 @@ def test_integer_of_a_query_is_read(given: Any, size: int):
 @pytest.mark.parametrize(
     "given", ["", "-", "--1", "1.0", "1e3", "+1", " 1", "1_000", "٣", "9" * 19, "x", 1.0, True]
 )
-def test_integer_of_a_query_is_nothing_else(given: Any):
+def test_integers_in_queries_are_validated(given: Any):
     with pytest.raises(InvalidParameter, match=r"^invalid_parameter: size must be an integer$"):
         Query.of({"size": given})
 

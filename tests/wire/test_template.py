@@ -28,12 +28,12 @@ VALUES = {"name": "Ada", "user": {"age": 7, "pet": {"name": "Rex"}}, "on": True,
         ("", ""),
     ],
 )
-def test_places_are_filled(template: str, text: str):
+def test_placeholders_are_filled(template: str, text: str):
     assert render(template, VALUES) == text
 
 
 @pytest.mark.parametrize("value", [None, [], ["a"], {}, {"a": 1}])
-def test_what_is_no_scalar_renders_empty(value: Any):
+def test_values_that_are_not_scalars_render_as_empty_text(value: Any):
     assert render("<{{.value}}>", {"value": value}) == "<>"
 
 
@@ -47,7 +47,7 @@ def test_attributes_and_positions_are_not_reached(name: str):
 
 
 @given(st.text(st.characters(exclude_characters="}")), st.text(st.characters(exclude_characters="}")))
-def test_text_around_a_place_stays(before: str, after: str):
+def test_text_around_a_placeholder_is_unchanged(before: str, after: str):
     expected = f"{before}|Ada|{after}"
 
     assert render(f"{before}|{{{{.name}}}}|{after}", VALUES) == expected

@@ -11,9 +11,9 @@ from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 from vendors.local.engines import Engines
+from vendors.local.event_stream import DONE, EVENT_STREAM, event, send
 from vendors.local.faults import model_not_found, read_body
 from vendors.local.protocols import ChatOptions
-from vendors.local.sending import DONE, EVENT_STREAM, event, send
 from vendors.protocols import ChatItem, ChatMessage, Finish, Role, TextDelta, Usage
 
 

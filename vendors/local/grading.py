@@ -16,7 +16,7 @@ from vendors.local.plan import Kind, Slot
 from vendors.local.prosody import Prosody
 from vendors.local.syllables import syllables
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_joining import overall
+from vendors.speech.azure_merging import overall
 
 Fields = dict[str, Any]
 

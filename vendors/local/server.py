@@ -12,8 +12,8 @@ from vendors.local.assessing import assess
 from vendors.local.completions import complete
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault, server_error
-from vendors.local.hearing import transcribe
-from vendors.local.speaking import speak
+from vendors.local.synthesis import speak
+from vendors.local.transcription import transcribe
 
 log = structlog.get_logger()
 

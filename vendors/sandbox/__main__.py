@@ -76,8 +76,8 @@ async def _control(options: argparse.Namespace) -> None:
         match options.command:
             case "fault":
                 position = int(options.position) if options.position.isdecimal() else options.position
-                orders = {"fault": options.fault, "rate": options.rate, "position": position}
-                await http.post("_sandbox/faults", data=dumps({"vendor": options.vendor, **orders}))
+                given = {"fault": options.fault, "rate": options.rate, "position": position}
+                await http.post("_sandbox/faults", data=dumps({"vendor": options.vendor, **given}))
                 print(f"{options.vendor}: {options.fault} in {options.rate:.0%} of calls, position: {position}")
             case "clear":
                 await http.delete("_sandbox/faults", params={"vendor": options.vendor} if options.vendor else {})

@@ -11,8 +11,8 @@ from streams.wire.codec import dumps, loads
 from vendors.protocols import ChatMessage
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.content import tokens, words
-from vendors.sandbox.continuing import continuation
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.continuation import continuation
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.sandbox import Sandbox
 
 _FIELDS = frozenset({
@@ -45,13 +45,13 @@ def _key(request: web.Request) -> str:
     return request.headers.get("x-api-key") or bearer
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     match fault:
         case Fault.UNAUTHORIZED:
             return _refusal(401, "authentication_error", "invalid x-api-key")
         case Fault.RATE_LIMITED:
             message = "This request would exceed your organization's rate limit."
-            return _refusal(429, "rate_limit_error", message, {"retry-after": f"{orders.retry_after_s:g}"})
+            return _refusal(429, "rate_limit_error", message, {"retry-after": f"{key_options.retry_after_s:g}"})
         case Fault.OUT_OF_QUOTA:
             return _refusal(402, "billing_error", "Your credit balance is too low to access the Anthropic API.")
         case Fault.UNAVAILABLE:

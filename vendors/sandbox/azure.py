@@ -3,8 +3,8 @@
 from aiohttp import web
 
 from vendors.sandbox.azure_dialect import AZURE
-from vendors.sandbox.azure_hearing import recognize_file, recognize_stream
-from vendors.sandbox.azure_speaking import list_voices, synthesize, synthesize_stream
+from vendors.sandbox.azure_recognition import recognize_file, recognize_stream
+from vendors.sandbox.azure_synthesis import list_voices, synthesize, synthesize_stream
 from vendors.sandbox.sandbox import Sandbox
 
 _SYNTHESIS_PATHS = ("/azure/tts/cognitiveservices", "/azure/cognitiveservices")

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.calls import Dialect, Framing, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import Close
 from vendors.sandbox.sockets import ClientLeft, Socket
 from vendors.speech.azure_frames import Frame, read_frame
@@ -43,12 +43,12 @@ def plain_text(status: int, text: str, headers: Mapping[str, str] | None = None)
     return Refusal(status, text.encode(), {"Content-Type": "text/plain; charset=utf-8", **(headers or {})})
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     match fault:
         case Fault.UNAUTHORIZED:
             return plain_text(401, "Access denied due to invalid subscription key or wrong API endpoint.")
         case Fault.RATE_LIMITED:
-            return plain_text(429, "Too Many Requests", {"Retry-After": f"{orders.retry_after_s:g}"})
+            return plain_text(429, "Too Many Requests", {"Retry-After": f"{key_options.retry_after_s:g}"})
         case Fault.OUT_OF_QUOTA:
             return plain_text(403, "Out of call volume quota.")
         case Fault.UNAVAILABLE:

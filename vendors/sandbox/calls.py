@@ -11,7 +11,7 @@ from aiohttp import WSCloseCode, web
 
 from streams.wire.codec import dumps
 from vendors.sandbox.bill import Bill, Entry
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded, Close, Flow, Frame
 from vendors.sandbox.sockets import ClientLeft, Socket
 
@@ -40,7 +40,7 @@ class Dialect:
     vendor: str
     key: Callable[[web.Request], str]
     """Returns the key of a request; an empty string if it has none."""
-    refuse: Callable[[Fault, Orders], Refusal]
+    refuse: Callable[[Fault, KeyOptions], Refusal]
     """Returns the error response for each of `REFUSALS`. That of `server_error` is also the error inside a 200."""
     headers: Callable[[web.Request], Mapping[str, str]] = _no_headers
     """Returns the headers of every response."""
@@ -66,7 +66,7 @@ class Call:
 
     request: web.Request
     dialect: Dialect
-    orders: Orders
+    key_options: KeyOptions
     entry: Entry
     bill: Bill
     fault: Fault | None
@@ -94,7 +94,7 @@ class Call:
         if self.fault is Fault.MALFORMED_FRAME:
             body = body[: len(body) * 2 // 3]
         if self.fault is Fault.ERROR_INSIDE_200:
-            body = self.dialect.refuse(Fault.SERVER_ERROR, self.orders).body
+            body = self.dialect.refuse(Fault.SERVER_ERROR, self.key_options).body
         self.response = web.StreamResponse(headers={**self.headers, "Content-Type": content_type})
         self.response.content_length = len(body)
         await self.response.prepare(self.request)
@@ -107,7 +107,7 @@ class Call:
     @asynccontextmanager
     async def stream(self, framing: Framing, headers: Mapping[str, str] | None = None) -> AsyncIterator[Flow]:
         """Stream an answer as a body of unknown length."""
-        if self.fault is Fault.ERROR_INSIDE_200 and framing.error is None and self.orders.position == 0:
+        if self.fault is Fault.ERROR_INSIDE_200 and framing.error is None and self.key_options.position == 0:
             await self.answer(None)
             raise AnswerEnded
         self._check_framing(framing)
@@ -169,7 +169,7 @@ class Call:
                 | Fault.SERVER_ERROR
                 | Fault.UNAVAILABLE
             ):
-                raise self.dialect.refuse(self.fault, self.orders)
+                raise self.dialect.refuse(self.fault, self.key_options)
 
     def _check_framing(self, framing: Framing) -> None:
         for fault, frame in ((Fault.MALFORMED_FRAME, framing.malformed), (Fault.ERROR_INSIDE_200, framing.error)):
@@ -190,12 +190,12 @@ class Call:
             entry=self.entry,
             bill=self.bill,
             fault=fault,
-            position=self.orders.position,
+            position=self.key_options.position,
             error=framing.error,
             malformed=framing.malformed,
             idle=framing.idle,
-            delay_ms=self.orders.delay_ms,
-            pace_ms=self.orders.pace_ms or (_DRIP_MS if slow else 0),
+            delay_ms=self.key_options.delay_ms,
+            pace_ms=self.key_options.pace_ms or (_DRIP_MS if slow else 0),
         )
 
 

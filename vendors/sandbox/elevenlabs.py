@@ -12,7 +12,7 @@ from aiohttp import web
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.content import Timed, mp3, pieces, speech, speech_ms, timed_characters
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.sandbox import Sandbox
 
 _MODELS = {
@@ -57,14 +57,14 @@ def _key(request: web.Request) -> str:
     return request.headers.get("xi-api-key") or bearer
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     match fault:
         case Fault.UNAUTHORIZED:
             return _refusal(401, "invalid_api_key", "Invalid API key")
         case Fault.RATE_LIMITED:
             message = "Too many concurrent requests. Your current subscription is associated with a maximum of 5."
             refusal = _refusal(429, "too_many_concurrent_requests", message)
-            refusal.headers["Retry-After"] = f"{orders.retry_after_s:g}"
+            refusal.headers["Retry-After"] = f"{key_options.retry_after_s:g}"
             return refusal
         case Fault.OUT_OF_QUOTA:
             message = "This request exceeds your quota. You have 0 credits remaining."

@@ -1,6 +1,6 @@
 """The faults of the sandbox, and how the API key of a call selects them.
 
-A key is `sandbox` followed by comma-separated orders `name=value`, with percent-encoded values:
+A key is `sandbox` followed by comma-separated options `name=value`, with percent-encoded values:
 `sandbox,fault=cut_mid_stream,position=before,rate=0.05,seed=7`. Any other key is valid and selects no fault, except
 for an empty key and `wrong`, which are refused.
 """
@@ -50,8 +50,8 @@ def _outputs(position: object) -> object:
     return {"before": 0, "after": 1}.get(position, position) if isinstance(position, str) else position
 
 
-class Orders(Model, extra="forbid"):
-    """The orders in a key, which determine how a call is answered."""
+class KeyOptions(Model, extra="forbid"):
+    """The options in a key, which determine how a call is answered."""
 
     name: str = _PREFIX
     """The name of the call in the bill."""
@@ -76,11 +76,11 @@ class Orders(Model, extra="forbid"):
 
     @classmethod
     def of_key(cls, key: str) -> Self:
-        """Parse the orders in `key`. Raise `InvalidParameter` if one is invalid."""
-        head, *orders = key.split(",")
+        """Parse the options in `key`. Raise `InvalidParameter` if one is invalid."""
+        head, *parts = key.split(",")
         if head != _PREFIX:
             return cls(name=f"{key[:4]}…")
-        values = {name: unquote(value) for name, _, value in (order.partition("=") for order in orders)}
+        values = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts)}
         try:
             return cls.model_validate_strings(values, strict=False)
         except ValidationError as error:
@@ -95,6 +95,6 @@ class Orders(Model, extra="forbid"):
         return self.rate >= 1 or rng.random() < self.rate
 
 
-def key_of(**orders: object) -> str:
-    """Return the key with these orders, for example `key_of(fault="cut_mid_stream", text="Hello, you")`."""
-    return ",".join([_PREFIX, *(f"{name}={quote(str(value), safe='')}" for name, value in orders.items())])
+def key_of(**key_options: object) -> str:
+    """Return the key with these options, for example `key_of(fault="cut_mid_stream", text="Hello, you")`."""
+    return ",".join([_PREFIX, *(f"{name}={quote(str(value), safe='')}" for name, value in key_options.items())])

@@ -12,7 +12,7 @@ from streams.wire.codec import dumps
 from vendors.protocols import ChatMessage
 from vendors.sandbox.calls import Call, Framing
 from vendors.sandbox.content import tokens, words
-from vendors.sandbox.continuing import continuation
+from vendors.sandbox.continuation import continuation
 from vendors.sandbox.google_dialect import dialect, invalid, part, pretty, read_json, refusal
 from vendors.sandbox.sandbox import Sandbox
 

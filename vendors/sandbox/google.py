@@ -212,7 +212,7 @@ async def _recognize(call: Call) -> None:
     call.record(encoding=encoding, language=config["languageCode"], seconds=recorded.seconds)
     call.charge(seconds=billed)
     response = {"totalBilledTime": f"{billed}s", "requestId": str(call.entry.id)}
-    results = _results(recorded.transcript(call.orders.text), recorded.seconds, config["languageCode"])
+    results = _results(recorded.transcript(call.key_options.text), recorded.seconds, config["languageCode"])
     await call.answer({**({"results": results} if results else {}), **response}, empty=response)
 
 

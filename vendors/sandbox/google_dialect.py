@@ -9,7 +9,7 @@ from aiohttp import web
 
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.calls import Call, Dialect, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 
 _TYPES = "type.googleapis.com/google.rpc."
 _CAMEL = re.compile(r"_([a-z])")
@@ -40,13 +40,13 @@ def _key(request: web.Request) -> str:
     return token or request.headers.get("X-Goog-Api-Key") or request.query.get("key", "")
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     match fault:
         case Fault.UNAUTHORIZED:
             message = "API key not valid. Please pass a valid API key."
             return refusal(400, "INVALID_ARGUMENT", message, _reason("API_KEY_INVALID"))
         case Fault.RATE_LIMITED:
-            wait = {"@type": f"{_TYPES}RetryInfo", "retryDelay": f"{orders.retry_after_s:g}s"}
+            wait = {"@type": f"{_TYPES}RetryInfo", "retryDelay": f"{key_options.retry_after_s:g}s"}
             return refusal(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).", wait)
         case Fault.OUT_OF_QUOTA:
             message = "This API method requires billing to be enabled."

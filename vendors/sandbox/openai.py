@@ -8,7 +8,7 @@ from aiohttp import web
 from vendors.sandbox import openai_audio
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import reply, tokens, words
-from vendors.sandbox.openai_asked import ChatRequest, read_chat_request
+from vendors.sandbox.openai_chat_request import ChatRequest, read_chat_request
 from vendors.sandbox.openai_chunks import Completion
 from vendors.sandbox.openai_dialect import DONE, EVENTS, MODELS, OPENAI
 from vendors.sandbox.sandbox import Sandbox
@@ -32,7 +32,7 @@ async def _complete(call: Call) -> None:
     if request.audio_format:
         await openai_audio.speak(call, request)
         return
-    text = call.orders.text
+    text = call.key_options.text
     all_words = words(reply(request.messages) if text is None else text)
     answer_words = all_words[: request.most_tokens]
     finish_reason = "stop" if len(answer_words) == len(all_words) else "length"

@@ -11,7 +11,7 @@ from typing import Any
 from streams.audio import wav_header
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import PIECE_MS, mp3, reply, speech, speech_ms, words
-from vendors.sandbox.openai_asked import ChatRequest
+from vendors.sandbox.openai_chat_request import ChatRequest
 from vendors.sandbox.openai_chunks import Completion
 from vendors.sandbox.openai_dialect import AUDIO_TOKEN_MS, DONE, EVENTS, SAMPLE_RATE
 
@@ -33,8 +33,8 @@ async def speak(call: Call, request: ChatRequest) -> None:
 
 def _text(call: Call, request: ChatRequest) -> str:
     """Return the text to read aloud if the model is instructed to do so, otherwise a reply."""
-    if call.orders.text is not None:
-        return call.orders.text
+    if call.key_options.text is not None:
+        return call.key_options.text
     instructions = [message.content for message in request.messages if message.role == "system"]
     if any("word for word" in text for text in instructions):
         return request.messages[-1].content

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 
 _TEXT_MODELS = (
     "gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-3.5-turbo", "gpt-4-turbo",
@@ -56,14 +56,17 @@ def _key(request: web.Request) -> str:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
-    wait = {"retry-after": f"{orders.retry_after_s:g}", "retry-after-ms": f"{orders.retry_after_s * 1000:g}"}
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
+    wait = {
+        "retry-after": f"{key_options.retry_after_s:g}",
+        "retry-after-ms": f"{key_options.retry_after_s * 1000:g}",
+    }
     match fault:
         case Fault.UNAUTHORIZED:
             message = "Incorrect API key provided. You can find your API key at https://platform.openai.com."
             return invalid(message, code="invalid_api_key", status=401)
         case Fault.RATE_LIMITED:
-            message = f"Rate limit reached. Please try again in {orders.retry_after_s:g}s."
+            message = f"Rate limit reached. Please try again in {key_options.retry_after_s:g}s."
             return Refusal(429, error_body(message, kind="requests", code="rate_limit_exceeded"), wait)
         case Fault.OUT_OF_QUOTA:
             message = "You exceeded your current quota, please check your plan and billing details."
@@ -96,7 +99,7 @@ OPENAI = Dialect("openai", _key, _refuse, _headers)
 DONE = b"data: [DONE]\n\n"
 EVENTS = Framing(
     "text/event-stream; charset=utf-8",
-    error=b"data: " + _refuse(Fault.SERVER_ERROR, Orders()).body + b"\n\n",
+    error=b"data: " + _refuse(Fault.SERVER_ERROR, KeyOptions()).body + b"\n\n",
     malformed=b'data: {"id":"chatcmpl-1","object":"chat.completion.chu\n\n',
 )
 

@@ -37,7 +37,7 @@ async def _transcribe(call: Call) -> None:
     model = check_model(form.get("model"), TRANSCRIPTION_MODELS)
     _check(form, model)
     recorded = _recording(form, model)
-    text = recorded.transcript(call.orders.text)
+    text = recorded.transcript(call.key_options.text)
     call.record(**{name: value for name, value in form.items() if isinstance(value, str)}, seconds=recorded.seconds)
     if model == _WHISPER:
         call.charge(seconds=math.ceil(recorded.seconds))

@@ -10,7 +10,7 @@ from aiohttp import web
 from streams.wire.errors import InvalidParameter
 from vendors.sandbox.bill import Bill, End
 from vendors.sandbox.calls import Call, Dialect, Handler, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
 
@@ -20,7 +20,7 @@ class Sandbox:
 
     def __init__(self) -> None:
         self.bill = Bill()
-        self.switches: dict[str, Orders] = {}
+        self.switches: dict[str, KeyOptions] = {}
         self.vendors: set[str] = set()
         """The names of all vendors."""
         self._calls: Counter[str] = Counter()
@@ -52,20 +52,20 @@ class Sandbox:
     def _call(self, request: web.Request, dialect: Dialect, stage: str) -> Call:
         key = dialect.key(request)
         try:
-            orders = Orders.of_key(key)
+            key_options = KeyOptions.of_key(key)
         except InvalidParameter as error:
             raise Refusal(400, {"error": {"message": error.what, "type": "sandbox"}}) from None
         if key in {"", "wrong"}:
-            raise dialect.refuse(Fault.UNAUTHORIZED, orders)
-        if orders.fault is None and (switched := self.switches.get(dialect.vendor)):
-            merged = {**switched.model_dump(exclude_unset=True), **orders.model_dump(exclude_unset=True)}
-            orders = Orders.of(merged)
+            raise dialect.refuse(Fault.UNAUTHORIZED, key_options)
+        if key_options.fault is None and (switched := self.switches.get(dialect.vendor)):
+            merged = {**switched.model_dump(exclude_unset=True), **key_options.model_dump(exclude_unset=True)}
+            key_options = KeyOptions.of(merged)
         counter_key = f"{dialect.vendor} {key}"
-        fault = orders.fault if orders.has_fault(self._calls[counter_key]) else None
+        fault = key_options.fault if key_options.has_fault(self._calls[counter_key]) else None
         self._calls[counter_key] += 1
         request_id = request.headers.get("X-Request-Id", "")
-        entry = self.bill.begin(dialect.vendor, stage, key=orders.name, fault=fault, request_id=request_id)
-        return Call(request, dialect, orders, entry, self.bill, fault)
+        entry = self.bill.begin(dialect.vendor, stage, key=key_options.name, fault=fault, request_id=request_id)
+        return Call(request, dialect, key_options, entry, self.bill, fault)
 
     async def _answer(self, call: Call, handler: Handler) -> web.StreamResponse:
         how: End = "fault"

@@ -20,7 +20,7 @@ from vendors.sandbox import (
     openai_transcription,
 )
 from vendors.sandbox.bill import Bill
-from vendors.sandbox.faults import Orders
+from vendors.sandbox.faults import KeyOptions
 from vendors.sandbox.sandbox import Sandbox
 
 PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription)
@@ -106,21 +106,21 @@ class _ControlApi:
 
     async def faults(self, request: web.Request) -> web.Response:
         switches = self._sandbox.switches.items()
-        return _json({vendor: orders.model_dump(exclude_unset=True) for vendor, orders in switches})
+        return _json({vendor: key_options.model_dump(exclude_unset=True) for vendor, key_options in switches})
 
     async def switch(self, request: web.Request) -> web.Response:
-        """Switch on a fault. The body is `{"vendor": …, "fault": …}` with further orders."""
+        """Switch on a fault. The body is `{"vendor": …, "fault": …}` with further options."""
         body = loads_request(await request.read())
         vendor = body.pop("vendor", None) if isinstance(body, dict) else None
         if not isinstance(vendor, str):
             raise InvalidParameter("vendor is required")
         if vendor not in self._sandbox.vendors:
             raise InvalidParameter(f"vendor must be one of {', '.join(sorted(self._sandbox.vendors))}")
-        orders = Orders.of(body)
-        if orders.fault is None:
+        key_options = KeyOptions.of(body)
+        if key_options.fault is None:
             raise InvalidParameter("fault is required")
-        self._sandbox.switches[vendor] = orders
-        return _json({"vendor": vendor, **orders.model_dump(exclude_unset=True)})
+        self._sandbox.switches[vendor] = key_options
+        return _json({"vendor": vendor, **key_options.model_dump(exclude_unset=True)})
 
     async def clear(self, request: web.Request) -> web.Response:
         """Switch off the fault of the `vendor` in the query, or all faults."""

@@ -16,10 +16,10 @@ from vendors.protocols import (
     AudioInput,
     Transcript,
 )
-from vendors.speech.azure_joining import merge_phrases
 from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_line import socket_url
-from vendors.speech.azure_listening import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure_merging import merge_phrases
+from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure_socket import socket_url
 from vendors.transport import VendorHttp
 
 _PCM = AudioFormat("audio/pcm", 16_000)

@@ -13,8 +13,8 @@ from vendors.errors import Garbled, Refused
 from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_line import http_url, key_header, socket_url
-from vendors.speech.azure_listening import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure_socket import http_url, key_header, socket_url
 from vendors.transport import VendorHttp
 
 _STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})

@@ -19,7 +19,14 @@ from vendors.errors import Empty, Garbled
 from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import TICKS_PER_MS, Frame
-from vendors.speech.azure_line import SpeechSocket, http_url, json_body, key_header, open_speech_socket, socket_url
+from vendors.speech.azure_socket import (
+    SpeechSocket,
+    http_url,
+    json_body,
+    key_header,
+    open_speech_socket,
+    socket_url,
+)
 from vendors.speech.azure_ssml import Manner, ssml
 from vendors.transport import Incoming, VendorHttp
 

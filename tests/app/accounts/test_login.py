@@ -23,7 +23,7 @@ async def configure(server, kind: str, **value):
     await server.services.configs.put("default", kind, "default", value, author="tests", origin=COMMAND)
 
 
-async def test_a_device_logs_in_and_out_comes_a_user_with_a_session(server):
+async def test_a_device_login_creates_a_user_with_a_session(server):
     before = int(time.time())
     status, reply = await login(server, {"device": {"id": "phone-1"}, "cuid": "c-1"})
     assert status == 200

@@ -43,7 +43,7 @@ async def another(settings):
         yield await stack.enter_async_context(running_server(services, listener))
 
 
-async def test_a_session_shows_its_user(server):
+async def test_a_session_token_identifies_its_user(server):
     uid, token = await server.login()
     status, reply = await me(server, token)
     assert status == 200
@@ -66,7 +66,7 @@ async def test_logout_ends_its_session_alone_and_answers_with_nothing(server):
     assert (await logout(server, one))[0] == 400
 
 
-async def test_logout_holds_at_once_on_every_node(server, settings):
+async def test_logout_takes_effect_on_every_node_immediately(server, settings):
     async with another(settings) as second:
         _, token = await server.login()
         assert await alive(second, token)
@@ -92,7 +92,7 @@ async def test_an_app_server_ends_the_session_that_it_names(server):
     assert not await alive(server, token)
 
 
-async def test_the_s2s_logout_takes_the_headers_of_c2s(server):
+async def test_s2s_logout_accepts_c2s_headers(server):
     _, token = await server.login()
     assert await logout(server, token, path="/bp/server/user/logout") == (200, b"")
     assert not await alive(server, token)
@@ -113,7 +113,7 @@ async def test_a_frozen_user_keeps_its_session_for_itself_and_logout(server):
     assert (await logout(server, token))[0] == 200
 
 
-async def test_an_app_server_does_nothing_for_a_frozen_user_but_show_it(server):
+async def test_an_app_server_can_only_read_a_frozen_user(server):
     uid, _ = await server.login()
     async with server.services.database.connection() as conn:
         await conn.execute(
@@ -127,7 +127,7 @@ async def test_an_app_server_does_nothing_for_a_frozen_user_but_show_it(server):
         assert (await response.json())["error"]["error_type"] == "account.deactivate_pending_user"
 
 
-async def test_a_deactivated_user_is_gone(server):
+async def test_a_deactivated_user_cannot_log_in(server):
     uid, token = await server.login()
     async with server.services.database.connection() as conn:
         await conn.execute("update users set status = 'deactivated'")

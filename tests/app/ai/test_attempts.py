@@ -18,7 +18,7 @@ async def rows(server: Server) -> list[tuple]:
     return [tuple(row) for row in found]
 
 
-async def test_each_attempt_of_a_turn_is_accounted_for(talk: Talk, strategy, server: Server) -> None:
+async def test_each_attempt_of_a_turn_is_stored(talk: Talk, strategy, server: Server) -> None:
     await strategy("bad", "refuse:503", price={"input": 0.5, "output": 1})
     await strategy("good", "say:Here I am", price={"input": 0.000002, "output": 0.00001})
     await talk.turn("Hello", "bad", "unknown", "good")
@@ -29,7 +29,7 @@ async def test_each_attempt_of_a_turn_is_accounted_for(talk: Talk, strategy, ser
     ]
 
 
-async def test_what_a_cut_answer_used_is_estimated(talk: Talk, strategy, server: Server) -> None:
+async def test_usage_of_a_truncated_answer_is_estimated(talk: Talk, strategy, server: Server) -> None:
     await strategy("cut", "cut:Half an answer", price={"input": 1, "output": 1})
     await talk.turn("Hello you", "cut")
     assert await rows(server) == [
@@ -39,7 +39,7 @@ async def test_what_a_cut_answer_used_is_estimated(talk: Talk, strategy, server:
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_speech_is_accounted_for_by_code_points(talk: Talk, server: Server) -> None:
+async def test_speech_usage_counts_code_points(talk: Talk, server: Server) -> None:
     value = {"account": "local-audio", "model": "espeak", "voice": "en-us", "price": {"input": 0.01}}
     await server.services.configs.put("default", "speech", "priced", value, author="test", origin=COMMAND)
     async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["priced"]}) as response:

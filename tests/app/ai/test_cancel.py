@@ -38,7 +38,7 @@ async def cancel(talk: Talk, stream_id: str, **query: int) -> int:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_cancelled_answer_is_stored_as_far_as_it_was_sent_and_the_next_turn_may_begin(
+async def test_a_cancelled_answer_is_stored_partially_and_frees_the_turn(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -148,8 +148,8 @@ async def test_speech_that_has_failed_can_be_cancelled_without_effect(
 async def test_cancelled_speech_ends_as_canceled_and_its_vendor_call_is_closed(
     talk: Talk, server: Server, other: Server, sandbox: Running, *, spoken: bool, elsewhere: bool
 ) -> None:
-    orders = {"pace_ms": 100} if spoken else {"delay_ms": 30_000}
-    await account(server, sandbox, "voice", "vendor_b_audio", key_of(**orders))
+    key_options = {"pace_ms": 100} if spoken else {"delay_ms": 30_000}
+    await account(server, sandbox, "voice", "vendor_b_audio", key_of(**key_options))
     value = {"account": "voice", "model": "tts-1", "voice": "alloy"}
     await server.services.configs.put("default", "speech", "voice", value, author="test", origin=COMMAND)
     text = "A sentence that takes its time. " * 30
@@ -214,7 +214,7 @@ async def test_finished_answer_that_was_heard_completely_is_unchanged(talk: Talk
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_answer_of_which_nothing_was_heard_is_removed_from_its_record(talk: Talk) -> None:
+async def test_unheard_answers_are_removed_from_their_record(talk: Talk) -> None:
     stream_id, _ = await spoken(talk, "Hello")
     assert await cancel(talk, stream_id, heard_ms=0) == 200
     record = (await talk.history())["conversation_records"][0]

@@ -97,7 +97,7 @@ async def test_the_streams_of_a_deleted_conversation_cannot_be_read(talk: Talk, 
     assert [await read(words) for words in streams] == [200, 404, 404]
 
 
-async def test_only_its_user_deletes_a_conversation_and_not_while_it_runs(
+async def test_only_its_user_deletes_a_conversation_without_a_running_turn(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon")

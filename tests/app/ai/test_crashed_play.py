@@ -57,7 +57,7 @@ def services(services: Services, words: list[str]) -> Services:
 @pytest.mark.parametrize(
     ("words", "status", "kept"), [(["Once ", "upon"], "incomplete", ["Once upon"]), ([], "failed", [])]
 )
-async def test_what_a_play_has_said_when_it_crashes_is_kept_and_the_next_turn_runs(
+async def test_output_of_a_crashed_play_is_stored_and_the_next_turn_runs(
     talk: Talk, strategy, services: Services, status: str, kept: list[str]
 ) -> None:
     await strategy("faulty", "say:never asked")

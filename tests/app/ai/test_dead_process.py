@@ -16,7 +16,7 @@ async def left_running(talk: Talk, server: Server) -> str:
     services, conversation_id = server.services, new_id()
     dead = Heartbeat(services.valkey, services.database, "dead", dict)
     slot = Slot("default", talk.uid, new_id(), conversation_id)
-    assert await Admissions(services.valkey, dead).take(slot, limit=4, lifetime_s=600) is None
+    assert await Admissions(services.valkey, dead).acquire(slot, limit=4, lifetime_s=600) is None
     message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello?", "source": {}}]}
     async with services.database.connection() as conn:
         turn = NewTurn(
@@ -49,7 +49,7 @@ async def test_history_shows_the_turn_of_a_dead_process_as_incomplete(talk: Talk
     assert data["conversation_records"][0]["status"] == "incomplete"
 
 
-async def test_next_turn_follows_the_turn_of_a_dead_process(talk: Talk, strategy, server: Server) -> None:
+async def test_the_next_turn_can_follow_the_turn_of_a_dead_process(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Here again")
     talk.conversation_id = await left_running(talk, server)
     await seen(server, alive=False)
@@ -60,7 +60,7 @@ async def test_next_turn_follows_the_turn_of_a_dead_process(talk: Talk, strategy
     assert [record["status"] for record in records] == ["complete", "incomplete"]
 
 
-async def test_turn_of_a_live_process_is_not_ended(talk: Talk, strategy, server: Server) -> None:
+async def test_turns_of_live_processes_are_not_ended(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Here again")
     talk.conversation_id = await left_running(talk, server)
     await seen(server, alive=True)

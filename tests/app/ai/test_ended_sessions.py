@@ -14,12 +14,12 @@ from storage.audit import COMMAND
 from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at, knows
-from tests.app.valkey_door import Door, door, settings
+from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import SERVER_KEY, Server
 from tests.sse_client import SeenEvent, events, named
 from tests.vendor import Vendor
 
-__all__ = ["door", "settings"]
+__all__ = ["settings", "valkey_proxy"]
 
 STORY = "Once upon a time"
 WITHIN_S = 5
@@ -104,15 +104,15 @@ def say_as_server(server: Server, talk: Talk):
 
 
 async def test_stream_ends_later_if_valkey_was_unavailable_at_the_logout(
-    talk: Talk, other: Server, strategy, door: Door
+    talk: Talk, other: Server, strategy, valkey_proxy: ValkeyProxy
 ) -> None:
     await strategy("slow", f"slow:{STORY}")
     await knows(other, "slow")
     async with at(other, talk).say("one", "slow") as response:
         reading = await told(response)
-        await door.shut()
+        await valkey_proxy.stop()
         await log_out(talk)
-        await door.open()
+        await valkey_proxy.start()
         check_ended((await rest(reading))[-1])
 
 

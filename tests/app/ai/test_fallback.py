@@ -28,9 +28,7 @@ async def test_the_next_strategy_answers_when_one_fails_before_its_first_output(
     assert [segment["text"] for segment in named(seen, "assistant_output_content_segment")] == ["Here I am"]
 
 
-async def test_unknown_and_broken_strategies_are_failed_attempts_beside_a_sound_one(
-    talk: Talk, strategy, server: Server
-) -> None:
+async def test_unknown_and_broken_strategies_are_failed_attempts(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Here I am")
     await server.services.configs.put(
         "default",
@@ -46,7 +44,7 @@ async def test_unknown_and_broken_strategies_are_failed_attempts_beside_a_sound_
     assert "attempts" not in (await talk.turn("Hello", "good"))[-1].content
 
 
-async def test_all_failed_tells_each_attempt_and_keeps_the_users_words(talk: Talk, strategy) -> None:
+async def test_the_final_error_lists_all_attempts_and_keeps_the_users_message(talk: Talk, strategy) -> None:
     await strategy("one", "refuse:503")
     await strategy("two", "silent", waits=WAITS)
     seen = await talk.turn("Hello", "one", "two")
@@ -87,7 +85,7 @@ async def test_after_the_first_output_no_other_strategy_is_tried(
     assert [call["model"] for call in vendor.calls] == [model]
 
 
-async def test_the_losers_connection_is_closed(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_the_connection_of_the_slower_strategy_is_closed(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("hangs", "hang", waits=WAITS)
     await strategy("good", "say:Here I am")
     await talk.turn("Hello", "hangs", "good")
@@ -96,9 +94,7 @@ async def test_the_losers_connection_is_closed(talk: Talk, strategy, vendor: Ven
     assert vendor.closed == ["hang"]
 
 
-async def test_a_late_strategy_gets_company_and_the_faster_one_answers(
-    talk: Talk, strategy, vendor: Vendor
-) -> None:
+async def test_a_late_strategy_is_hedged_and_the_faster_one_answers(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("late", "silent", hedge_after_ms=20)
     await strategy("quick", "say:Here I am")
     seen = await talk.turn("Hello", "late", "quick")
@@ -120,7 +116,7 @@ async def test_an_account_that_keeps_failing_is_not_asked_for_a_while(
     assert [call["model"] for call in vendor.calls].count("refuse:401") == 2
 
 
-async def test_a_cut_answer_is_written_anew_by_the_next_strategy_where_that_is_wanted(
+async def test_a_cut_answer_is_restarted_by_the_next_strategy_if_enabled(
     talk: Talk, strategy, vendor: Vendor
 ) -> None:
     await strategy("half", "cut:One.||Half an", on_break="restart", paragraph_delimiter="||")
@@ -140,7 +136,7 @@ async def test_a_cut_answer_is_written_anew_by_the_next_strategy_where_that_is_w
     assert [item["text"] for item in record["content"][1]["content"]] == ["Here I am"]
 
 
-async def test_the_break_is_told_when_nobody_can_rescue_the_answer(talk: Talk, strategy) -> None:
+async def test_a_break_is_reported_if_no_strategy_can_continue(talk: Talk, strategy) -> None:
     await strategy("half", "cut:Half an", on_break="restart")
     await strategy("bad", "refuse:503")
     seen = await talk.turn("Hello", "half", "bad")
@@ -148,9 +144,7 @@ async def test_the_break_is_told_when_nobody_can_rescue_the_answer(talk: Talk, s
     assert (await talk.history())["conversation_records"][0]["status"] == "failed"
 
 
-async def test_an_answer_is_not_gone_on_with_by_a_model_that_takes_no_beginning(
-    talk: Talk, strategy, vendor: Vendor
-) -> None:
+async def test_answers_are_not_continued_by_models_without_prefill(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("half", "cut:Half an", on_break="continue")
     await strategy("good", "say:Here I am")
     seen = await talk.turn("Hello", "half", "good")
@@ -159,7 +153,7 @@ async def test_an_answer_is_not_gone_on_with_by_a_model_that_takes_no_beginning(
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_an_answer_written_anew_is_spoken_anew_by_the_same_voice(talk: Talk, strategy) -> None:
+async def test_a_restarted_answer_is_spoken_again_by_the_same_voice(talk: Talk, strategy) -> None:
     await strategy("half", "cut:One sentence. Two sentences. And then", on_break="restart", speech="local")
     await strategy("good", "say:Here I am. All is well.", speech="local")
     seen = await talk.turn("Hello", "half", "good")
@@ -170,21 +164,21 @@ async def test_an_answer_written_anew_is_spoken_anew_by_the_same_voice(talk: Tal
     assert [audio["index"] for audio in named(seen[restart:], "assistant_output_audio")] == [0]
 
 
-async def test_a_vendors_words_never_show_our_key(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_vendor_messages_never_contain_our_key(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("bad", "echo")
     seen = await talk.turn("Hello", "bad")
     attempt = seen[-1].content["error"]["extra"]["attempts"][0]
     assert attempt["message"] == "backend_unavailable: vendor_b_llm answered 401: wrong key Bearer *** given"
 
 
-async def test_vendors_are_told_the_id_of_the_request(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_vendors_get_the_request_id(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("one", "say:Fine")
     talk.headers["X-Request-Id"] = "my-request-1"
     await talk.turn("Hello", "one")
     assert vendor.request_ids == ["my-request-1"]
 
 
-async def test_asking_again_is_not_advised_where_it_cannot_help(talk: Talk, strategy) -> None:
+async def test_a_retry_is_not_advised_if_it_cannot_help(talk: Talk, strategy) -> None:
     await strategy("bad", "refuse:401")
     assert (await talk.turn("Hello", "bad"))[-1].content["error"]["extra"]["retryable"] is False
     await strategy("shaky", "refuse:503")
@@ -192,14 +186,14 @@ async def test_asking_again_is_not_advised_where_it_cannot_help(talk: Talk, stra
 
 
 @pytest.mark.parametrize("usage", [-5, 3_000_000_000, True, "7"])
-async def test_an_odd_count_of_tokens_is_not_believed(talk: Talk, strategy, vendor: Vendor, usage) -> None:
+async def test_implausible_token_counts_are_ignored(talk: Talk, strategy, vendor: Vendor, usage) -> None:
     vendor.prompt_tokens = usage
     await strategy("one", "say:Fine words")
     end = (await talk.turn("Hello", "one"))[-1].content
     assert (end["unit_price"]["input_token"], end["unit_price"]["output_token"]) == (2, 3)
 
 
-async def test_a_reply_of_nothing_but_blanks_falls_over(talk: Talk, strategy) -> None:
+async def test_a_blank_reply_is_a_failed_attempt(talk: Talk, strategy) -> None:
     await strategy("blank", "say: \n \t ")
     await strategy("good", "say:Here I am")
     assert (await talk.turn("Hello", "blank", "good"))[-1].content["strategy"] == "good"
@@ -216,7 +210,7 @@ async def test_an_answer_without_end_is_cut_at_its_limit(talk: Talk, strategy, s
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_audio_of_words_that_are_void_is_no_part_of_the_record(talk: Talk, strategy) -> None:
+async def test_audio_of_discarded_words_is_not_recorded(talk: Talk, strategy) -> None:
     half = "cut:One sentence.||Two sentences. And a third one. And then"
     await strategy("half", half, on_break="restart", speech="local", paragraph_delimiter="||")
     await strategy("good", "say:Here I am. All is well.")
@@ -226,10 +220,8 @@ async def test_audio_of_words_that_are_void_is_no_part_of_the_record(talk: Talk,
     assert [item["type"] for item in content] == ["text"]
 
 
-async def test_answer_longer_than_is_allowed_ends_there(talk: Talk, strategy, server: Server) -> None:
-    await server.services.configs.put(
-        "default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND
-    )
+async def test_answers_end_at_the_maximum_length(talk: Talk, strategy, server: Server) -> None:
+    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND)
     await strategy("long", "say:" + "ä" * 5_000)
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"

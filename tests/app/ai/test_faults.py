@@ -48,7 +48,7 @@ async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(stand: FaultTest
 
 
 @pytest.mark.parametrize("cell", CALLER_CELLS, ids=lambda cell: cell.name)
-async def test_a_fault_of_a_caller_leaves_no_call_open(stand: FaultTestbed, cell: CallerCell) -> None:
+async def test_caller_faults_leave_no_call_open(stand: FaultTestbed, cell: CallerCell) -> None:
     await stand.configure_slow(cell)
     assert await judge_caller(stand, cell) == []
 

@@ -70,7 +70,7 @@ async def refused(response: ClientResponse, status: int, error_type: str, messag
     assert int(response.headers["Retry-After"]) >= 1
 
 
-async def test_an_answer_holds_a_mebibyte_of_records_and_the_next_page_the_rest(talk: Talk, strategy) -> None:
+async def test_history_pages_are_limited_to_one_mebibyte(talk: Talk, strategy) -> None:
     await strategy("one", "wide:400")
     for number in range(5):
         await turn(talk, f"turn {number}", "one")
@@ -96,7 +96,7 @@ async def test_a_record_of_any_size_can_be_read(talk: Talk, strategy, server: Se
     assert len(record["content"][1]["content"][0]["text"]) > 2.9 * MIB
 
 
-async def test_words_that_look_like_a_stored_key_are_returned_as_they_were_said(talk: Talk, strategy) -> None:
+async def test_text_that_looks_like_a_key_is_returned_unchanged(talk: Talk, strategy) -> None:
     await strategy("one", "say:Fine")
     said = ['}, {"audio_url": {"key": "conversation/a.wav"}}, \\"viseme_url\\": {\\"key\\": \\"b\\"}\n' * 300] * 5
     said += ['"audio_url": {"key": "a.wav"}', "\\", 'ends with "audio_url', "é}, {😀" * 2000]
@@ -107,7 +107,7 @@ async def test_words_that_look_like_a_stored_key_are_returned_as_they_were_said(
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_links_of_a_long_history_open(talk: Talk, server: Server) -> None:
+async def test_links_of_a_long_history_are_valid(talk: Talk, server: Server) -> None:
     for text in ["Hello"] + ["x" * 30_000] * 3:
         await turn(talk, text, "scripted")
     items = [item for record in await records(talk) for item in record["content"][1]["content"]]
@@ -149,13 +149,13 @@ async def test_unread_answers_of_a_user_are_bounded_and_cut_after_the_send_timeo
                         break
 
 
-async def test_a_stalled_reader_is_cut(large: Talk, server: Server) -> None:
+async def test_a_stalled_reader_is_disconnected(large: Talk, server: Server) -> None:
     with asking(large, server.services.settings.port) as client, capture_logs() as said:
         await begun(client)
         await until(lambda: any(line.get("path") == PATH and line["status"] == 499 for line in said), within_s=20)
 
 
-async def test_a_reader_who_left_makes_room_at_once(large: Talk, server: Server) -> None:
+async def test_a_disconnected_reader_frees_its_place_immediately(large: Talk, server: Server) -> None:
     await limited(server, send_timeout_s=60)
     port = server.services.settings.port
     for _ in range(MOST_HELD + 1):

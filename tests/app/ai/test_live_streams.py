@@ -33,18 +33,18 @@ async def answering(talk: Talk, strategy: str) -> AsyncIterator[tuple[str, int]]
         yield response.headers["X-Service-Stream-Id"], count
 
 
-async def test_without_the_operators_token_nothing_is_told(server: Server, talk: Talk) -> None:
+async def test_without_the_operators_token_the_load_is_not_measured(server: Server, talk: Talk) -> None:
     for headers in ({}, {"Authorization": "Bearer x"}, {"X-Service-Session-Token": talk.token}):
         async with server.http.get(f"{server.url}/admin/api/streams", headers=headers) as response:
             assert response.status == 401
             assert (await response.json())["error"]["error_type"] == "auth_failed"
 
 
-async def test_nothing_lives_where_nobody_talks(server: Server) -> None:
+async def test_an_idle_server_lists_no_streams(server: Server) -> None:
     assert await live(server) == {"streams": [], "total": 0}
 
 
-async def test_stream_is_told_while_it_lives(talk: Talk, strategy, server: Server, vendor) -> None:
+async def test_running_streams_are_listed(talk: Talk, strategy, server: Server, vendor) -> None:
     await strategy("slow", "slow:Once upon")
     talk.headers = {"X-Request-Id": "a-request"}
     async with answering(talk, "slow") as (stream_id, count):
@@ -69,7 +69,7 @@ async def test_stream_is_told_while_it_lives(talk: Talk, strategy, server: Serve
     assert (await live(server))["total"] == 0
 
 
-async def test_stream_hears_until_its_input_is_whole(talk: Talk, strategy, server: Server) -> None:
+async def test_the_stream_hears_until_its_input_is_complete(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Hello")
     go_on = asyncio.Event()
 
@@ -85,7 +85,7 @@ async def test_stream_hears_until_its_input_is_whole(talk: Talk, strategy, serve
         assert (await all_events(response))[-1].name == "end"
 
 
-async def test_reader_who_left_is_no_reader(talk: Talk, strategy, server: Server, vendor) -> None:
+async def test_disconnected_readers_are_not_counted(talk: Talk, strategy, server: Server, vendor) -> None:
     await strategy("slow", "slow:Once upon")
     async with answering(talk, "slow"):
         assert (await live(server))["streams"][0]["readers"] == 1
@@ -133,6 +133,6 @@ async def test_streams_are_chosen_by_app_and_kind(talk: Talk, strategy, server: 
         ({"kind": "song"}, 400, "invalid_parameter: kind must be one of 'conversation', 'tts' or 'pronunciation'"),
     ],
 )
-async def test_query_that_is_wrong_is_refused_by_its_field(server: Server, query, status, message) -> None:
+async def test_invalid_queries_are_refused_with_their_field(server: Server, query, status, message) -> None:
     answer = await live(server, status=status, **query)
     assert answer["error"]["message"] == message

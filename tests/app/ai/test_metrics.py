@@ -45,7 +45,7 @@ async def until(server: Server, name: str, least: float, **labels: str) -> Scrap
     return found
 
 
-async def test_times_of_a_stream_are_those_of_its_receipt(talk: Talk, strategy, server: Server) -> None:
+async def test_the_times_in_metrics_equal_those_in_the_end_event(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Here I am")
     before = await scrape(server)
     told = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
@@ -62,7 +62,7 @@ async def test_times_of_a_stream_are_those_of_its_receipt(talk: Talk, strategy, 
         assert grew("parley_stream_seconds_count", stage) == 0
 
 
-async def test_buckets_reach_from_five_milliseconds_to_a_minute(talk: Talk, strategy, server: Server) -> None:
+async def test_buckets_range_from_five_milliseconds_to_a_minute(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Hello")
     await talk.turn("Hello", "good")
     found = await scrape(server)
@@ -96,7 +96,7 @@ async def test_attempts_are_counted_and_timed_by_vendor(talk: Talk, strategy, se
     assert 0 <= first_output_s <= grew("parley_attempt_seconds_sum", vendor="vendor_b_llm")
 
 
-async def test_gauges_follow_what_lives(talk: Talk, strategy, server: Server, vendor) -> None:
+async def test_gauges_count_running_streams(talk: Talk, strategy, server: Server, vendor) -> None:
     await strategy("slow", "slow:Once upon")
     async with talk.say("Hello", "slow") as response:
         seen = events(response)
@@ -116,7 +116,7 @@ async def test_gauges_follow_what_lives(talk: Talk, strategy, server: Server, ve
     assert found("parley_stream_readers") == found("parley_logs_bytes") == 0
 
 
-async def test_reader_that_does_not_read_lags(talk: Talk, strategy, server: Server, listener) -> None:
+async def test_a_reader_that_does_not_read_lags_behind(talk: Talk, strategy, server: Server, listener) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # else the system takes megabytes
     await strategy("long", "many:100000")
     limits = {"lag_bytes": 65_536}  # its play waits for it, so that there is time to look
@@ -137,7 +137,7 @@ def _narrow(address: AddrInfoType) -> socket.socket:
     return made
 
 
-async def test_calls_that_wait_for_a_place_are_told(talk: Talk, strategy, server: Server, vendor) -> None:
+async def test_waiting_calls_are_counted(talk: Talk, strategy, server: Server, vendor) -> None:
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "api_key": "sk-test", "concurrency": 1}
     await strategy("slow", "slow:Once upon")
     await server.services.configs.put("default", "vendor_accounts", "test", account, author="test", origin=COMMAND)
@@ -153,7 +153,7 @@ async def test_calls_that_wait_for_a_place_are_told(talk: Talk, strategy, server
     assert (await scrape(server))("parley_bulkhead_waiting", **labels) == 0
 
 
-async def test_whole_text_is_what_prometheus_reads(talk: Talk, strategy, server: Server) -> None:
+async def test_prometheus_can_parse_all_metrics(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Hello")
     await talk.turn("Hello", "good")
     async with server.http.get(f"{server.url}/metrics") as response:

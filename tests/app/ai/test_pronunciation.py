@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from streams.tasks import background
-from tests.app.ai.assessing import (
+from tests.app.ai.assessments import (
     HANGS,
     PATH,
     REFERENCE,
@@ -100,7 +100,9 @@ async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandb
     ]  # fmt: skip
 
 
-async def test_vendor_is_called_while_the_user_still_reads(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_the_vendor_is_called_while_the_user_still_reads_aloud(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await graders(server, sandbox)
 
     async def reading() -> AsyncIterator[bytes]:
@@ -116,7 +118,7 @@ async def test_vendor_is_called_while_the_user_still_reads(talk: Talk, server: S
 
 
 @pytest.mark.parametrize("uploaded", [False, True])
-async def test_client_that_leaves_closes_the_call(
+async def test_a_disconnected_client_closes_the_vendor_call(
     talk: Talk, server: Server, sandbox: Running, *, uploaded: bool
 ) -> None:
     await graders(server, sandbox, key_of(fault="stall_mid_stream"))

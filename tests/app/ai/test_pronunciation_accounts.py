@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from storage.audit import COMMAND
-from tests.app.ai.assessing import (
+from tests.app.ai.assessments import (
     HANGS,
     PATH,
     REFERENCE,
@@ -85,9 +85,7 @@ async def test_next_account_assesses_the_whole_audio_when_one_fails(
     assert calls(sandbox)[-1].billed["seconds"] == pytest.approx(1.6)
 
 
-async def test_account_that_fails_early_leaves_the_whole_audio_to_the_next(
-    talk: Talk, server: Server, sandbox: Running
-) -> None:
+async def test_the_next_account_gets_the_whole_audio(talk: Talk, server: Server, sandbox: Running) -> None:
     await graders(server, sandbox, key_of(fault="unauthorized"), "sandbox")
 
     async def reading() -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from streams.audio import wav_header
-from tests.app.ai.assessing import (
+from tests.app.ai.assessments import (
     PATH,
     REFERENCE,
     assessed,
@@ -33,7 +33,7 @@ from vendors.sandbox.server import Running
 
 @pytest.mark.parametrize("size", [1, 3, 7, 4_000])
 @pytest.mark.parametrize("known", [True, False])
-async def test_wav_of_the_right_format_is_read_however_it_is_split(
+async def test_supported_wav_is_read_for_every_split(
     talk: Talk, server: Server, sandbox: Running, size: int, *, known: bool
 ) -> None:
     await graders(server, sandbox)

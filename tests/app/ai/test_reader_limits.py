@@ -40,7 +40,7 @@ async def refused(response: ClientResponse, limit: str) -> None:
 
 
 @pytest.mark.parametrize("limit", REFUSALS)
-async def test_reader_too_many_is_refused_until_another_has_left(
+async def test_a_reader_over_the_limit_is_refused_until_another_leaves(
     talk: Talk, strategy, server: Server, vendor: Vendor, limit: str
 ) -> None:
     await limited(server, **{limit: 2})
@@ -62,7 +62,7 @@ async def test_reader_too_many_is_refused_until_another_has_left(
     assert (await all_events(first))[-1].name == "end"
 
 
-async def test_bound_on_readers_is_of_each_user(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
+async def test_the_reader_limit_applies_to_each_user(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
     await limited(server, readers_per_user=2, streams_per_process=10)
     await strategy("slow", "slow:For all of you")
     other = Talk(server, *(await server.login()))
@@ -88,7 +88,7 @@ async def stalled(talk: Talk, stream_id: str) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("model", ["wide:1023", "many:60000"])
-async def test_reader_who_stalls_on_a_finished_stream_is_cut_after_the_send_timeout(
+async def test_a_reader_that_stalls_on_a_finished_stream_is_cut_after_the_send_timeout(
     talk: Talk, strategy, server: Server, model: str
 ) -> None:
     await limited(server, streams_per_user=1, readers_per_user=1, send_timeout_s=2)

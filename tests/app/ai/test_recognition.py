@@ -137,7 +137,7 @@ async def test_error_of_the_input_ends_the_call_and_no_other_vendor_is_called(
     assert len(list(sandbox.bill.since())) == 1
 
 
-async def test_client_that_breaks_off_closes_the_call(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_a_disconnected_client_closes_the_call(talk: Talk, server: Server, sandbox: Running) -> None:
     await ears(server, sandbox, "one")
 
     async def speaking() -> AsyncIterator[bytes]:

@@ -13,12 +13,12 @@ from app.settings import Settings
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at
-from tests.app.valkey_door import Door, door, settings
+from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events
 from tests.vendor import Vendor
 
-__all__ = ["door", "settings"]
+__all__ = ["settings", "valkey_proxy"]
 
 
 @pytest.fixture
@@ -95,28 +95,28 @@ def assert_whole(seen: list[SeenEvent], story: Story) -> None:
 
 
 async def test_reader_elsewhere_gets_the_end_of_a_stream_that_ended_while_valkey_was_paused(
-    story: Story, server: Server, vendor: Vendor, door: Door
+    story: Story, server: Server, vendor: Vendor, valkey_proxy: ValkeyProxy
 ) -> None:
-    door.flowing.clear()
+    valkey_proxy.flowing.clear()
     vendor.release.set()
     async with asyncio.timeout(30):
         await story.near_reading
         await server.services.supervisor.idle()  # The process no longer tries to copy the last events to Valkey.
     assert not story.far_reading.done()
-    door.flowing.set()
+    valkey_proxy.flowing.set()
     assert_whole(await story.rest(), story)
 
 
 async def test_reader_elsewhere_continues_after_the_connections_to_valkey_were_lost(
-    story: Story, server: Server, vendor: Vendor, door: Door
+    story: Story, server: Server, vendor: Vendor, valkey_proxy: ValkeyProxy
 ) -> None:
-    await door.shut()
+    await valkey_proxy.stop()
     vendor.release.set()
     async with asyncio.timeout(30):
         await story.near_reading
         await server.services.supervisor.idle()
     assert not story.far_reading.done()
-    await door.open()
+    await valkey_proxy.start()
     assert_whole(await story.rest(), story)
 
 
@@ -140,13 +140,13 @@ async def test_reader_elsewhere_gets_events_that_valkey_refused_when_the_stream_
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("ends_meanwhile", [True, False])
 async def test_reader_elsewhere_gets_every_event_although_valkey_is_paused_for_half_a_minute(
-    story: Story, vendor: Vendor, door: Door, *, ends_meanwhile: bool
+    story: Story, vendor: Vendor, valkey_proxy: ValkeyProxy, *, ends_meanwhile: bool
 ) -> None:
-    door.flowing.clear()
+    valkey_proxy.flowing.clear()
     if ends_meanwhile:
         vendor.release.set()
     await asyncio.sleep(30)
-    door.flowing.set()
+    valkey_proxy.flowing.set()
     vendor.release.set()
     await story.near_reading
     assert_whole(await story.rest(), story)
@@ -155,14 +155,14 @@ async def test_reader_elsewhere_gets_every_event_although_valkey_is_paused_for_h
 @pytest.mark.soak
 @pytest.mark.timeout(180)
 async def test_reader_elsewhere_is_asked_to_resume_if_valkey_stays_unavailable(
-    story: Story, vendor: Vendor, door: Door
+    story: Story, vendor: Vendor, valkey_proxy: ValkeyProxy
 ) -> None:
-    await door.shut()
+    await valkey_proxy.stop()
     async with asyncio.timeout(90):
         await story.far_reading
     last = story.far.seen[-1]
     assert (last.id, last.name) == (None, "error")
     assert last.content["error"]["extra"]["retryable"] is True
-    await door.open()
+    await valkey_proxy.start()
     vendor.release.set()
     assert_whole(await story.rest(), story)

@@ -223,7 +223,7 @@ async def test_log_that_is_copied_after_its_end_expires_after_the_remaining_time
         await all_events(response)
     await server.services.supervisor.idle()
     await asyncio.sleep(0.5)  # Part of `readable_s`.
-    await server.services.supervisor.spill_finished()
+    await server.services.supervisor.replicate_finished()
     assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
 
 
@@ -257,7 +257,7 @@ async def test_only_its_owner_reads_or_cancels_a_stream(
     assert (await all_events(response))[-1].name == "end"
 
 
-async def test_sixteen_readers_see_the_same_and_a_seventeenth_is_refused(
+async def test_sixteen_readers_get_the_same_events_and_a_seventeenth_is_refused(
     talk: Talk, strategy, vendor: Vendor
 ) -> None:
     await strategy("one", "slow:For all of you")
@@ -320,7 +320,7 @@ async def test_stream_of_a_dead_process_ends_with_an_error_without_an_id(talk: T
     services = server.services
     gone = Heartbeat(services.valkey, services.database, "gone", dict)
     slot = Slot("default", talk.uid, new_id(), new_id())
-    assert await Admissions(services.valkey, gone).take(slot, limit=4, lifetime_s=60) is None
+    assert await Admissions(services.valkey, gone).acquire(slot, limit=4, lifetime_s=60) is None
     async with asyncio.timeout(4), resume(talk, slot.stream_id, 7) as answer:
         seen = await all_events(answer)
     assert [(event.id, event.name) for event in seen] == [(None, "error")]
@@ -342,7 +342,7 @@ async def test_streams_of_a_drained_server_can_be_read_on_another_server(
         first = await read_some(response, 5)
         supervisor = going.services.supervisor
         await supervisor.drain(0.1)
-        await supervisor.spill_finished()
+        await supervisor.replicate_finished()
     async with resume(talk, finished, 2) as again:
         assert await all_events(again) == whole[2:]
     async with resume(talk, cut, 5) as again:

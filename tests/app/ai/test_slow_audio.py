@@ -47,7 +47,7 @@ async def voice(
 async def silent_voice(server: Server, upstream: Upstream, audio_format: str) -> None:
     silence = bytes(24_000 * 2)
     body, content_type = (silence, "audio/pcm") if audio_format == "wav" else (mp3(silence, 24_000), "audio/mpeg")
-    upstream.will(plain(200, body, Content_Type=content_type))
+    upstream.respond_with(plain(200, body, Content_Type=content_type))
     configs = server.services.configs
     value = {"platform": "vendor_b_audio", "base_url": upstream.url, "api_key": "k"}
     await configs.put("default", "vendor_accounts", "silent", value, author="test", origin=COMMAND)

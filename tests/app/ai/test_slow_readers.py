@@ -69,7 +69,7 @@ async def test_reader_that_never_reads_costs_bounded_memory_and_slows_nobody_els
     await asyncio.wait_for(server.services.supervisor.idle(), 20)
 
 
-async def test_reader_that_never_reads_is_given_up_and_the_stream_goes_on_without_it(
+async def test_a_reader_that_never_reads_is_dropped_and_the_stream_continues(
     talk: Talk, strategy, server: Server
 ) -> None:
     await limited(server, send_timeout_s=3, grace_s=50)

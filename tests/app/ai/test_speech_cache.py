@@ -19,7 +19,7 @@ from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, spea
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech import audio_of, fetch
-from tests.app.valkey_door import Door, door_to
+from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
 from tests.servers import Server, listening_socket, running_server
 from tests.sse_client import SeenEvent, all_events, events, named
 from vendors.sandbox.faults import key_of
@@ -57,13 +57,13 @@ async def sibling(settings: Settings) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def behind_a_door(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, Door]]:
+async def behind_a_proxy(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, ValkeyProxy]]:
     """Yield the same user on a server whose Valkey can be made unavailable."""
     async with (
-        door_to(settings.redis_url, folder / "v.sock") as door,
-        sibling(replace(settings, redis_url=door.url)) as other,
+        valkey_proxy_to(settings.redis_url, folder / "v.sock") as valkey_proxy,
+        sibling(replace(settings, redis_url=valkey_proxy.url)) as other,
     ):
-        yield replace(talk, server=other), door
+        yield replace(talk, server=other), valkey_proxy
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
@@ -272,13 +272,13 @@ async def test_without_valkey_every_request_is_spoken_by_its_vendor(
     talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
 ) -> None:
     await voice(server, sandbox)
-    async with behind_a_door(talk, settings, tmp_path) as (there, door):
+    async with behind_a_proxy(talk, settings, tmp_path) as (there, valkey_proxy):
         first = await spoken(there)
-        await door.shut()
+        await valkey_proxy.stop()
         assert said(await spoken(there)) == said(first)
         assert said(await spoken(there)) == said(first)
         assert calls(sandbox) == 3
-        await door.open()
+        await valkey_proxy.start()
         assert said(await spoken(there)) == said(first)
         assert calls(sandbox) == 3
 
@@ -287,10 +287,10 @@ async def test_waiting_streams_are_answered_if_valkey_becomes_unavailable(
     talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
 ) -> None:
     await voice(server, sandbox, key=key_of(pace_ms=20))
-    async with behind_a_door(talk, settings, tmp_path) as (there, door), AsyncExitStack() as stack:
+    async with behind_a_proxy(talk, settings, tmp_path) as (there, valkey_proxy), AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(tts(there)) for _ in range(3)]
         await sandbox.bill.wait(lambda entry: entry.outputs > 0)
-        await door.shut()
+        await valkey_proxy.stop()
         first, *others = [await all_events(stream) for stream in streams]
     assert first[-1].name == "end"
     assert all(said(seen) == said(first) for seen in others)

@@ -34,11 +34,11 @@ UNITS = {
 
 
 @dataclass
-class Felt:
+class Delays:
     """What other users notice of a load, in milliseconds."""
 
     gaps: list[float] = field(default_factory=list)
-    """Between events of a paced stream, beyond its pace."""
+    """Delays of the events of a paced stream."""
     health: list[float] = field(default_factory=list)
     turns: list[float] = field(default_factory=list)
     """CPU time of one turn of the server's loop: other processes of a busy machine do not lengthen it much."""
@@ -46,10 +46,10 @@ class Felt:
     """How late a task was that wanted to run every 5 ms."""
 
     def __str__(self) -> str:
-        def told(name: str, found: list[float]) -> str:
+        def described(name: str, found: list[float]) -> str:
             return f"{name}: worst {max(found):.1f} ms, mean {sum(found) / len(found):.1f} ms of {len(found)}"
 
-        return "; ".join(told(name, getattr(self, name)) for name in ("gaps", "health", "holds", "turns"))
+        return "; ".join(described(name, getattr(self, name)) for name in ("gaps", "health", "holds", "turns"))
 
 
 def head(path: str, token: str) -> bytes:
@@ -77,20 +77,15 @@ async def paced_vendor(server: Server) -> AsyncIterator[None]:
         audio = {"platform": "vendor_b_audio", "base_url": url, "api_key": "sk-test"}
         await configs.put("default", "vendor_accounts", "audio", audio, author="test", origin=COMMAND)
         await configs.put(
-            "default",
-            "recognition",
-            "ears",
-            {"account": "audio", "model": "whisper-1"},
-            author="test",
-            origin=COMMAND,
+            "default", "recognition", "audio", {"account": "audio", "model": "whisper-1"}, author="test", origin=COMMAND
         )
-        chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "ears"}
+        chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "audio"}
         await configs.put("default", "conversation", PACED, chat, author="test", origin=COMMAND)
         await configs.put("default", "limits", "default", RAISED_LIMITS, author="test", origin=COMMAND)
         yield
 
 
-async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Felt:
+async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Delays:
     """What a user feels while another one's `CONNECTIONS` uploads of that kind are under way."""
     (folder / "unit").write_bytes(UNITS.get(attack, UNITS["one byte a chunk"]))
     _, token = await server.login()
@@ -104,16 +99,16 @@ async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Felt
     files = (str(folder / "opening"), str(folder / "unit"))
     async with command("tests.flood", str(port), str(CONNECTIONS), *files) as flood:
         await flood.until("sending")
-        felt = await feel(server, talk)
+        delays = await measure_delays(server, talk)
         assert flood.process.returncode is None, flood.lines
-        return felt
+        return delays
 
 
-async def feel(server: Server, talk: Talk) -> Felt:
-    felt = Felt()
+async def measure_delays(server: Server, talk: Talk) -> Delays:
+    delays = Delays()
     async with AsyncExitStack() as stack:
         for watch in (watch_loop, watch_turns, watch_health):
-            await stack.enter_async_context(background(watch(server, felt)))
+            await stack.enter_async_context(background(watch(server, delays)))
         async with talk.say("Tell me a story", PACED) as response:
             last = math.inf
             seen = []
@@ -121,35 +116,35 @@ async def feel(server: Server, talk: Talk) -> Felt:
                 seen.append(event)
                 now = time.monotonic() * 1000
                 if event.name == "assistant_output_chunk":
-                    felt.gaps.append(max(0.0, now - last - EVERY_MS))
+                    delays.gaps.append(max(0.0, now - last - EVERY_MS))
                     last = now
         assert seen[-1].name == "end"
         text = "".join(delta["text"] for delta in named(seen, "assistant_output_chunk"))
         assert len(text.split()) == DELTAS
-    return felt
+    return delays
 
 
-async def watch_loop(_: Server, felt: Felt) -> None:
+async def watch_loop(_: Server, delays: Delays) -> None:
     while True:
         before = time.monotonic()
         await asyncio.sleep(0.005)
-        felt.holds.append((time.monotonic() - before - 0.005) * 1000)
+        delays.holds.append((time.monotonic() - before - 0.005) * 1000)
 
 
-async def watch_turns(_: Server, felt: Felt) -> None:
+async def watch_turns(_: Server, delays: Delays) -> None:
     while True:
         before = time.thread_time()
         await asyncio.sleep(0)
-        felt.turns.append((time.thread_time() - before) * 1000)
+        delays.turns.append((time.thread_time() - before) * 1000)
 
 
-async def watch_health(server: Server, felt: Felt) -> None:
+async def watch_health(server: Server, delays: Delays) -> None:
     while True:
         before = time.monotonic()
         async with server.http.get(f"{server.url}/healthz") as answer:
             assert answer.status == 200
             await answer.read()
-        felt.health.append((time.monotonic() - before) * 1000)
+        delays.health.append((time.monotonic() - before) * 1000)
         await asyncio.sleep(0.02)
 
 
@@ -158,11 +153,11 @@ async def test_uploads_in_tiny_chunks_do_not_hold_up_others(
     server: Server, talk: Talk, tmp_path: Path, attack: str
 ) -> None:
     async with paced_vendor(server):
-        felt = await flooded(server, talk, tmp_path, attack)
-    assert max(felt.turns) < 250, felt
-    assert max(felt.gaps) < 1_000, felt
-    assert max(felt.holds) < 1_000, felt
-    assert max(felt.health) < 2_000, felt
+        delays = await flooded(server, talk, tmp_path, attack)
+    assert max(delays.turns) < 250, delays
+    assert max(delays.gaps) < 1_000, delays
+    assert max(delays.holds) < 1_000, delays
+    assert max(delays.health) < 2_000, delays
 
 
 BODY = b'{"device":{"id":"%b"}}'
@@ -228,14 +223,14 @@ async def test_endless_uploads_hardly_delay_a_large_upload(server: Server, tmp_p
     (tmp_path / "unit").write_bytes(UNITS["one large chunk"])
     (tmp_path / "opening").write_bytes(head("/nothing", "none"))
     files = (str(tmp_path / "opening"), str(tmp_path / "unit"))
-    felt = Felt()
+    delays = Delays()
     async with command("tests.flood", str(urlsplit(server.url).port), "40", *files) as flood:
         await flood.until("sending")
         await large_upload_s(server)  # Until it ends, the others have not parsed more than it has.
-        async with background(watch_health(server, felt)):
+        async with background(watch_health(server, delays)):
             took_s = [await large_upload_s(server) for _ in range(10)]
     assert max(took_s) < 0.25, took_s
-    assert max(felt.health) < 50, felt.health
+    assert max(delays.health) < 50, delays.health
 
 
 @pytest.fixture
@@ -253,14 +248,14 @@ def few_collections() -> Iterator[None]:
 @pytest.mark.soak
 @pytest.mark.usefixtures("few_collections")
 @pytest.mark.parametrize("attack", [*UNITS, "parameters", "json", "nothing"])
-async def test_what_others_feel_of_uploads_in_tiny_chunks(
+async def test_uploads_in_tiny_chunks_delay_others_by_a_bounded_time(
     server: Server, talk: Talk, tmp_path: Path, attack: str
 ) -> None:
     """For a machine that does nothing else."""
     async with paced_vendor(server):
-        alone = await feel(server, talk)
-        felt = await flooded(server, talk, tmp_path, attack)
-    told = f"{attack}: {felt}\nalone: {alone}"
-    assert max(felt.turns) < 20, told
-    assert max(felt.gaps) < max(alone.gaps) + 20, told
-    assert max(felt.health) < max(alone.health) + 50, told
+        alone = await measure_delays(server, talk)
+        delays = await flooded(server, talk, tmp_path, attack)
+    told = f"{attack}: {delays}\nalone: {alone}"
+    assert max(delays.turns) < 20, told
+    assert max(delays.gaps) < max(alone.gaps) + 20, told
+    assert max(delays.health) < max(alone.health) + 50, told

@@ -103,7 +103,7 @@ async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collect
     assert named(children, "end").end_time_unix_nano == root.end_time_unix_nano
 
 
-async def test_attempts_tell_whom_was_asked_and_what_came_of_it(talk: Talk, strategy, collector) -> None:
+async def test_attempts_contain_the_platform_and_the_outcome(talk: Talk, strategy, collector) -> None:
     await strategy("bad", "refuse:503")
     await strategy("good", "say:Here I am")
     await talk.turn("Hello", "bad", "good")
@@ -139,7 +139,7 @@ async def test_stream_that_fails_is_a_span_that_failed(talk: Talk, strategy, col
     assert attributes(root)["parley.outcome"] == "all_strategies_failed"
 
 
-async def test_clients_mistake_is_no_failure_of_the_span(talk: Talk, strategy, collector) -> None:
+async def test_client_errors_do_not_mark_the_span_as_failed(talk: Talk, strategy, collector) -> None:
     await strategy("good", "say:Hello")
     assert (await talk.turn(" ", "good"))[-1].name == "error"
     root, children = await collector.trace()
@@ -148,7 +148,7 @@ async def test_clients_mistake_is_no_failure_of_the_span(talk: Talk, strategy, c
     assert [span.name for span in children] == ["admission", "input", "end"]
 
 
-async def test_no_word_and_no_key_is_in_a_trace(talk: Talk, strategy, collector) -> None:
+async def test_traces_contain_no_texts_and_no_keys(talk: Talk, strategy, collector) -> None:
     await strategy("echo", "echo")  # repeats the key in its refusal
     await strategy("good", "say:Answered")
     await talk.turn("Question", "echo", "good")
@@ -189,7 +189,7 @@ async def test_collector_that_refuses_costs_traces_and_no_stream(talk: Talk, str
     assert lost() == before + 1
 
 
-async def test_what_is_left_at_the_end_of_the_process_is_sent(settings, listener, collector) -> None:
+async def test_remaining_spans_are_sent_when_the_process_ends(settings, listener, collector) -> None:
     async with open_services(settings) as services:
         await _one_stream(services, listener)
     assert attributes((await collector.trace())[0])["parley.kind"] == "conversation"
@@ -226,9 +226,7 @@ async def _one_stream(services, listener) -> None:
             assert (await Talk(server, uid, token).turn(" ", "never-asked"))[-1].name == "error"
 
 
-async def test_without_the_package_there_is_a_line_in_the_log_and_no_trace(
-    settings, listener, collector, monkeypatch
-) -> None:
+async def test_without_the_package_a_log_line_replaces_traces(settings, listener, collector, monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "app.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with capture_logs() as lines:
@@ -261,7 +259,7 @@ def test_server_that_traces_nothing_imports_nothing_of_it() -> None:
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, None),
     ],
 )
-def test_the_collector_is_named_as_opentelemetry_has_it(env, url) -> None:
+def test_the_collector_is_set_by_the_variables_of_opentelemetry(env, url) -> None:
     assert Settings.from_env({**ENV, **env}).traces_url == url
 
 

@@ -46,18 +46,18 @@ def _made_equal(value: Any) -> Any:
     return re.sub(r"127\.0\.0\.1:\d+", "<host>", value) if isinstance(value, str) else value
 
 
-async def test_a_typed_turn(talk: Talk, strategy) -> None:
+async def test_typed_turn_has_the_expected_transcript(talk: Talk, strategy) -> None:
     await strategy("one", "say:First paragraph.\n\nSecond one, a little longer.")
     check("typed-turn", await talk.turn("Hello", "one"))
 
 
-async def test_a_turn_that_falls_over(talk: Talk, strategy) -> None:
+async def test_failed_first_strategy_has_the_expected_transcript(talk: Talk, strategy) -> None:
     await strategy("bad", "refuse:503")
     await strategy("empty", "empty")
     check("all-failed", await talk.turn("Hello", "bad", "empty", "unknown"))
 
 
-async def test_a_turn_cut_in_the_middle(talk: Talk, strategy) -> None:
+async def test_cancelled_turn_has_the_expected_transcript(talk: Talk, strategy) -> None:
     await strategy("cut", "cut:Half an answer")
     check("cut-turn", await talk.turn("Hello", "cut"))
 

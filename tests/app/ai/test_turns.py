@@ -9,7 +9,7 @@ from tests.sse_client import all_events, events, named
 from tests.vendor import Vendor
 
 
-async def test_a_turn_tells_start_input_chunks_segment_and_end(talk: Talk, strategy) -> None:
+async def test_a_turn_emits_start_input_chunks_segment_and_end(talk: Talk, strategy) -> None:
     await strategy("one", "say:Hello there my friend")
     async with talk.say("Hi", "one") as response:
         assert response.headers["Cache-Control"] == "no-store"
@@ -85,7 +85,7 @@ async def test_history_holds_both_sides_newest_first(talk: Talk, strategy) -> No
     assert [record["record_id"] for record in one["conversation_records"]] == [2]
 
 
-async def test_the_model_is_asked_with_prompt_params_and_history(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_the_model_gets_prompt_params_and_history(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("one", "say:Fine", system_prompt="You are {{.bot.name}}, {{.missing}}polite.")
     await talk.turn("first", "one", params={"bot": {"name": "Pat"}})
     await talk.turn("second", "one", params={"bot": {"name": "Pat"}})
@@ -118,7 +118,7 @@ async def test_text_split_anywhere_in_the_upload_is_put_together(talk: Talk, str
     assert named(seen, "user_input") == ["grüße 你好 🎉"]
 
 
-async def test_the_answer_begins_while_the_model_still_writes(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_the_answer_begins_while_the_model_still_generates(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("slow", "slow:Once upon a time")
     async with talk.say("story", "slow") as response:
         reader = events(response)
@@ -172,7 +172,7 @@ async def test_a_user_has_four_streams_at_most(talk: Talk, strategy, vendor: Ven
         response.release()
 
 
-async def test_a_client_that_leaves_before_its_input_is_whole_leaves_nothing(
+async def test_a_disconnect_before_the_input_is_complete_stores_nothing(
     talk: Talk, strategy, server: Server
 ) -> None:
     await strategy("one", "say:Fine")
@@ -218,7 +218,7 @@ async def test_a_user_sees_no_conversation_of_another(talk: Talk, strategy, serv
         assert (await response.json())["error"]["error_type"] == "item_not_found"
 
 
-async def test_waiting_for_the_client_is_no_overhead_of_ours(talk: Talk, strategy) -> None:
+async def test_waiting_for_the_client_does_not_count_as_overhead(talk: Talk, strategy) -> None:
     await strategy("one", "say:Fine")
 
     async def slowly():

@@ -50,7 +50,7 @@ async def events(response: ClientResponse) -> list[dict[str, Any]]:
 
 
 async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
-    """The status and the error of a refused request."""
+    """Status and error of a refused request."""
     error = (await response.json())["error"]
     assert set(error) == {"message", "type", "param", "code"}
     return response.status, error

@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 from streams.wire.codec import dumps, loads
 
 
-async def test_process_tells_where_it_listens_answers_and_ends_well() -> None:
+async def test_a_process_announces_its_address_and_exits_normally() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "vendors.local", "--pace-ms", "0", stdout=asyncio.subprocess.PIPE
     )

@@ -13,7 +13,7 @@ from aiohttp import FormData
 
 from streams.audio import wav_header
 from tests.vendors.local.conftest import Local, refusal
-from tests.vendors.local.speakers import REFERENCE, Reader, reader
+from tests.vendors.local.spoken_audio import REFERENCE, Reader, reader
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault
 from vendors.local.pronunciation import Pronunciation
@@ -77,7 +77,7 @@ def sound(text: str) -> list[tuple[str, str]]:
     return [(word, "None") for word in text.lower().strip(".").split()]
 
 
-async def test_the_result_of_a_text_that_is_read_well_is_complete(local: Local, reader: Reader) -> None:
+async def test_a_well_read_text_has_a_complete_result(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     answer = await graded(local, reader)
 
@@ -95,9 +95,7 @@ async def test_the_result_of_a_text_that_is_read_well_is_complete(local: Local, 
     assert errors(answer) == sound(REFERENCE)
 
 
-async def test_words_syllables_and_phonemes_have_the_times_at_which_they_are_spoken(
-    local: Local, reader: Reader
-) -> None:
+async def test_words_syllables_and_phonemes_have_times(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     told = words(await graded(local, reader))
 
@@ -115,7 +113,7 @@ async def test_words_syllables_and_phonemes_have_the_times_at_which_they_are_spo
     assert [syllable["Syllable"] for syllable in lazy["Syllables"]] == ["ley", "ziy"]
 
 
-async def test_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
+async def test_reading_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
     right = scores(await graded(local, reader))
     wrong = scores(await assessed(local, await reader(OTHER)))
 
@@ -181,7 +179,7 @@ async def test_the_granularity_full_text_has_no_words(local: Local, reader: Read
     assert scores(answer)["AccuracyScore"] > 85
 
 
-async def test_scores_of_five_points_are_a_twentieth_of_those_of_a_hundred(local: Local, reader: Reader) -> None:
+async def test_five_point_scores_are_a_twentieth_of_hundred_point_scores(local: Local, reader: Reader) -> None:
     five = await assessed(local, await reader(REFERENCE), grading_system="FivePoint")
     hundred = await graded(local, reader)
     for name, score in scores(hundred).items():
@@ -199,7 +197,7 @@ async def test_prosody_is_graded_on_request(local: Local, reader: Reader) -> Non
     assert 50 <= told["ProsodyScore"] <= 100
 
 
-async def test_words_that_no_dictionary_has_are_spelt_out(local: Local, reader: Reader) -> None:
+async def test_words_missing_from_the_dictionary_are_spelt_out(local: Local, reader: Reader) -> None:
     text = "Our new product Zyntrafol costs 25 dollars in Kuala Lumpur."
     answer = await assessed(local, await reader(text), reference_text=text)
     told = {word["Word"]: word for word in words(answer)}
@@ -219,7 +217,7 @@ async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs)
         assert (raw["RecognitionStatus"], raw["Duration"], raw["NBest"]) == ("NoMatch", 3 * SECOND, [])
 
 
-async def test_a_reference_of_thousands_of_words_is_graded_in_time(local: Local, reader: Reader) -> None:
+async def test_a_long_reference_is_graded_within_the_time_limit(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE) + bytes(32_000) + await reader(OTHER)
     strange = "\u2d30\u2d31 \u6f22\u5b57 \U0001f98a ((( a(b c(2) </s> <sil> " + "x" * 500
     text = " ".join([REFERENCE, strange, *(f"word{number} again and again" for number in range(1_500))])
@@ -266,7 +264,7 @@ async def test_audio_that_cannot_be_graded_is_refused(
     assert (status, error["param"], error["code"]) == told
 
 
-async def test_a_form_without_its_file_or_with_it_too_early_is_refused(local: Local, needs) -> None:
+async def test_a_form_with_a_missing_or_misplaced_file_is_refused(local: Local, needs) -> None:
     needs("pocketsphinx")
     early = FormData()
     early.add_field("file", b"\0\0" * 16_000, filename="audio.pcm")
@@ -292,7 +290,7 @@ async def test_invalid_parameters_are_refused_before_the_audio_ends(local: Local
         answered.set()
 
 
-async def test_audio_may_come_as_slowly_as_it_is_spoken(local: Local, reader: Reader) -> None:
+async def test_audio_may_arrive_at_the_speed_of_speech(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
 
     async def spoken() -> AsyncIterator[bytes]:

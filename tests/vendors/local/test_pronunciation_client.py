@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from streams.tape import Tape
+from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from tests.vendors.local.conftest import Local
-from tests.vendors.local.speakers import REFERENCE, Reader, reader
+from tests.vendors.local.spoken_audio import REFERENCE, Reader, reader
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled, Refused, VendorError
@@ -23,8 +23,8 @@ __all__ = ["reader"]
 REQUEST = AssessmentRequest(REFERENCE)
 
 
-def tape(*pieces: bytes) -> Tape:
-    full = Tape()
+def buffered(*pieces: bytes) -> InputBuffer:
+    full = InputBuffer()
     for piece in pieces:
         full.write(piece)
     full.end()
@@ -51,7 +51,7 @@ async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, read
         enable_miscue=True,
         enable_prosody_assessment=True,
     )
-    result = await assessed(http, local.url, tape(pcm), request, model="pocketsphinx")
+    result = await assessed(http, local.url, buffered(pcm), request, model="pocketsphinx")
 
     assert "jumps over the lazy dog" in result.text.lower()  # a short word, spoken anew each time, may be misheard
     (best,) = result.raw["NBest"]
@@ -64,19 +64,19 @@ async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, read
 
 async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
-    assert (await assessed(http, local.url, tape(bytes(64_000)))).text == ""
+    assert (await assessed(http, local.url, buffered(bytes(64_000)))).text == ""
 
 
-async def test_another_language_is_refused(http: VendorHttp, local: Local, needs) -> None:
+async def test_other_languages_are_refused(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
     with pytest.raises(Refused, match="grades English only") as refused:
-        await assessed(http, local.url, tape(bytes(64_000)), AssessmentRequest("Hallo", language="de-DE"))
+        await assessed(http, local.url, buffered(bytes(64_000)), AssessmentRequest("Hallo", language="de-DE"))
     assert (refused.value.vendor_status, refused.value.retryable) == (400, False)
 
 
 async def test_audio_is_sent_while_it_arrives(http: VendorHttp, local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
-    live = Tape()
+    live = InputBuffer()
     half = len(pcm) // 2
     read = asyncio.Event()
 
@@ -98,7 +98,7 @@ async def test_audio_is_sent_while_it_arrives(http: VendorHttp, local: Local, re
 
 async def test_errors_of_the_input_are_reported(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
-    broken = Tape()
+    broken = InputBuffer()
     broken.write(bytes(3_200))
     broken.fail(InvalidParameter("input timed out"))
     with pytest.raises(InvalidParameter, match="input timed out"):
@@ -106,15 +106,15 @@ async def test_errors_of_the_input_are_reported(http: VendorHttp, local: Local, 
 
 
 async def test_a_missing_engine_is_an_error_of_the_config(http: VendorHttp, upstream: Upstream) -> None:
-    upstream.will(refusing(501, "pocketsphinx is not installed", "engine_missing"))
+    upstream.respond_with(refusing(501, "pocketsphinx is not installed", "engine_missing"))
     with pytest.raises(ConfigInvalid, match="is not installed"):
-        await assessed(http, upstream.url, tape(bytes(3_200)))
+        await assessed(http, upstream.url, buffered(bytes(3_200)))
 
 
 async def test_a_response_is_passed_on_unchanged(http: VendorHttp, upstream: Upstream) -> None:
     raw = {"Id": "1", "NBest": [{"Confidence": 1.0}]}
-    upstream.will(plain(body=dumps({"text": "Hi", "raw_data": raw}), Content_Type="application/json"))
-    assert await assessed(http, upstream.url, tape(b"\1\0", b"\2\0")) == Assessment("Hi", raw)
+    upstream.respond_with(plain(body=dumps({"text": "Hi", "raw_data": raw}), Content_Type="application/json"))
+    assert await assessed(http, upstream.url, buffered(b"\1\0", b"\2\0")) == Assessment("Hi", raw)
     (seen,) = upstream.seen
     assert seen.path == "/audio/assessments"
     assert b"\r\n\r\n\1\0\2\0\r\n--" in seen.body
@@ -126,21 +126,21 @@ async def test_a_response_is_passed_on_unchanged(http: VendorHttp, upstream: Ups
     [b"{}", b"[]", b"nonsense", b'{"text": 1, "raw_data": {}}', b'{"text": "Hi", "raw_data": []}'],
 )
 async def test_a_response_of_another_form_is_garbled(http: VendorHttp, upstream: Upstream, body: bytes) -> None:
-    upstream.will(plain(body=body, Content_Type="application/json"))
+    upstream.respond_with(plain(body=body, Content_Type="application/json"))
     with pytest.raises(Garbled):
-        await assessed(http, upstream.url, tape(bytes(3_200)))
+        await assessed(http, upstream.url, buffered(bytes(3_200)))
 
 
 async def test_a_truncated_response_is_an_error(http: VendorHttp, upstream: Upstream) -> None:
-    upstream.will(streaming([b'{"text": "Hi", '], end=cut, content_type="application/json"))
+    upstream.respond_with(streaming([b'{"text": "Hi", '], end=cut, content_type="application/json"))
     with pytest.raises(VendorError):
-        await assessed(http, upstream.url, tape(bytes(3_200)))
+        await assessed(http, upstream.url, buffered(bytes(3_200)))
 
 
 async def test_leaving_the_block_closes_the_connection(http: VendorHttp, upstream: Upstream) -> None:
-    upstream.will(streaming([b"{"], end=hold, content_type="application/json"))
+    upstream.respond_with(streaming([b"{"], end=hold, content_type="application/json"))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await assessed(http, upstream.url, tape(bytes(3_200)))
+            await assessed(http, upstream.url, buffered(bytes(3_200)))
     async with asyncio.timeout(5):
         await upstream.left.wait()

@@ -30,19 +30,19 @@ def measured(pitches: Sequence[float], frames: Sequence[int], loudness: Sequence
     return prosody_of([sounds], bytes(pcm))
 
 
-def test_a_melody_is_told_from_a_drone() -> None:
+def test_speech_melody_scores_above_a_monotone() -> None:
     flat, lively = measured(FLAT, EVEN), measured(LIVELY, EVEN)
     assert flat.melody == 0
     assert lively.melody == 100
     assert flat.score < lively.score
 
 
-def test_a_rhythm_is_told_from_a_beat() -> None:
+def test_speech_rhythm_scores_above_an_even_beat() -> None:
     assert measured(FLAT, EVEN).rhythm == 0
     assert measured(FLAT, UNEVEN).rhythm == 100
 
 
-def test_stress_is_heard_by_loudness() -> None:
+def test_stress_is_detected_by_loudness() -> None:
     assert measured(FLAT, EVEN).stress == 0
     assert measured(FLAT, EVEN, [0.9, 0.1] * 5).stress == 100
 
@@ -53,7 +53,7 @@ def test_speech_is_too_slow_or_too_fast() -> None:
     assert measured(FLAT, [4] * 10).speed == 0
 
 
-def test_of_a_word_or_two_only_the_speed_is_told() -> None:
+def test_short_texts_have_only_a_speed_score() -> None:
     few = measured(FLAT[:1], [2], LOUD[:1])
     assert (few.melody, few.stress, few.rhythm) == (None, None, None)
     assert few.speed == few.score == 0

@@ -20,7 +20,7 @@ def worker() -> Iterator[Worker]:
     made.stop()
 
 
-def test_one_process_answers_one_request_after_the_other(worker: Worker) -> None:
+def test_one_process_answers_requests_sequentially(worker: Worker) -> None:
     assert worker.pid is None
     first, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     assert (first, pid) == ("one", worker.pid)
@@ -34,7 +34,7 @@ def test_an_error_is_reported_and_the_process_continues(worker: Worker) -> None:
     assert worker.call("two", limit_s=30, is_wanted=wanted) == ("two", pid)
 
 
-def test_a_process_that_times_out_is_ended(worker: Worker) -> None:
+def test_a_process_that_times_out_is_killed(worker: Worker) -> None:
     _, pid = worker.call("one", limit_s=30, is_wanted=wanted)
     with pytest.raises(WorkerLate):
         worker.call("hang", limit_s=0.2, is_wanted=wanted)

@@ -20,7 +20,7 @@ async def whole(response) -> dict:
     return await response.json()
 
 
-async def test_stream_is_framed_as_openai_frames_it(local: Local) -> None:
+async def test_streams_are_framed_like_openais(local: Local) -> None:
     async with local.chat("hello", stream=True, stream_options={"include_usage": True}) as response:
         chunks = await events(response)
     *deltas, finish, usage, done = chunks
@@ -36,13 +36,13 @@ async def test_stream_is_framed_as_openai_frames_it(local: Local) -> None:
     assert text_of(chunks).startswith("Hello!")
 
 
-async def test_usage_stays_away_unless_it_is_asked_for(local: Local) -> None:
+async def test_usage_is_sent_only_on_request(local: Local) -> None:
     async with local.chat("hello", stream=True) as response:
         chunks = await events(response)
     assert all("usage" not in chunk and chunk["choices"] for chunk in chunks[:-1])
 
 
-async def test_whole_answer_is_the_joined_stream(local: Local) -> None:
+async def test_the_complete_answer_equals_the_joined_stream(local: Local) -> None:
     async with local.chat("Tell me a story", stream=True) as response:
         streamed = text_of(await events(response))
     async with local.chat("Tell me a story") as response:
@@ -90,7 +90,7 @@ async def test_answer_is_cut_at_the_most_tokens(local: Local) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"model": "scripted:40"}, {"model": "scripted:0", "pace_ms": 40}])
-async def test_words_come_at_the_pace_that_is_asked_for(local: Local, fields: dict) -> None:
+async def test_words_arrive_at_the_requested_pace(local: Local, fields: dict) -> None:
     clock = asyncio.get_running_loop().time
     async with local.chat("repeat 4 words", stream=True, **fields) as response:
         begun = clock()
@@ -111,7 +111,7 @@ async def test_words_come_at_the_pace_that_is_asked_for(local: Local, fields: di
         ({"pace_ms": -1}, 400, "pace_ms", None),
     ],
 )
-async def test_what_is_wrong_is_told_in_openais_form(
+async def test_errors_have_openais_format(
     local: Local, fields: dict, status: int, param: str, code: str | None
 ) -> None:
     async with local.chat("hello", **fields) as response:
@@ -121,7 +121,7 @@ async def test_what_is_wrong_is_told_in_openais_form(
     assert error["message"]
 
 
-async def test_body_that_is_no_json_is_refused(local: Local) -> None:
+async def test_bodies_that_are_not_json_are_refused(local: Local) -> None:
     async with local.http.post(f"{local.url}/chat/completions", data=b"{") as response:
         assert (await refusal(response))[0] == 400
 
@@ -133,10 +133,10 @@ def test_every_message_gets_the_same_answer_each_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["hello", "Hi!", "Good morning, dear Parley.", "hey you"])
-def test_greetings_are_greeted(text: str) -> None:
+def test_greetings_are_answered(text: str) -> None:
     assert answer([ChatMessage("user", text)]).startswith("Hello!")
 
 
-def test_what_is_not_in_the_script_is_quoted() -> None:
+def test_unscripted_messages_are_quoted() -> None:
     said = answer([ChatMessage("user", "Hello, I wanted to  ask about trains")])
     assert said == "You said: Hello, I wanted to ask about trains"

@@ -73,7 +73,7 @@ class Failing(Endless):
         yield items()
 
 
-async def test_health_and_models_tell_what_is_missing(serving) -> None:
+async def test_health_and_models_list_missing_engines(serving) -> None:
     local = await serving(Engines(chats={"scripted": Scripted()}, missing={"espeak": ESPEAK_IS_MISSING}))
     async with local.http.get(local.url.removesuffix("/v1") + "/health") as response:
         health = await response.json()
@@ -101,7 +101,7 @@ async def test_missing_engine_says_what_to_install(serving) -> None:
     assert (status, error["message"]) == (501, "whisper cannot be used: its file is not known")
 
 
-async def test_engine_that_cannot_be_loaded_is_missing_from_then_on(serving) -> None:
+async def test_an_engine_that_cannot_be_loaded_is_listed_as_missing(serving) -> None:
     def load() -> None:
         raise OSError("no such library")
 
@@ -135,7 +135,7 @@ async def test_unknown_paths_are_refused_in_openais_form(local: Local, path: str
         assert (await refusal(response))[0] == 404
 
 
-async def test_speech_stops_when_its_client_is_gone(serving) -> None:
+async def test_synthesis_stops_when_its_client_disconnects(serving) -> None:
     voice = Endless()
     local = await serving(Engines(chats={}, voices={"endless": voice}))
     async with local.speech("Hello", "endless", response_format="pcm") as response:
@@ -146,7 +146,7 @@ async def test_speech_stops_when_its_client_is_gone(serving) -> None:
         await voice.stopped.wait()
 
 
-async def test_answer_stops_when_its_client_is_gone(serving) -> None:
+async def test_generation_stops_when_its_client_disconnects(serving) -> None:
     chat = Endless()
     local = await serving(Engines(chats={"endless": chat}))
     async with local.chat("Go on", model="endless", stream=True) as response:
@@ -165,7 +165,7 @@ async def test_stream_that_breaks_ends_with_an_error_event(serving) -> None:
         assert last["error"]["message"].startswith(message)
 
 
-async def test_audio_that_breaks_is_cut(serving) -> None:
+async def test_the_response_is_cut_if_the_audio_breaks_off(serving) -> None:
     local = await serving(Engines(chats={}, voices={"bug": Failing(RuntimeError("secret"))}))
     async with local.speech("Hello", "bug", response_format="pcm") as response:
         assert response.status == 200
@@ -173,7 +173,7 @@ async def test_audio_that_breaks_is_cut(serving) -> None:
             await response.read()
 
 
-async def test_what_fails_before_the_first_word_is_no_stream(serving) -> None:
+async def test_failures_before_the_first_word_are_not_streams(serving) -> None:
     local = await serving(Engines(chats={"bug": Failing(RuntimeError("secret"), early=True)}))
     async with local.chat("Hello", model="bug", stream=True) as response:
         status, error = await refusal(response)
@@ -181,7 +181,7 @@ async def test_what_fails_before_the_first_word_is_no_stream(serving) -> None:
     assert "secret" not in error["message"]
 
 
-async def test_full_engine_asks_to_come_again(serving) -> None:
+async def test_full_engine_requests_a_retry(serving) -> None:
     engine = Engine("narrow", object, max_requests=1)
 
     class Narrow(Endless):
@@ -204,7 +204,7 @@ async def test_full_engine_asks_to_come_again(serving) -> None:
     engine.close()
 
 
-async def test_jobs_that_nobody_waits_for_are_not_begun() -> None:
+async def test_jobs_without_a_waiting_caller_are_not_started() -> None:
     engine: Engine[object] = Engine("single", object, max_requests=9)
     begun: list[str] = []
 

@@ -37,7 +37,7 @@ async def test_answer_is_no_longer_than_asked_for(local: Local) -> None:
     assert answer["choices"][0]["message"]["content"]
 
 
-async def test_conversation_gives_the_same_answer_with_and_without_what_was_read_before(local: Local) -> None:
+async def test_the_answer_is_independent_of_cached_prompts(local: Local) -> None:
     """The context keeps what it has read: what another conversation left in it must not be heard."""
     said = ("My dog is called Rex.", "What is the name of my dog?")
     answers = []
@@ -47,7 +47,7 @@ async def test_conversation_gives_the_same_answer_with_and_without_what_was_read
     assert answers[1] == answers[3]
 
 
-async def test_marks_of_the_template_are_text_when_a_user_writes_them(engines: Engines) -> None:
+async def test_template_syntax_in_user_text_is_plain_text(engines: Engines) -> None:
     counts = []
     for text in ("<|im_end|>", "hello"):
         async with engines.chat("smollm2").reply([ChatMessage("user", text)], ChatOptions(max_tokens=1)) as items:
@@ -55,7 +55,7 @@ async def test_marks_of_the_template_are_text_when_a_user_writes_them(engines: E
     assert counts[0] > counts[1]
 
 
-async def test_oldest_messages_give_way(local: Local) -> None:
+async def test_oldest_messages_are_left_out_first(local: Local) -> None:
     """A message that the context would hold is left out where the answer needs the room."""
     long, newest = "tell me of the sea " * 240, ("My dog is called Rex.", "Say yes.")
     counts = []
@@ -73,7 +73,7 @@ async def test_message_that_never_fits_is_refused(local: Local) -> None:
     assert (status, error["code"], error["param"]) == (400, "context_length_exceeded", "messages")
 
 
-async def test_generation_that_nobody_reads_stops(engines: Engines) -> None:
+async def test_generation_stops_when_nobody_reads(engines: Engines) -> None:
     """Leaving waits until the model stands still; the next answer begins at once."""
     model = engines.chat("smollm2")
     messages = [ChatMessage("user", "Write a very long story about the sea, with many chapters.")]
@@ -93,6 +93,6 @@ async def _until_text(items):
             return
 
 
-async def test_characters_of_several_tokens_come_whole(local: Local) -> None:
+async def test_characters_of_several_tokens_arrive_complete(local: Local) -> None:
     async with local.chat("Repeat exactly: 日本 😀 é", model="smollm2", temperature=0, max_tokens=40) as response:
         assert "\ufffd" not in (await response.json())["choices"][0]["message"]["content"]

@@ -48,7 +48,7 @@ def engine(request: pytest.FixtureRequest, needs) -> str:
     return request.param
 
 
-async def test_phonemes_ascend_and_come_before_their_audio(local: Local, engine: str) -> None:
+async def test_phonemes_are_ascending_and_precede_their_audio(local: Local, engine: str) -> None:
     async with local.speech(SAID, engine, response_format="pcm", stream_format="sse") as response:
         assert response.headers["X-Sample-Rate"] == "22050"
         *seen, done = await events(response)
@@ -67,7 +67,7 @@ async def test_phonemes_ascend_and_come_before_their_audio(local: Local, engine:
     assert 30 < len(shapes) < 100
 
 
-async def test_audio_flows_before_all_of_it_is_spoken(local: Local, engines: Engines, needs) -> None:
+async def test_audio_is_sent_before_the_synthesis_is_complete(local: Local, engines: Engines, needs) -> None:
     needs("espeak")
     async with engines.voice("espeak").speak(SAID, voice=None, speed=1.0) as spoken:
         first = await anext(spoken)
@@ -106,7 +106,7 @@ async def test_speed_changes_how_long_it_takes(local: Local, engine: str) -> Non
     assert all(1.2 < slow / fast < 3 for slow, fast in itertools.pairwise(lengths))
 
 
-async def test_espeak_speaks_the_languages_that_it_is_asked_for(local: Local, needs) -> None:
+async def test_espeak_speaks_the_requested_languages(local: Local, needs) -> None:
     needs("espeak")
     heard = {}
     for voice in ("en-us", "en-GB", "de", "de-AT", "fr", "fr-fr", "zh", "en-us+f3"):
@@ -144,7 +144,7 @@ async def test_bad_parameters_are_named(local: Local, engine: str, fields: dict[
     assert (status, error["param"]) == (400, param)
 
 
-async def test_long_text_does_not_keep_others_waiting(local: Local, engines: Engines, needs) -> None:
+async def test_long_texts_do_not_delay_other_requests(local: Local, engines: Engines, needs) -> None:
     """Sentence by sentence, requests take turns: the short one is done long before the long one."""
     needs("espeak")
     voice = engines.voice("espeak")
@@ -158,7 +158,7 @@ async def test_long_text_does_not_keep_others_waiting(local: Local, engines: Eng
     assert sum(len(piece.pcm) for piece in pieces) > 40 * SECONDS[0] * 44_100
 
 
-async def test_voice_that_nobody_hears_stops_at_once(engines: Engines, needs) -> None:
+async def test_synthesis_without_a_listener_stops_immediately(engines: Engines, needs) -> None:
     """Four minutes of one slow sentence: what is left of it is never spoken."""
     needs("espeak")
     voice = engines.voice("espeak")

@@ -16,18 +16,18 @@ PHONEMES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(PHONEMES | st.text(max_size=3), st.integers(0, 10_000)), max_size=60))
-def test_shapes_ascend_and_differ_from_their_neighbours(phonemes: list[tuple[str, int]]) -> None:
+def test_shapes_are_ascending_and_differ_from_their_neighbours(phonemes: list[tuple[str, int]]) -> None:
     check(visemes_of(phonemes))
 
 
 @given(st.lists(PHONEMES, max_size=40))
-def test_shapes_stand_where_a_phoneme_stands(phonemes: list[str]) -> None:
+def test_shapes_begin_with_their_phonemes(phonemes: list[str]) -> None:
     timed = [(phoneme, 10 * index) for index, phoneme in enumerate(phonemes)]
     assert {shape.offset_ms for shape in visemes_of(timed)} <= {offset for _, offset in timed}
 
 
 @given(st.text(max_size=300), st.integers(0, 100_000))
-def test_estimate_fills_the_time_and_shuts_the_mouth(text: str, duration_ms: int) -> None:
+def test_estimated_shapes_fill_the_duration_and_end_closed(text: str, duration_ms: int) -> None:
     shapes = estimate(text, duration_ms)
     check(shapes)
     if shapes:
@@ -61,29 +61,29 @@ def check(shapes: list[Viseme]) -> None:
         ([], []),
     ],
 )
-def test_phonemes_have_their_shapes(phonemes: list[tuple[str, int]], ids: list[int]) -> None:
+def test_phonemes_are_mapped_to_shapes(phonemes: list[tuple[str, int]], ids: list[int]) -> None:
     assert [shape.viseme_id for shape in visemes_of(phonemes)] == ids
 
 
-def test_shape_that_lasts_no_time_gives_way() -> None:
+def test_shapes_without_duration_are_dropped() -> None:
     assert visemes_of([("_", 5), ("m", 5), ("ɑ", 40)]) == [Viseme(5, 21), Viseme(40, 2)]
 
 
-def test_letters_are_guessed_in_order() -> None:
+def test_shapes_are_estimated_from_letters_in_order() -> None:
     assert [shape.viseme_id for shape in estimate("Show me", 700)] == [16, 9, 21, 4, 0]
     assert estimate("", 500) == estimate("hello", 0) == []
     assert len(estimate("你好", 400)) == 5
 
 
 @given(st.text(max_size=60), st.integers(1, 500))
-def test_letters_with_times_have_shapes_within_them(text: str, each_ms: int) -> None:
+def test_timed_letters_have_shapes_within_their_times(text: str, each_ms: int) -> None:
     timed = [(letter, at * each_ms, (at + 1) * each_ms) for at, letter in enumerate(text)]
     shapes = visemes_of_letters(timed)
     check(shapes)
     assert all(0 <= shape.offset_ms < len(text) * each_ms for shape in shapes)
 
 
-def test_letters_of_one_sound_are_one_shape_where_the_first_begins() -> None:
+def test_letters_of_one_sound_form_one_shape() -> None:
     timed = [("S", 10, 20), ("h", 20, 30), ("ö", 30, 50), (" ", 50, 60), ("你", 60, 80)]
     assert visemes_of_letters(timed) == [Viseme(10, 16), Viseme(30, 8), Viseme(60, 19), Viseme(70, 1)]
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.vendors.sandbox.asking import Asking, asking
+from tests.vendors.sandbox.requests import SandboxClient, sandbox_client
 from vendors.sandbox.server import Running
 
 
 @pytest.fixture
-async def ask(sandbox: Running) -> AsyncIterator[Asking]:
-    async with asking(sandbox) as open_:
+async def ask(sandbox: Running) -> AsyncIterator[SandboxClient]:
+    async with sandbox_client(sandbox) as open_:
         yield open_

@@ -14,12 +14,12 @@ from vendors.sandbox import content
 
 
 @given(st.text(max_size=100))
-def test_words_are_the_text(text: str):
+def test_the_words_add_up_to_the_text(text: str):
     assert "".join(content.words(text)) == (text if text.strip() else "")
     assert len(content.words(text)) == content.tokens(text)
 
 
-def test_reply_is_the_scripted_models():
+def test_reply_is_that_of_the_scripted_model():
     assert content.reply([ChatMessage("user", "repeat 3 words")]) == "word1 word2 word3"
 
 
@@ -32,20 +32,20 @@ def test_speech_lasts_as_long_as_its_text_and_is_not_silent(rate: int):
     assert content.speech("x" * 30, rate, speed=2.0) == pcm[: 2 * rate]
 
 
-def test_texts_are_told_apart_by_their_sound():
+def test_different_texts_have_different_audio():
     spoken = {content.speech(f"Sentence number {number}.", 24_000)[:2_000] for number in range(20)}
 
     assert len(spoken) > 15
 
 
-def test_mp3_lasts_as_long_as_its_samples():
+def test_mp3_duration_follows_from_its_samples():
     audio = content.mp3(content.speech("x" * 30, 24_000), 24_000)
 
     assert mp3_duration_ms(audio) == pytest.approx(2_000, abs=120)
 
 
 @given(st.binary(max_size=3_000), st.integers(1, 2_000))
-def test_pieces_are_the_audio_and_cut_no_sample(audio: bytes, whole_ms: int):
+def test_pieces_add_up_to_the_audio_and_split_no_sample(audio: bytes, whole_ms: int):
     pieces = list(content.pieces(audio, whole_ms))
 
     assert b"".join(pieces) == audio
@@ -65,7 +65,7 @@ def test_times_cover_the_text_in_order(text: str, whole_ms: int):
         assert not timed or timed[-1].end_ms <= whole_ms
 
 
-def test_recording_is_heard_by_its_length_or_as_ordered():
+def test_transcripts_follow_from_the_length_or_the_key():
     samples = content.speech("x" * 45, 16_000)
 
     heard = content.recording(samples, sample_rate=16_000)
@@ -76,14 +76,14 @@ def test_recording_is_heard_by_its_length_or_as_ordered():
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_wav_is_heard_as_its_samples(*, streamed: bool):
+def test_wav_is_read_as_its_samples(*, streamed: bool):
     samples = content.speech("x" * 15, 22_050)
     header = wav_header(22_050, data_bytes=None if streamed else len(samples))
 
     assert content.recording(header + samples) == content.Recording(1.0, silent=False)
 
 
-def test_silence_is_nothing_whatever_is_ordered():
+def test_silence_has_no_transcript_whatever_the_options():
     heard = content.recording(array("h", [150, -150] * 16_000).tobytes(), sample_rate=16_000)
 
     assert heard is not None
@@ -91,5 +91,5 @@ def test_silence_is_nothing_whatever_is_ordered():
 
 
 @pytest.mark.parametrize("audio", [b"", b"hello", bytes(1_000), b"RIFF\0\0\0\0WAVEdata\0\0\0\0"])
-def test_what_is_no_sound_is_none(audio: bytes):
+def test_inaudible_audio_is_detected(audio: bytes):
     assert content.recording(audio) is None

@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
-from vendors.sandbox.faults import REFUSALS, Fault, Orders, key_of
+from vendors.sandbox.faults import REFUSALS, Fault, KeyOptions, key_of
 from vendors.sandbox.rest_dialect import rest_dialect
 from vendors.sandbox.server import Running
 
 
-def test_key_without_orders_has_none():
-    assert Orders.of_key("sandbox") == Orders()
+def test_key_without_options_has_the_defaults():
+    assert KeyOptions.of_key("sandbox") == KeyOptions()
 
 
-def test_orders_are_read_from_the_key():
+def test_options_are_parsed_from_the_key():
     key = "sandbox,fault=cut_mid_stream,position=before,rate=0.05,seed=7,pace_ms=20,text=Hi%2C%20you%20%3D%20me"
 
-    assert Orders.of_key(key) == Orders(
+    assert KeyOptions.of_key(key) == KeyOptions(
         fault=Fault.CUT_MID_STREAM, position=0, rate=0.05, seed=7, pace_ms=20, text="Hi, you = me"
     )
 
@@ -29,16 +29,16 @@ def test_key_that_is_made_is_read_the_same(text: str, position: int, fault: Faul
     key = key_of(text=text, position=position, fault=fault)
 
     assert key.isascii()
-    assert Orders.of_key(key) == Orders(text=text, position=position, fault=fault)
+    assert KeyOptions.of_key(key) == KeyOptions(text=text, position=position, fault=fault)
 
 
 @pytest.mark.parametrize(("position", "outputs"), [("before", 0), ("after", 1), ("0", 0), ("7", 7)])
 def test_position_is_a_word_or_a_count(position: str, outputs: int):
-    assert Orders.of_key(f"sandbox,position={position}").position == outputs
+    assert KeyOptions.of_key(f"sandbox,position={position}").position == outputs
 
 
-def test_any_other_key_is_plain_and_not_told_whole():
-    assert Orders.of_key("sk-secret,fault=server_error") == Orders(name="sk-s…")
+def test_any_other_key_is_valid_and_masked():
+    assert KeyOptions.of_key("sk-secret,fault=server_error") == KeyOptions(name="sk-s…")
 
 
 @pytest.mark.parametrize(
@@ -53,34 +53,34 @@ def test_any_other_key_is_plain_and_not_told_whole():
         ("sandbox,", " is unknown"),
     ],
 )
-def test_misspelt_order_is_told(key: str, told: str):
+def test_misspelt_options_are_reported(key: str, told: str):
     with pytest.raises(InvalidParameter, match=told):
-        Orders.of_key(key)
+        KeyOptions.of_key(key)
 
 
-def falls(orders: Orders, calls: int = 1_000) -> list[bool]:
-    return [orders.has_fault(number) for number in range(calls)]
+def falls(key_options: KeyOptions, calls: int = 1_000) -> list[bool]:
+    return [key_options.has_fault(number) for number in range(calls)]
 
 
 def test_rate_is_the_share_of_calls_and_the_same_every_time():
-    orders = Orders(fault=Fault.SERVER_ERROR, rate=0.05, seed=7)
+    key_options = KeyOptions(fault=Fault.SERVER_ERROR, rate=0.05, seed=7)
 
-    assert falls(orders) == falls(orders)
-    assert 30 < sum(falls(orders)) < 70
-    assert falls(orders) != falls(Orders(fault=Fault.SERVER_ERROR, rate=0.05, seed=8))
+    assert falls(key_options) == falls(key_options)
+    assert 30 < sum(falls(key_options)) < 70
+    assert falls(key_options) != falls(KeyOptions(fault=Fault.SERVER_ERROR, rate=0.05, seed=8))
 
 
-def test_whole_rate_is_every_call_and_none_is_no_call():
-    assert all(falls(Orders(fault=Fault.SERVER_ERROR)))
-    assert not any(falls(Orders(fault=Fault.SERVER_ERROR, rate=0)))
-    assert not any(falls(Orders()))
+def test_a_rate_of_one_is_every_call_and_zero_is_none():
+    assert all(falls(KeyOptions(fault=Fault.SERVER_ERROR)))
+    assert not any(falls(KeyOptions(fault=Fault.SERVER_ERROR, rate=0)))
+    assert not any(falls(KeyOptions()))
 
 
 def test_times_are_the_first_calls():
-    assert falls(Orders(fault=Fault.SERVER_ERROR, times=2), 4) == [True, True, False, False]
+    assert falls(KeyOptions(fault=Fault.SERVER_ERROR, times=2), 4) == [True, True, False, False]
 
 
-async def test_refused_caller_gets_no_byte_of_an_answer(sandbox: Running) -> None:
+async def test_refused_callers_get_no_output(sandbox: Running) -> None:
     headers = {"Authorization": f"Bearer {key_of(fault='refuse')}"}
     async with ClientSession() as http:
         with pytest.raises(ClientConnectionError):

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import FormData
 
 from streams.audio import MP3, sniff, wav_header
-from tests.vendors.sandbox.asking import Asking, events, refusal
+from tests.vendors.sandbox.requests import SandboxClient, events, refusal
 from vendors.sandbox.content import mp3, speech
 
 CHAT = "/openai/v1/chat/completions"
@@ -25,7 +25,7 @@ AUDIO = {"model": "gpt-audio", "modalities": ["text", "audio"], "audio": {"voice
 GOOD_WAV = wav_header(16_000, data_bytes=32_000) + speech("x" * 15, 16_000)
 
 
-async def test_chat_streams_role_words_reason_usage_and_end(ask: Asking):
+async def test_chat_streams_role_words_reason_usage_and_end(ask: SandboxClient):
     body = {**HELLO, "stream": True, "stream_options": {"include_usage": True}}
 
     async with ask.post(CHAT, body) as response:
@@ -47,7 +47,7 @@ async def test_chat_streams_role_words_reason_usage_and_end(ask: Asking):
     assert done == "[DONE]"
 
 
-async def test_chat_streams_no_usage_and_no_padding_where_none_is_wanted(ask: Asking):
+async def test_chat_streams_usage_and_padding_only_on_request(ask: SandboxClient):
     async with ask.post(CHAT, {**HELLO, "stream": True}) as response:
         chunks = (await events(response))[:-1]
     async with ask.post(
@@ -59,7 +59,7 @@ async def test_chat_streams_no_usage_and_no_padding_where_none_is_wanted(ask: As
     assert not [chunk for chunk in plain if "obfuscation" in chunk]
 
 
-async def test_chat_that_is_not_streamed_is_one_object(ask: Asking):
+async def test_chat_that_is_not_streamed_is_one_object(ask: SandboxClient):
     async with ask.post(CHAT, {**HELLO, "max_completion_tokens": 3}) as response:
         answer = await response.json()
 
@@ -75,7 +75,7 @@ async def test_chat_that_is_not_streamed_is_one_object(ask: Asking):
     assert answer["usage"]["completion_tokens"] == 3
 
 
-async def test_every_answer_carries_the_vendors_headers(ask: Asking):
+async def test_every_answer_carries_the_vendors_headers(ask: SandboxClient):
     async with ask.post(CHAT, HELLO) as good, ask.post(CHAT, {}) as bad, ask.post(CHAT, HELLO, "wrong") as unknown:
         answers = [good, bad, unknown]
 
@@ -85,7 +85,7 @@ async def test_every_answer_carries_the_vendors_headers(ask: Asking):
         assert re.fullmatch(r"\d+ms", answer.headers["x-ratelimit-reset-tokens"])
 
 
-async def test_models_are_listed(ask: Asking):
+async def test_models_are_listed(ask: SandboxClient):
     async with ask.get("/openai/v1/models") as response:
         models = await response.json()
 
@@ -94,7 +94,7 @@ async def test_models_are_listed(ask: Asking):
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-2024-11-20", "gpt-3.5-turbo-0125", "o3"])
-async def test_model_is_known_by_its_snapshots_too(ask: Asking, model: str):
+async def test_model_snapshots_are_recognised(ask: SandboxClient, model: str):
     async with ask.post(CHAT, {**HELLO, "model": model}) as response:
         assert (await response.json())["model"] == model
 
@@ -163,8 +163,8 @@ def say(**fields: Any) -> dict[str, Any]:
         (SPEECH, say(pitch=1), 400, "pitch", "unknown_parameter"),
     ],
 )  # fmt: skip
-async def test_what_is_wrong_is_refused_with_field_and_code(
-    ask: Asking, path: str, body: Any, *, status: int, param: str | None, code: str | None
+async def test_invalid_fields_are_refused_with_field_and_code(
+    ask: SandboxClient, path: str, body: Any, *, status: int, param: str | None, code: str | None
 ):
     async with ask.post(path, body) as response:
         told, error = await refusal(response)
@@ -182,7 +182,7 @@ async def test_what_is_wrong_is_refused_with_field_and_code(
         (CHAT, chat(**AUDIO | {"audio": {"voice": "alloy", "format": "flac"}})),
     ],
 )
-async def test_audio_that_cannot_be_made_here_is_told_as_that(ask: Asking, path: str, body: Any):
+async def test_unsupported_audio_formats_are_reported(ask: SandboxClient, path: str, body: Any):
     async with ask.post(path, body) as response:
         assert response.status == 501
         assert "is not supported" in (await response.json())["error"]["message"]
@@ -192,7 +192,9 @@ async def test_audio_that_cannot_be_made_here_is_told_as_that(ask: Asking, path:
     ("response_format", "content_type"),
     [("mp3", "audio/mpeg"), ("wav", "audio/wav"), ("pcm", "audio/pcm")],
 )
-async def test_speech_is_the_same_sound_in_every_format(ask: Asking, response_format: str, content_type: str):
+async def test_speech_has_the_same_samples_in_every_format(
+    ask: SandboxClient, response_format: str, content_type: str
+):
     async with ask.post(SPEECH, say(response_format=response_format)) as response:
         assert response.content_type == content_type
         assert response.headers["Transfer-Encoding"] == "chunked"
@@ -206,7 +208,7 @@ async def test_speech_is_the_same_sound_in_every_format(ask: Asking, response_fo
     )
 
 
-async def test_speech_of_the_newer_model_can_come_as_events(ask: Asking):
+async def test_speech_of_the_newer_model_can_be_streamed_as_events(ask: SandboxClient):
     async with ask.post(SPEECH, say(model="gpt-4o-mini-tts", stream_format="sse")) as response:
         *deltas, done = await events(response)
 
@@ -217,7 +219,7 @@ async def test_speech_of_the_newer_model_can_come_as_events(ask: Asking):
     assert done["usage"]["output_tokens"] == 2 * len(deltas)
 
 
-async def test_speech_in_chat_streams_odd_pieces_and_no_finish_reason(ask: Asking):
+async def test_chat_audio_streams_unaligned_pieces_without_a_finish_reason(ask: SandboxClient):
     body = {**AUDIO, "messages": HELLO["messages"], "stream": True, "stream_options": {"include_usage": True}}
 
     async with ask.post(CHAT, body) as response:
@@ -237,7 +239,7 @@ async def test_speech_in_chat_streams_odd_pieces_and_no_finish_reason(ask: Askin
     assert done == "[DONE]"
 
 
-async def test_speech_in_chat_that_is_not_streamed_is_a_file_beside_its_transcript(ask: Asking):
+async def test_chat_audio_without_streaming_is_a_file_with_its_transcript(ask: SandboxClient):
     body = {**AUDIO, "messages": HELLO["messages"], "audio": {"voice": "cedar", "format": "wav"}}
 
     async with ask.post(CHAT, body) as response:
@@ -258,7 +260,7 @@ def form(audio: bytes | None = GOOD_WAV, filename: str = "a.wav", **fields: str)
     return body
 
 
-def hear(ask: Asking, body: FormData):
+def hear(ask: SandboxClient, body: FormData):
     headers = {"Authorization": "Bearer sandbox,text=Hello%20out%20there"}
     return ask.http.post(f"{ask.running.url}{HEARING}", data=body, headers=headers)
 
@@ -286,8 +288,8 @@ def hear(ask: Asking, body: FormData):
         (form(lang="en"), 400, "lang", "unknown_parameter"),
     ],
 )
-async def test_what_is_wrong_with_a_recording_is_refused(
-    ask: Asking, body: FormData, *, status: int, param: str | None, code: str | None
+async def test_faulty_recordings_are_refused(
+    ask: SandboxClient, body: FormData, *, status: int, param: str | None, code: str | None
 ):
     async with hear(ask, body) as response:
         told, error = await refusal(response)
@@ -295,14 +297,14 @@ async def test_what_is_wrong_with_a_recording_is_refused(
     assert (told, error["param"], error["code"]) == (status, param, code)
 
 
-async def test_diarization_of_long_audio_wants_a_strategy(ask: Asking):
+async def test_diarization_of_long_audio_requires_a_chunking_strategy(ask: SandboxClient):
     audio = wav_header(16_000, data_bytes=992_000) + speech("x" * 465, 16_000)
 
     async with hear(ask, form(audio, model="gpt-4o-transcribe-diarize")) as response:
         assert (await refusal(response))[1]["param"] == "chunking_strategy"
 
 
-async def test_whisper_tells_words_and_segments(ask: Asking):
+async def test_whisper_reports_words_and_segments(ask: SandboxClient):
     body = form(response_format="verbose_json", timestamp_granularities__="word")
 
     async with hear(ask, body) as response:
@@ -314,17 +316,17 @@ async def test_whisper_tells_words_and_segments(ask: Asking):
     assert answer["usage"] == {"type": "duration", "seconds": 1}
 
 
-async def test_whisper_passes_over_the_wish_to_stream(ask: Asking):
+async def test_whisper_ignores_the_stream_option(ask: SandboxClient):
     async with hear(ask, form(stream="true")) as response:
         assert (await response.json())["text"] == "Hello out there"
 
 
-async def test_plain_text_is_a_line(ask: Asking):
+async def test_plain_text_becomes_a_line(ask: SandboxClient):
     async with hear(ask, form(response_format="text")) as response:
         assert (response.content_type, await response.text()) == ("text/plain", "Hello out there\n")
 
 
-async def test_newer_models_stream_what_they_write(ask: Asking):
+async def test_newer_models_stream_their_transcript(ask: SandboxClient):
     async with hear(ask, form(model="gpt-4o-transcribe", stream="true", prompt="two words")) as response:
         *deltas, done = await events(response)
 

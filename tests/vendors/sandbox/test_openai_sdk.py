@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams.audio import wav_header
-from tests.vendors.openai_clients import TEXT, account, collect, output, reader, voice
+from tests.vendors.openai_clients import TEXT, account, collect, output, spoken_chat, voice
 from vendors.account import ChatSpec, RecognitionSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.protocols import AudioFormat, ChatMessage, Transcript, Usage
@@ -34,10 +34,10 @@ class _Wav:
         yield WAV
 
 
-def client(sandbox: Running, **orders: object) -> "openai.AsyncOpenAI":
+def client(sandbox: Running, **key_options: object) -> "openai.AsyncOpenAI":
     import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    return openai.AsyncOpenAI(base_url=f"{sandbox.url}/openai/v1", api_key=key_of(**orders), max_retries=1)
+    return openai.AsyncOpenAI(base_url=f"{sandbox.url}/openai/v1", api_key=key_of(**key_options), max_retries=1)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ async def test_transcription_gives_the_same_text(http: VendorHttp, sandbox: Runn
     assert first == second == third
 
 
-async def test_whisper_tells_its_words(sandbox: Running):
+async def test_whisper_reports_its_words(sandbox: Running):
     async with client(sandbox, text="one two") as theirs:
         answer = await theirs.audio.transcriptions.create(
             file=("a.wav", io.BytesIO(WAV)),
@@ -125,8 +125,8 @@ async def test_whisper_tells_its_words(sandbox: Running):
     assert answer.segments[0].text == "one two"
 
 
-async def test_speech_in_chat_gives_the_same_bytes(http: VendorHttp, sandbox: Running, theirs):
-    ours = output(await collect(reader(audio_format="mp3")(http, account(sandbox)), []))
+async def test_chat_audio_has_the_same_bytes(http: VendorHttp, sandbox: Running, theirs):
+    ours = output(await collect(spoken_chat(audio_format="mp3")(http, account(sandbox)), []))
     answer = await theirs.chat.completions.create(
         model="gpt-audio",
         modalities=["text", "audio"],
@@ -153,7 +153,7 @@ async def test_models_are_listed(theirs):
         ("unavailable", "InternalServerError", 2),
     ],
 )
-async def test_refusals_are_their_errors(sandbox: Running, fault: str, kind: str, calls: int):
+async def test_refusals_are_reported_with_their_kind(sandbox: Running, fault: str, kind: str, calls: int):
     import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     async with client(sandbox, fault=fault, retry_after_s=0.002) as theirs:
@@ -164,7 +164,7 @@ async def test_refusals_are_their_errors(sandbox: Running, fault: str, kind: str
     assert len(list(sandbox.bill.since())) == calls
 
 
-async def test_error_inside_the_stream_is_their_error(sandbox: Running):
+async def test_errors_inside_the_stream_reach_the_client(sandbox: Running):
     import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     async with client(sandbox, fault="error_inside_200", position=2) as theirs:

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from streams.wire.codec import loads, now_ms
-from tests.vendors.sandbox.asking import Asking
+from tests.vendors.sandbox.requests import SandboxClient
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import Close
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.server import Running
@@ -25,7 +25,7 @@ def chat(text: str = "repeat 5 words", *, stream: bool = True) -> dict[str, obje
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], "stream": stream}
 
 
-async def test_bill_tells_what_a_call_was_and_cost(ask: Asking):
+async def test_the_bill_lists_each_call_with_its_cost(ask: SandboxClient):
     begun = now_ms()
     headers = {"Authorization": "Bearer sandbox,name=me", "X-Request-Id": "request-1"}
     async with ask.http.post(f"{ask.running.url}{CHAT}", json=chat(), headers=headers) as response:
@@ -49,7 +49,7 @@ async def test_bill_tells_what_a_call_was_and_cost(ask: Asking):
     }
 
 
-async def test_bill_is_read_by_key_and_from_a_call_on_and_forgotten(ask: Asking):
+async def test_the_bill_can_be_filtered_by_key_and_cleared(ask: SandboxClient):
     for name in ("a", "b", "a"):
         async with ask.post(CHAT, chat(), f"sandbox,name={name}") as response:
             await response.read()
@@ -68,7 +68,7 @@ async def test_bill_is_read_by_key_and_from_a_call_on_and_forgotten(ask: Asking)
         assert response.status == 400
 
 
-async def test_open_call_has_no_end_and_a_cut_one_costs_what_was_made(ask: Asking):
+async def test_an_open_call_has_no_end_and_a_cut_one_is_billed_for_its_output(ask: SandboxClient):
     async with ask.post(CHAT, chat(), "sandbox,fault=stall_mid_stream,position=3"):
         await ask.running.bill.wait(lambda entry: entry.outputs == 3)
         async with ask.get("/_sandbox/calls") as response:
@@ -83,7 +83,7 @@ async def test_open_call_has_no_end_and_a_cut_one_costs_what_was_made(ask: Askin
     assert entry.billed == {"input_tokens": 3, "output_tokens": 3}
 
 
-async def test_switched_fault_is_every_calls_whose_key_orders_none(ask: Asking):
+async def test_a_switched_fault_applies_to_keys_without_a_fault(ask: SandboxClient):
     async def status(key: str = "sandbox") -> int:
         async with ask.post(CHAT, chat(), key) as response:
             await response.read()
@@ -101,10 +101,10 @@ async def test_switched_fault_is_every_calls_whose_key_orders_none(ask: Asking):
     assert await status() == 200
 
 
-async def test_switch_takes_orders_too_and_clearing_takes_all(ask: Asking):
+async def test_switches_accept_options_and_can_be_cleared(ask: SandboxClient):
     for vendor in ("openai", "azure"):
-        orders = {"vendor": vendor, "fault": "server_error", "times": 1}
-        async with ask.post("/_sandbox/faults", orders) as response:
+        key_options = {"vendor": vendor, "fault": "server_error", "times": 1}
+        async with ask.post("/_sandbox/faults", key_options) as response:
             assert response.status == 200
 
     answers = []
@@ -129,34 +129,34 @@ async def test_switch_takes_orders_too_and_clearing_takes_all(ask: Asking):
         b"{",
     ],
 )
-async def test_switch_that_makes_no_sense_is_refused(ask: Asking, body: object):
+async def test_invalid_switches_are_refused(ask: SandboxClient, body: object):
     async with ask.post("/_sandbox/faults", body) as response:
         assert response.status == 400
         assert (await response.json())["error"]["type"] == "sandbox"
 
 
 @pytest.mark.parametrize("key", ["wrong", ""])
-async def test_wrong_key_is_refused_as_the_vendor_does_and_not_billed(ask: Asking, key: str):
+async def test_wrong_keys_are_refused_like_the_vendor_does_without_billing(ask: SandboxClient, key: str):
     async with ask.post(CHAT, chat(), key) as response:
         assert response.status == 401
         assert (await response.json())["error"]["code"] == "invalid_api_key"
     assert list(ask.running.bill.since()) == []
 
 
-async def test_misspelt_key_is_told(ask: Asking):
+async def test_misspelt_keys_are_reported(ask: SandboxClient):
     async with ask.post(CHAT, chat(), "sandbox,fualt=server_error") as response:
         assert response.status == 400
         assert "fualt is unknown" in (await response.json())["error"]["message"]
 
 
-async def test_other_paths_and_methods_answer_in_json(ask: Asking):
+async def test_other_paths_and_methods_answer_in_json(ask: SandboxClient):
     for path, status in (("/openai/v1/files", 404), (CHAT, 405)):
         async with ask.get(path) as response:
             assert response.status == status
             assert path in (await response.json())["error"]["message"]
 
 
-async def test_delay_comes_before_the_first_output_and_pace_between_two(ask: Asking):
+async def test_the_delay_precedes_the_first_output_and_the_pace_separates_outputs(ask: SandboxClient):
     clock = asyncio.get_running_loop().time
     begun = clock()
     async with ask.post(CHAT, chat(), "sandbox,delay_ms=200,pace_ms=30") as response:
@@ -172,7 +172,7 @@ async def test_delay_comes_before_the_first_output_and_pace_between_two(ask: Ask
     assert last - first > 0.11
 
 
-async def test_drip_before_the_first_output_is_frames_without_text(ask: Asking, sandbox: Running):
+async def test_slow_drip_before_the_first_output_sends_empty_frames(ask: SandboxClient, sandbox: Running):
     frames = []
     async with ask.post(CHAT, chat(), "sandbox,fault=slow_drip,position=before,pace_ms=1") as response:
         async for line in response.content:
@@ -187,7 +187,7 @@ async def test_drip_before_the_first_output_is_frames_without_text(ask: Asking, 
     assert (entry.how, entry.outputs, entry.billed["output_tokens"]) == ("closed_by_client", 0, 0)
 
 
-async def test_broken_handshake_is_an_error_of_tls(ask: Asking):
+async def test_broken_handshake_is_an_error_of_tls(ask: SandboxClient):
     with pytest.raises(aiohttp.ClientConnectorError) as error:
         async with ask.http.get(ask.running.broken_tls_url):
             pass
@@ -199,7 +199,7 @@ def _key(request: web.Request) -> str:
     return request.headers.get("X-Key", "")
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     return Refusal(418, {"refused": fault})
 
 
@@ -250,7 +250,7 @@ async def _converse(key: str) -> tuple[list[object], int | None, Sandbox]:
         return heard, socket.close_code, sandbox
 
 
-async def test_socket_gives_frames_and_closes_well():
+async def test_sockets_yield_frames_and_close_normally():
     heard, code, sandbox = await _converse("sandbox")
 
     assert (heard, code) == (["hello", "a", b"bb", "ccc", "bye"], 1000)
@@ -269,7 +269,7 @@ async def test_socket_gives_frames_and_closes_well():
         ("empty_answer", ["hello", "bye"], 1000),
     ],
 )
-async def test_faults_come_over_sockets_too(fault: str, heard: list[object], code: int):
+async def test_faults_occur_on_sockets_too(fault: str, heard: list[object], code: int):
     told, closed, sandbox = await _converse(f"sandbox,fault={fault}")
 
     assert (told, closed) == (heard, code)
@@ -284,7 +284,7 @@ async def test_socket_is_refused_before_its_handshake():
 
 
 @pytest.mark.parametrize("key", ["sandbox,fault=stall_mid_stream", "sandbox,fault=hang_before_output", "sandbox"])
-async def test_socket_that_the_client_closes_is_seen_at_once(key: str):
+async def test_a_socket_that_the_client_closes_is_noticed_immediately(key: str):
     async with parrot(key, _repeat) as (url, sandbox), aiohttp.ClientSession() as http:
         async with http.ws_connect(url, headers={"X-Key": key}) as socket:
             await socket.send_str("a")
@@ -299,7 +299,7 @@ async def test_socket_that_the_client_closes_is_seen_at_once(key: str):
     assert entry.closed_ms - left_ms < 1_000
 
 
-async def test_client_may_close_where_that_is_the_end():
+async def test_a_client_may_close_after_the_last_output():
     async def listen(call: Call) -> None:
         async with call.socket(SQUAWK) as (socket, flow):
             await flow.output("all")
@@ -315,7 +315,7 @@ async def test_client_may_close_where_that_is_the_end():
     assert entry.how == "done"
 
 
-async def test_order_that_the_framing_cannot_obey_is_told():
+async def test_options_that_the_protocol_cannot_honour_are_reported():
     async def mute(call: Call) -> None:
         async with call.socket(Framing("websocket")):
             raise AssertionError("it is refused before")
@@ -328,7 +328,7 @@ async def test_order_that_the_framing_cannot_obey_is_told():
     assert error.value.status == 501
 
 
-async def test_sandboxes_know_nothing_of_each_other(sandbox: Running, ask: Asking):
+async def test_sandboxes_are_independent(sandbox: Running, ask: SandboxClient):
     async with parrot("sandbox", _repeat) as (_, other), ask.post(CHAT, chat()) as response:
         await response.read()
 

@@ -1,0 +1,81 @@
+"""Copy a stream's events to Valkey when they may be read from another process."""
+
+import asyncio
+from contextlib import aclosing, suppress
+
+import structlog
+
+from storage.detached_logs import Batch, DetachedLog, Emptied
+from streams.log import EventLog, Gone
+from streams.tasks import stopping
+from streams.wire.errors import StoreError
+
+log = structlog.get_logger()
+
+_TRY_AGAIN_S = 0.5
+_IDLE_S = 3600.0
+
+
+class LogReplicator:
+    """Copies `events` to `detached`, from the oldest kept event to the last, without slowing the stream down."""
+
+    def __init__(self, events: EventLog, detached: DetachedLog) -> None:
+        self._events = events
+        self._detached = detached
+        self._position = 0
+        self._moved = asyncio.Event()
+        self._given_up = False
+        self._copying = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Copy until the stream's end, retrying while Valkey is unavailable.
+
+        Events that the log drops meanwhile are lost. Concurrent calls run one after the other; the later one finds
+        everything copied.
+        """
+        async with self._copying:
+            await self._run()
+
+    async def _run(self) -> None:
+        self._given_up = False
+        try:
+            while not stopping():
+                self._position = max(self._position, self._events.dropped)
+                try:
+                    await self._copy()
+                except (StoreError, Gone) as error:
+                    log.debug("log_copy.retried", error=str(error))
+                    await asyncio.sleep(_TRY_AGAIN_S)
+                except Emptied:
+                    self._position = 0
+                else:
+                    return
+        finally:
+            self._given_up = True
+            self._moved.set()
+
+    async def run_again(self) -> None:
+        """Copy what an earlier run has not copied, or everything if Valkey has lost the copy."""
+        with suppress(StoreError):
+            if await self._detached.is_emptied():
+                self._position = 0
+        await self.run()
+
+    async def caught_up(self) -> None:
+        """Wait until all current events are copied, or the copying has ended."""
+        target = self._events.last_id
+        while self._position < target and not self._given_up:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def _copy(self) -> None:
+        following = self._events.follow(self._position, idle_s=_IDLE_S, may_lag=True)
+        async with aclosing(following) as frames:
+            async for ready in frames:
+                if not ready.frames:
+                    continue
+                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
+                await self._detached.append(batch)
+                self._position = ready.last_id
+                self._moved.set()
+                del ready, batch  # Free their memory: the next events may take long to arrive.

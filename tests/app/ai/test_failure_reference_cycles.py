@@ -1,0 +1,91 @@
+"""Streams that fail leave no reference cycles. The garbage collector runs rarely, and would keep their stacks."""
+
+import gc
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.app.ai.conftest import Talk
+from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
+from tests.servers import Server
+from tests.sse_client import events
+from tests.vendor import Vendor
+
+__all__ = ["settings", "valkey_proxy"]
+
+TURNS = 10
+OURS = {"actors", "app", "storage", "streams", "vendors"}
+STORY = "slow:Once upon a time"
+
+
+async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
+    """The classes of ours with objects in cycles that ten turns have left, and their numbers.
+
+    A stack that is kept holds some of them. asyncpg's connections are cycles of their own.
+    """
+    for _ in range(3):
+        await turn()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(TURNS):
+            await turn()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        kinds = (type(each) for each in gc.garbage)
+        return dict(Counter(kind.__qualname__ for kind in kinds if kind.__module__.split(".")[0] in OURS))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+async def turn(talk: Talk, strategy: str) -> None:
+    talk.conversation_id = ""
+    async with talk.say("hello", strategy) as response:
+        await response.read()
+
+
+@pytest.mark.parametrize("model", ["say:Fine", "refuse:503", "cut:Once upon a time", "error:Once upon", "hang:x"])
+async def test_vendor_answers_become_items(talk: Talk, strategy, model: str) -> None:
+    await strategy("one", model, waits={"first_output_s": 0.2, "between_s": 0.2})
+    assert await left_by(lambda: turn(talk, "one")) == {}
+
+
+async def test_a_database_that_refuses_a_statement(talk: Talk, strategy, server: Server) -> None:
+    await strategy("one", "say:Fine")
+    async with server.services.database.connection() as conn:
+        await conn.execute("alter table conversation_records rename to hidden")
+    assert await left_by(lambda: turn(talk, "one")) == {}
+
+
+async def test_a_database_that_ends_its_connections_in_the_middle_of_a_turn(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("slow", STORY)
+
+    async def broken_turn() -> None:
+        talk.conversation_id = ""
+        vendor.release.clear()
+        async with talk.say("hello", "slow") as response:
+            async for event in events(response):
+                if event.name == "assistant_output_chunk":
+                    break
+            async with server.services.database.connection() as conn:
+                await conn.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where datname = current_database() and pid <> pg_backend_pid()"
+                )
+            vendor.release.set()
+            await response.read()
+
+    assert await left_by(broken_turn) == {}
+
+
+async def test_unavailable_valkey_is_reported(talk: Talk, strategy, valkey_proxy: ValkeyProxy) -> None:
+    await strategy("one", "say:Fine")
+    await valkey_proxy.stop()
+    assert await left_by(lambda: turn(talk, "one")) == {}
+    await valkey_proxy.start()

@@ -1,0 +1,176 @@
+"""Streams while a store is unavailable: one turn at a time, no answer is lost, and every slot is released."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import asyncpg
+
+from app.settings import Settings
+from storage.retry_queue import enqueue, write_queued
+from storage.turn_rows import Answered, ClosedTurn
+from streams.wire.errors import StoreError
+from tests.app.ai.conftest import Talk
+from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
+from tests.servers import Server
+from tests.sse_client import all_events, events
+from tests.vendor import Vendor
+from tests.waiting import until
+
+__all__ = ["settings", "valkey_proxy"]
+
+_RUNNING = "select count(*) from conversation_records where status = 'running'"
+
+
+async def until_first_words(response) -> None:
+    async for event in events(response):
+        if event.name == "assistant_output_chunk":
+            return
+
+
+async def test_without_valkey_a_second_turn_is_refused_and_the_first_is_stored(
+    talk: Talk, strategy, vendor: Vendor, valkey_proxy: ValkeyProxy
+) -> None:
+    await strategy("one", "say:Fine")
+    await strategy("slow", "slow:Once upon a time")
+    await talk.turn("hello", "one")
+    await valkey_proxy.stop()
+    async with talk.say("go on", "slow") as running:
+        await until_first_words(running)
+        async with talk.say("again", "one") as second:
+            assert second.status == 409
+        vendor.release.set()
+        assert (await all_events(running))[-1].name == "end"
+    record = (await talk.history())["conversation_records"][0]
+    assert (record["record_id"], record["status"]) == (2, "complete")
+    assert (await talk.turn("third", "one"))[-1].content["record_id"] == 3
+
+
+async def test_without_valkey_a_user_has_four_streams_at_most(
+    talk: Talk, strategy, vendor: Vendor, valkey_proxy: ValkeyProxy
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    await valkey_proxy.stop()
+    running = [await talk.say("go", "slow") for _ in range(4)]
+    assert [response.status for response in running] == [200] * 4
+    async with talk.say("go", "slow") as fifth:
+        assert fifth.status == 429
+    vendor.release.set()
+    for response in running:
+        assert (await all_events(response))[-1].name == "end"
+        response.release()
+
+
+async def test_a_slot_is_released_when_valkey_is_available_again(
+    talk: Talk, strategy, vendor: Vendor, valkey_proxy: ValkeyProxy, server: Server
+) -> None:
+    await strategy("one", "say:Fine")
+    await strategy("slow", "slow:Once upon a time")
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        await valkey_proxy.stop()
+        vendor.release.set()
+        assert (await all_events(response))[-1].name == "end"
+    await valkey_proxy.start()
+
+    async def is_free() -> bool:
+        async with talk.say("again", "one") as second:
+            if second.status == 200:
+                assert (await all_events(second))[-1].content["record_id"] == 2
+                return True
+            assert second.status == 409
+            return False
+
+    await until(is_free, every_s=0.05)
+
+
+async def test_a_queued_end_is_written_once(talk: Talk, strategy, server: Server, vendor: Vendor) -> None:
+    await strategy("slow", "slow:Once upon")
+    services = server.services
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        stream_id = response.headers["X-Service-Stream-Id"]
+        await until_first_words(response)
+        text = {"type": "text", "text": "Parked", "source": {"from_user": False, "platform": "x", "model": "y"}}
+        message = {"role": "assistant", "content": [text]}
+        answered = Answered("complete", "slow", message, 3, 4, tokens_estimated=False)
+        turn = ClosedTurn("default", talk.uid, talk.conversation_id, 1, stream_id, answered, [])
+        for _ in range(2):
+            await enqueue(services.valkey, turn)
+        async with asyncio.timeout(8):
+            while (await talk.history())["conversation"]["status"] == "running":
+                await write_queued(services.database, services.valkey)
+        await write_queued(services.database, services.valkey)
+        vendor.release.set()
+        await all_events(response)
+    data = await talk.history()
+    assert data["conversation"]["record_token"] == 7
+    assert [m["role"] for m in data["conversation_records"][0]["content"]] == ["user", "assistant"]
+    assert data["conversation_records"][0]["content"][1]["content"][0]["text"] == "Parked"
+
+
+async def test_the_end_of_a_turn_is_retried_if_the_connection_is_lost(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    database = server.services.database
+    cut = """
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+    """
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        async with database.transaction() as holding:
+            await holding.execute("select from conversations for update")
+            vendor.release.set()
+            async with database.connection() as conn:
+                await until(lambda: conn.fetchval(cut))
+        assert (await all_events(response))[-1].name == "end"
+    data = await talk.history()
+    assert [record["status"] for record in data["conversation_records"]] == ["complete"]
+    assert len(data["conversation_records"][0]["content"]) == 2
+    async with database.connection() as conn:
+        assert await conn.fetchval("select count(*) from attempts") == 1
+
+
+@asynccontextmanager
+async def read_only(database_url: str) -> AsyncIterator[None]:
+    """Make new database sessions read-only during the block. End the existing ones at its start and end."""
+    conn = await asyncpg.connect(database_url)
+    name = await conn.fetchval("select current_database()")
+    try:
+        for setting in ("on", "off"):
+            await conn.execute(f"alter database {name} set default_transaction_read_only = {setting}")
+            await conn.execute("""
+                select pg_terminate_backend(pid) from pg_stat_activity
+                where datname = current_database() and pid <> pg_backend_pid()
+            """)
+            if setting == "on":
+                yield
+    finally:
+        await conn.close()
+
+
+async def test_the_end_of_a_turn_is_written_once_the_database_accepts_writes_again(
+    talk: Talk, strategy, server: Server, vendor: Vendor, settings: Settings
+) -> None:
+    await strategy("slow", "slow:Once upon")
+    services = server.services
+    async with talk.say("go", "slow") as response:
+        talk.remember(response)
+        await until_first_words(response)
+        async with read_only(settings.database_url):
+            vendor.release.set()
+            assert (await all_events(response))[-1].name == "end"
+    async with asyncio.timeout(5):
+        while True:
+            with suppress(StoreError):  # From a connection that is not yet known to be closed.
+                await write_queued(services.database, services.valkey)
+                async with services.database.connection() as conn:
+                    if not await conn.fetchval(_RUNNING):
+                        break
+    records = (await talk.history())["conversation_records"]
+    assert [(record["status"], len(record["content"])) for record in records] == [("complete", 2)]
+    assert (await talk.turn("again", "slow"))[-1].content["record_id"] == 2

@@ -1,0 +1,32 @@
+"""Headers that are no text at all."""
+
+import asyncio
+
+import pytest
+from yarl import URL
+
+from storage.audit import COMMAND
+from streams.wire.codec import loads
+
+
+@pytest.mark.parametrize(
+    ("request_line", "header", "error_type"),
+    [
+        ("GET /bp/user/me", "X-Service-Session-Token", "account.invalid_session"),
+        ("POST /bp/user/login", "X-Service-Sign", "auth_failed"),
+        ("POST /bp/server/user/login", "X-Service-Auth-Token", "auth_failed"),
+        ("GET /admin/api/kinds", "Authorization", "auth_failed"),
+        ("POST /bp/user/login", "X-Service-App-Id", "app_not_found"),
+    ],
+)
+async def test_undecodable_headers_are_refused_like_wrong_ones(server, request_line, header, error_type):
+    value = {"sign_keys": [{"id": "k", "key": "k" * 32}]}
+    await server.services.configs.put("default", "auth", "default", value, author="tests", origin=COMMAND)
+    url = URL(server.url)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    lines = [f"{request_line} HTTP/1.1", "Host: x", "Content-Length: 0", "Connection: close", f"{header}: "]
+    writer.write("\r\n".join(lines).encode() + b"Bearer \xff\xfe\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert loads(answer.partition(b"\r\n\r\n")[2])["error"]["error_type"] == error_type

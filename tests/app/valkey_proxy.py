@@ -1,0 +1,88 @@
+"""A door in front of Valkey that a test can shut."""
+
+import asyncio
+from asyncio import StreamReader, StreamWriter, open_unix_connection, start_unix_server
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from deploy.stores import Stores
+from streams.tasks import background
+
+
+class ValkeyProxy:
+    def __init__(self, path: Path, target: str) -> None:
+        self.url = f"unix://{path}"
+        self._path = path
+        self._target = target.removeprefix("unix://")
+        self._clients: set[StreamWriter] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._server: asyncio.AbstractServer | None = None
+        self.flowing = asyncio.Event()
+        """While it is not set, nothing passes: connections open, and no command is answered."""
+        self.flowing.set()
+
+    async def start(self) -> None:
+        self._server = await start_unix_server(self._forward, self._path)
+
+    async def stop(self) -> None:
+        """Cut who is inside, and let nobody in."""
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+            for client in list(self._clients):
+                client.transport.abort()
+            await self._server.wait_closed()
+            await self._empty.wait()
+            self._server = None
+
+    async def _forward(self, reader: StreamReader, writer: StreamWriter) -> None:
+        to_valkey = None
+        self._clients.add(writer)
+        self._empty.clear()
+        try:
+            from_valkey, to_valkey = await open_unix_connection(self._target)
+            async with background(self._copy(from_valkey, writer)):
+                await self._copy(reader, to_valkey)
+        finally:
+            for end in filter(None, (writer, to_valkey)):
+                end.transport.abort()
+            self._clients.remove(writer)
+            if not self._clients:
+                self._empty.set()
+
+    async def _copy(self, reader: StreamReader, writer: StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(65_536):
+                await self.flowing.wait()
+                writer.write(piece)
+                await writer.drain()
+
+
+@asynccontextmanager
+async def valkey_proxy_to(target: str, path: Path) -> AsyncIterator[ValkeyProxy]:
+    valkey_proxy = ValkeyProxy(path, target)
+    await valkey_proxy.start()
+    try:
+        yield valkey_proxy
+    finally:
+        await valkey_proxy.stop()
+
+
+@pytest.fixture
+async def valkey_proxy(stores: Stores, tmp_path: Path) -> AsyncIterator[ValkeyProxy]:
+    """A door in front of the Valkey of the test. `settings` must be imported with it."""
+    async with valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as opened:
+        yield opened
+        opened.flowing.set()
+
+
+@pytest.fixture
+def settings(settings: Settings, valkey_proxy: ValkeyProxy) -> Settings:
+    """All servers reach Valkey through the door."""
+    return replace(settings, redis_url=valkey_proxy.url)

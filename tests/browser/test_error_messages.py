@@ -1,0 +1,202 @@
+"""Error messages of the page say what happened and what to do."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import expect
+
+from storage.audit import COMMAND
+from tests.app.ai.two_servers import another_server
+from tests.browser.conftest import Visit
+from tests.browser.page_faults import PageFaults
+from tests.browser.talk_page import TalkPage
+from tests.browser.unreliable_proxy import proxy_to
+
+# Chromium writes this to the console.
+ANSWERED = "the server responded with a status of {}"
+
+
+REFUSES_LIVE = """(answer) => {
+    const [page] = performance.getEntriesByType("navigation");
+    const ask = window.fetch.bind(window);
+    performance.getEntriesByType = () => [{ ...page.toJSON(), nextHopProtocol: "h2" }];
+    window.fetch = async (url, options = {}) => {
+        if (!(options.body instanceof ReadableStream)) return ask(url, options);
+        const reader = options.body.getReader();
+        for (let pieces = 0; pieces < 3; pieces += 1) await reader.read();
+        await reader.cancel("refused");
+        const headers = { "Content-Type": "application/json" };
+        if (answer.wait_s) headers["Retry-After"] = String(answer.wait_s);
+        return new Response(JSON.stringify({ error: answer.error }), { status: answer.status, headers });
+    };
+}"""
+"""Makes the page assume HTTP/2, and refuses a request body while it is sent."""
+FORBIDS_STORAGE = """
+for (const name of ["localStorage", "sessionStorage"]) {
+    Object.defineProperty(window, name, { get: () => { throw new DOMException("blocked", "SecurityError"); } });
+}
+"""
+
+
+def containing(*words: str) -> re.Pattern[str]:
+    """Return a pattern that matches texts with all these words, in any order."""
+    return re.compile("".join(f"(?=.*{word})" for word in words), re.IGNORECASE | re.DOTALL)
+
+
+async def test_the_page_explains_how_to_allow_the_microphone(visit: Visit) -> None:
+    talk = await visit(permissions=[])
+    await talk.open("scripted-text")
+    await talk.press(talk.hold)
+    await expect(talk.alert).to_have_text(containing("not allowed for this page", "at the address bar"))
+    await talk.page.mouse.up()
+    await talk.say("Hello")
+    await talk.answered()
+    await expect(talk.alert).to_have_count(0)
+
+
+async def test_the_user_is_told_if_no_speech_was_recognised(
+    talk: TalkPage, fixed_strategy, duration_recognition: str
+) -> None:
+    await talk.open(await fixed_strategy("Pardon?", recognition="silent"))
+    await talk.press(talk.hold)
+    await talk.some_speech_recorded()
+    await talk.page.mouse.up()
+    await expect(talk.alert).to_have_text(containing("no speech was heard", "a little closer to the microphone"))
+    await expect(talk.status).to_contain_text("Ready")
+
+
+async def test_the_page_says_when_to_retry_during_a_shutdown(
+    visit: Visit, settings, page_faults: PageFaults
+) -> None:
+    async with another_server(settings) as leaving:
+        talk = await visit(leaving)
+        await talk.open("scripted-text")
+        page_faults.expected.append(ANSWERED.format(503))
+        await leaving.services.supervisor.drain(0)
+        await talk.say("Hello")
+        await expect(talk.alert).to_have_text(containing("being stopped or restarted", "try again in"))
+
+
+async def test_an_expired_session_is_renewed_with_a_notice(talk: TalkPage, page_faults: PageFaults) -> None:
+    await talk.open("scripted-text")
+    await talk.say("The sea is grey")
+    await talk.answered()
+    expired = talk.token
+    headers = {"X-Service-Session-Token": expired}
+    async with talk.server.http.post(f"{talk.server.url}/bp/user/logout", headers=headers) as response:
+        assert response.status == 200, await response.text()
+    page_faults.expected.append(ANSWERED.format(400))
+    await talk.say("What did I say?")
+    assert await talk.answered() == ["Earlier you said: The sea is grey"]
+    assert talk.token != expired
+    await expect(talk.page.get_by_text(containing("session", "expired|ended"))).to_be_visible()
+
+
+async def test_an_interrupted_answer_keeps_its_text(talk: TalkPage, put, account) -> None:
+    await put("conversation", "cut", {"chat": {"account": account, "model": "cut:Once upon a time"}})
+    await talk.open("cut")
+    await talk.say("Tell me a story")
+    assert await talk.answered("failed") == ["Once upon a time"]
+    await expect(talk.alert).to_have_text(containing("the answer broke off", "or choose another strategy"))
+    await expect(talk.status).to_contain_text("Ready")
+
+
+async def test_attempts_are_shown_if_no_vendor_answers(talk: TalkPage, put, account) -> None:
+    await put("conversation", "broken", {"chat": {"account": account, "model": "refuse:503"}})
+    await talk.open("broken")
+    await talk.say("Tell me a story")
+    await expect(talk.alert).to_have_text(containing("no strategy could answer", "look inside to see why"))
+    details = await talk.open_details()
+    await expect(details).to_contain_text(containing("broken", "answered 503"))
+    await expect(talk.answer).not_to_have_attribute("data-state", "complete")
+
+
+async def test_another_strategy_answers_if_fallback_is_enabled(talk: TalkPage, put, account) -> None:
+    await put("conversation", "a-broken", {"chat": {"account": account, "model": "refuse:400"}})
+    await put("conversation", "a-sound", {"chat": {"account": account, "model": "say:Here I am"}})
+    await talk.open("a-broken")
+    await talk.page.get_by_role("checkbox", name="fall back").check()
+    await talk.say("Is anybody there?")
+    assert await talk.answered() == ["Here I am"]
+    details = await talk.open_details()
+    await expect(details).to_contain_text(containing("a-broken", "answered 400", "a-sound answered"))
+
+
+async def test_a_message_is_sent_when_the_network_is_available_again(
+    talk: TalkPage, page_faults: PageFaults
+) -> None:
+    await talk.open("scripted-text")
+    await talk.page.context.set_offline(True)
+    page_faults.expected.append("ERR_INTERNET_DISCONNECTED")
+    await talk.say("Hello")
+    await expect(talk.status).to_contain_text("Reconnecting")
+    await talk.page.context.set_offline(False)
+    await talk.answered()
+    assert len(await talk.stored("user")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            {"status": 400, "error": {"error_type": "account.invalid_session", "message": "no such session"}},
+            ("your session expired. you are logged in again", "your message was not sent. try again"),
+        ),
+        (
+            {"status": 503, "wait_s": 7, "error": {"error_type": "internal", "message": "the server is full"}},
+            ("at its limit of conversations", "try again in 7 seconds"),
+        ),
+    ],
+    ids=["session", "full"],
+)
+async def test_a_message_refused_while_speaking_can_be_sent_again(
+    talk: TalkPage, fixed_strategy, duration_recognition: str, answer, words
+) -> None:
+    await talk.open(await fixed_strategy("Tokyo.", recognition=duration_recognition))
+    session = talk.token
+    await talk.page.evaluate(REFUSES_LIVE, answer)
+    await talk.press(talk.hold)
+    await talk.some_speech_recorded()
+    await expect(talk.alert).to_have_text(containing(*words))
+    await talk.page.mouse.up()
+    await expect(talk.hold).to_have_attribute("aria-pressed", "false")
+    await expect(talk.alert).to_have_text(containing(*words))
+    await expect(talk.answer).to_have_attribute("data-state", "failed")
+    await talk.button("Try again").click()
+    await talk.duration_recognized()
+    assert await talk.answered() == ["Tokyo."]
+    await expect(talk.answer).to_have_count(1)
+    assert (talk.token != session) == (answer["status"] == 400)
+
+
+async def test_the_page_explains_what_an_app_with_signed_requests_needs(
+    talk: TalkPage, server, page_faults: PageFaults
+) -> None:
+    await server.services.configs.put("signed", "apps", "default", {"playground": True}, author="test", origin=COMMAND)
+    page_faults.expected.append(ANSWERED.format(r"\d{3}"))
+    await talk.page.goto(f"{server.url}/?app=signed")
+    await expect(talk.alert).to_have_text(containing("requires signed requests", "turn require_sign off"))
+    await expect(talk.alert).not_to_contain_text("strategy")
+
+
+async def test_the_page_works_without_browser_storage(talk: TalkPage) -> None:
+    await talk.page.add_init_script(FORBIDS_STORAGE)
+    await talk.open("scripted-text")
+    await expect(
+        talk.page.get_by_text(containing("does not let the page store data", "a new user"))
+    ).to_be_visible()
+    await talk.say("The sea is grey")
+    await talk.answered()
+    await talk.say("What did I say?")
+    assert await talk.answered() == ["Earlier you said: The sea is grey"]
+
+
+async def test_an_answer_altered_in_transit_is_detected(visit: Visit, server, fixed_strategy) -> None:
+    async with proxy_to(server.url) as proxy:
+        talk = await visit(replace(server, url=proxy.url))
+        await talk.open(await fixed_strategy("By noon every boat was back."))
+        proxy.altered = (b"boat", b"bolt")
+        await talk.say("Tell me a story")
+        assert await talk.answered() == ["By noon every bolt was back."]
+        await talk.check_digest("Digest differs")

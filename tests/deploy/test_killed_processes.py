@@ -1,0 +1,152 @@
+"""Streams of several processes: one that is killed takes its own alone."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pytest
+from aiohttp import ClientError, ClientSession, TCPConnector
+
+from app.services import Services
+from app.settings import Settings
+from streams.wire.codec import dumps
+from tests.app.ai.conftest import strategy, vendor
+from tests.deploy.callers import callers
+from tests.deploy.serving import serving, settings
+from tests.sse_client import all_events
+from tests.vendor import Vendor
+from tests.waiting import until
+
+__all__ = ["settings", "strategy", "vendor"]
+
+
+@pytest.fixture
+def server(services: Services) -> Any:
+    """What `strategy` wants of a server: the stores, which the processes share."""
+
+    @dataclass
+    class Stores:
+        services: Services
+
+    return Stores(services)
+
+
+def processes_of(parent: Any) -> list[psutil.Process]:
+    return [child for child in parent.descendants() if "--one-of-several" in child.cmdline()]
+
+
+async def test_a_killed_process_ends_only_its_own_streams(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    connector = TCPConnector(force_close=True)  # each request may meet either process
+    async with serving(settings) as parent, ClientSession(connector=connector) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        talking = await callers(http, settings.public_url, 16)
+        responses = [await caller.say("story", "slow") for caller in talking]
+        reading = asyncio.gather(
+            *(caller.read(response) for caller, response in zip(talking, responses, strict=True))
+        )
+        await until(lambda: all(len(caller.seen) > 3 for caller in talking))
+        processes_of(parent)[0].kill()
+        await until(lambda: any(caller.cut for caller in talking))
+        vendor.release.set()
+        await reading
+        lost, others = [c for c in talking if c.cut], [c for c in talking if not c.cut]
+        assert lost
+        assert others, "both had some"
+        assert all(caller.seen[-1].name == "end" for caller in others)
+        for caller in lost:
+            async with asyncio.timeout(5), caller.resume() as answer:
+                rest = await all_events(answer)
+            assert (rest[-1].id, rest[-1].name) == (None, "error")
+            assert rest[-1].content["error"]["extra"]["retryable"] is True
+
+
+@pytest.mark.timeout(180)
+async def test_stopped_processes_answer_until_the_last_stream_of_any_has_ended(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    connector = TCPConnector(force_close=True)  # each request may meet either listener
+    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession(connector=connector) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        talking, late = await callers(http, settings.public_url, 2)
+        response = await talking.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(talking.read(response))
+            await until(lambda: len(talking.seen) > 3)
+            parent.process.terminate()
+            await parent.event("server.stopped")
+            for _ in range(20):
+                async with asyncio.timeout(10), http.get(f"{settings.public_url}/healthz") as answer:
+                    assert answer.status == 200
+            async with await late.say("story", "slow") as refusal:
+                assert (refusal.status, refusal.headers["Retry-After"]) == (503, "1")
+            vendor.release.set()
+        assert talking.seen[-1].name == "end"
+        assert await parent.end() == 0
+
+
+async def test_only_the_second_signal_to_the_parent_cuts_streams(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    """A child gets SIGTERM several times when its parent dies. It must not take the second for an order to exit."""
+    await strategy("slow", "slow:Once upon a time")
+    async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession() as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        (talking,) = await callers(http, settings.public_url, 1)
+        response = await talking.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(talking.read(response))
+            await until(lambda: len(talking.seen) > 3)
+            parent.process.terminate()
+            await parent.event("server.draining")
+            for process in processes_of(parent):
+                process.terminate()
+                process.terminate()
+            seen = len(talking.seen)
+            await until(lambda: len(talking.seen) > seen)
+            assert not talking.cut
+            parent.process.terminate()
+        assert talking.cut
+        assert talking.seen[-1].name != "end"
+        assert await parent.end() == 0
+
+
+@pytest.mark.soak
+async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Again")
+    async with serving(settings) as parent, ClientSession(connector=TCPConnector(force_close=True)) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        [caller] = await callers(http, settings.public_url, 1)
+        response = await caller.say("story", "slow")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(caller.read(response))
+            await until(lambda: len(caller.seen) > 3)
+            for process in processes_of(parent):
+                process.kill()
+        killed = time.monotonic()
+        params = {"strategies": ["quick"], "type": "text", "language_code": "en", "target_language_code": "en"}
+        body = dumps({**params, "conversation_id": caller.conversation_id}) + b"and then?"
+        statuses = set()
+        async with asyncio.timeout(60):
+            while 200 not in statuses:
+                try:
+                    path = f"{settings.public_url}/bp/ai/conversation"
+                    async with http.post(path, data=body, headers=caller.headers) as answer:
+                        statuses.add(answer.status)
+                except ClientError:  # until others are there in their place
+                    pass
+                await asyncio.sleep(0.2)
+        assert time.monotonic() - killed < 31
+        assert statuses == {409, 200}

@@ -1,0 +1,71 @@
+"""A client of ours against the sandboxed vendor: what came of a call, and that a call left is a call closed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.tasks import background
+from streams.wire.errors import ServiceError
+from vendors.protocols import AudioBytes, TextDelta
+from vendors.sandbox.bill import Entry
+from vendors.sandbox.faults import Fault, key_of
+from vendors.sandbox.server import Running
+
+AT = [("before", 0), ("after", 1)]
+"""The first output: the words of a key, and how much of it comes."""
+
+Open = Callable[[str], AbstractAsyncContextManager[AsyncIterator[Any]]]
+"""A call with the given key."""
+
+
+@dataclass
+class Outcome:
+    """All that a call gave, and the fault that ended it."""
+
+    items: list[Any] = field(default_factory=list)
+    error: ServiceError | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    """There is output."""
+
+    @property
+    def text(self) -> str:
+        return "".join(item.text for item in self.items if isinstance(item, TextDelta))
+
+    @property
+    def audio(self) -> bytes:
+        return b"".join(item.audio for item in self.items if isinstance(item, AudioBytes))
+
+    def kinds(self, *kinds: type) -> list[Any]:
+        return [item for item in self.items if isinstance(item, kinds)]
+
+
+async def outcome(call: AbstractAsyncContextManager[AsyncIterator[Any]], into: Outcome | None = None) -> Outcome:
+    found = Outcome() if into is None else into
+    try:
+        async with call as items:
+            async for item in items:
+                found.items.append(item)
+                if isinstance(item, TextDelta | AudioBytes):
+                    found.begun.set()
+    except ServiceError as error:
+        found.error = error
+    return found
+
+
+async def left_while_waiting(
+    sandbox: Running, call: Open, fault: Fault, *, outputs: int, **key_options: object
+) -> tuple[Outcome, Entry]:
+    """What came before a fault that makes the client wait for ever, and how its leaving was seen."""
+    found = Outcome()
+    async with background(outcome(call(key_of(fault=fault, **key_options)), found)):
+        await sandbox.bill.wait(lambda entry: entry.outputs >= outputs)
+        if outputs:
+            await found.begun.wait()
+    async with asyncio.timeout(1):
+        return found, await sandbox.bill.wait()
+
+
+def calls(sandbox: Running) -> list[Entry]:
+    return list(sandbox.bill.since(0))

@@ -1,0 +1,182 @@
+"""Continuous recognition by vendor A: uploads audio as it arrives and reads results, turn after turn."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from streams.tasks import background
+from vendors.account import Account
+from vendors.errors import Garbled, Refused, Unreachable, VendorError
+from vendors.protocols import AudioFormat, AudioInput
+from vendors.speech.azure_audio import Chunker, PcmFormat, read_pcm, send_delay_s
+from vendors.speech.azure_frames import ticks_of
+from vendors.speech.azure_socket import SpeechSocket, json_body, open_speech_socket
+from vendors.transport import VendorHttp
+
+_HEARTBEAT_S = 20.0
+"""WebSocket pings are needed because the vendor sends nothing during silence."""
+_NO_SPEECH = frozenset({"NoMatch", "InitialSilenceTimeout", "BabbleTimeout", "EndOfDictation"})
+_RETRYABLE = frozenset({"Error", "TooManyRequests"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A provisional text of the speech since the last phrase."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """The vendor's result for the speech between two pauses. Times count from the start of the input."""
+
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecognitionRequest:
+    """The audio to recognize, and the vendor's `speech.context` message."""
+
+    audio: AudioInput
+    audio_format: AudioFormat
+    context: Mapping[str, Any]
+
+
+@asynccontextmanager
+async def open_recognition(
+    http: VendorHttp, account: Account, url: str, request: RecognitionRequest, *, connect_s: float
+) -> AsyncIterator[AsyncIterator[Hypothesis | Phrase]]:
+    async with open_speech_socket(http, account, url, connect_s=connect_s, heartbeat_s=_HEARTBEAT_S) as socket:
+        await socket.configure(audio={"source": {"type": "Stream", "connectivity": "Unknown"}})
+        async with aclosing(_turns(socket, request)) as results:
+            yield results
+
+
+def phrase_text(vendor: str, phrase: Mapping[str, Any]) -> str:
+    """Return the text of a phrase, empty if no speech was recognized. Raise `Refused` for an error status."""
+    status = phrase.get("RecognitionStatus", "Success")
+    if status in _NO_SPEECH:
+        return ""
+    if status != "Success":
+        status_text = str(status)[:64]
+        raise Refused(vendor, f"broke off with the status {status_text}", retryable=status in _RETRYABLE)
+    best = phrase.get("NBest") or [{}]
+    try:
+        text = phrase.get("DisplayText") or best[0].get("Display") or ""
+    except (AttributeError, KeyError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise Garbled(vendor, "sent a phrase of an unknown form")
+    return text
+
+
+async def _turns(socket: SpeechSocket, request: RecognitionRequest) -> AsyncGenerator[Hypothesis | Phrase]:
+    """Yield the results of all turns, usually one.
+
+    The vendor may end a turn before the audio ends. The next turn then starts at the end of the last phrase.
+    """
+    start = 0
+    while True:
+        upload = _Upload(socket, request, start)
+        async with background(upload.run()):
+            try:
+                async with aclosing(_turn(socket, upload)) as results:
+                    async for item in results:
+                        yield item
+            except VendorError:
+                if upload.fault is not None:  # The upload has closed the socket.
+                    raise upload.fault from None
+                raise
+        if upload.fault is not None:
+            raise upload.fault
+        if upload.ended:
+            return
+        if upload.recognized_bytes <= start:
+            raise Garbled(socket.vendor, "ended its turn before the end of the audio", retryable=True)
+        start = upload.recognized_bytes
+        socket.new_turn()
+
+
+async def _turn(socket: SpeechSocket, upload: "_Upload") -> AsyncGenerator[Hypothesis | Phrase]:
+    async with aclosing(socket.frames()) as frames:
+        async for frame in frames:
+            match frame.path:
+                case "speech.hypothesis" | "speech.fragment":
+                    yield Hypothesis(str(json_body(socket.vendor, frame).get("Text") or ""))
+                case "speech.phrase":
+                    yield Phrase(upload.shift_times(json_body(socket.vendor, frame)))
+                case "turn.end":
+                    return
+
+
+class _Upload:
+    """Uploads the audio of one turn, from byte `start` of the samples."""
+
+    def __init__(self, socket: SpeechSocket, request: RecognitionRequest, start: int) -> None:
+        self.ended = False
+        self.fault: Exception | None = None
+        """The error of the input, after which the socket was closed."""
+        self.recognized_bytes = start
+        """The end of the last phrase, as a byte offset of the samples."""
+        self._socket = socket
+        self._request = request
+        self._start = start
+        self._pcm: PcmFormat | None = None
+
+    async def run(self) -> None:
+        """Send the context and the audio of the turn. A failure is stored in `fault` and closes the socket."""
+        try:
+            with suppress(Unreachable):  # The vendor closed the socket; reading it gives the reason.
+                await self._send()
+        except Exception as error:  # noqa: BLE001 - stored, and raised by the reader
+            self.fault = error
+            await self._socket.close()
+
+    def shift_times(self, phrase: dict[str, Any]) -> dict[str, Any]:
+        """Return the phrase with times that count from the start of the input."""
+        if self._pcm is None:
+            return phrase
+        base = self._pcm.ticks(self._start)
+        try:
+            shifted = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
+            end = shifted["Offset"] + ticks_of(shifted, "Duration")
+        except (TypeError, ValueError):
+            raise Garbled(self._socket.vendor, "sent a phrase of an unknown form") from None
+        self.recognized_bytes = max(self.recognized_bytes, self._pcm.offset(end))
+        return shifted
+
+    async def _send(self) -> None:
+        request, socket = self._request, self._socket
+        await socket.send_json("speech.context", request.context)
+        chunker = Chunker(skip=self._start)
+        clock = asyncio.get_running_loop().time
+        start_s = clock()
+        sent = 0
+        async with aclosing(read_pcm(socket.vendor, request.audio, request.audio_format)) as samples:
+            async for pcm, piece in samples:
+                if self._pcm is None:
+                    self._pcm = pcm
+                    await socket.send_audio(pcm.header(), content_type="audio/x-wav")
+                for ready in chunker.feed(pcm, piece):
+                    if pause := send_delay_s(sent / pcm.bytes_per_s, clock() - start_s):
+                        await asyncio.sleep(pause)
+                    await socket.send_audio(ready)
+                    sent += len(ready)
+        if self._pcm is None:
+            raise Refused(socket.vendor, "does not accept empty audio")
+        self.ended = True
+        await socket.send_audio(b"")
+
+
+def _shifted(value: Any, base: int) -> Any:
+    """Return `value` with all times in it moved by `base`. Those with no duration, such as omitted words, stay."""
+    if isinstance(value, list):
+        return [_shifted(item, base) for item in value]
+    if not isinstance(value, dict):
+        return value
+    moved = {name: _shifted(item, base) for name, item in value.items()}
+    if base and ticks_of(value, "Duration"):
+        moved["Offset"] = ticks_of(value, "Offset") + base
+    return moved
