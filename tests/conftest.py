@@ -117,7 +117,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _stores(config: pytest.Config) -> Stores:
-    """The stores of this run, started when they are first asked for."""
+    """Return the stores of this run. Starts them at the first call."""
     shared = getattr(config, "workerinput", {}).get("stores")
     if shared:
         return Stores(**shared)
@@ -129,7 +129,7 @@ def _stores(config: pytest.Config) -> Stores:
 
 @pytest.fixture(scope="session")
 def stores(request: pytest.FixtureRequest) -> Stores:
-    """PostgreSQL and Valkey of this run. The database that the URL names is for administration alone."""
+    """PostgreSQL and Valkey of this run. The database of the URL is only for administration."""
     return _stores(request.config)
 
 
@@ -180,7 +180,7 @@ def settings(
 
 @pytest.fixture
 async def services(settings: Settings) -> AsyncIterator[Services]:
-    """Everything long-lived, with the development app `default`."""
+    """The services of a server with the development app `default`."""
     async with open_services(settings) as opened:
         yield opened
         await check_connections(opened)
@@ -194,7 +194,7 @@ async def server(services: Services, listener: socket.socket) -> AsyncIterator[S
 
 @pytest.fixture(scope="module")
 async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
-    """One server for all tests of a module: they must neither see nor change what others keep in it."""
+    """One server for all tests of a module, which must not depend on each other's data."""
     async with new_server(databases, tmp_path_factory.mktemp("data")) as running:
         yield running
 

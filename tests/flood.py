@@ -14,7 +14,7 @@ _BLOCK_BYTES = 256 * 1024
 
 
 def _send(port: int, opening: bytes, block: bytes, begun: threading.Barrier) -> None:
-    """A connection that the server closes is opened again."""
+    """Send without end. Reconnect when the server closes the connection."""
     first = True
     while True:
         with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)) as connection:

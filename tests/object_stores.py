@@ -17,7 +17,7 @@ KEYRING = Keyring.from_hex(secrets.token_hex(32))
 
 @contextmanager
 def s3_credentials() -> Iterator[None]:
-    """Credentials for S3 in the environment, and none sought elsewhere."""
+    """Set credentials for S3 in the environment, and disable all other sources of credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
@@ -27,7 +27,7 @@ def s3_credentials() -> Iterator[None]:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The URL of an S3 server that is gone afterwards."""
+    """Run an S3 server and yield its URL."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     with s3_credentials():
@@ -41,7 +41,7 @@ def s3_server() -> Iterator[str]:
 
 @asynccontextmanager
 async def s3_client(endpoint_url: str) -> AsyncIterator[Any]:
-    """A plain client, for what the tests do beside the store."""
+    """Open a plain S3 client, for access that bypasses the store."""
     async with new_session().create_client("s3", endpoint_url=endpoint_url) as client:
         yield client
 
@@ -58,7 +58,7 @@ async def new_bucket(endpoint_url: str) -> AsyncIterator[str]:
 async def open_store(
     *, folder: Path, endpoint_url: str | None = None, public_url: str = "http://files.test"
 ) -> AsyncIterator[ObjectStore]:
-    """A folder store, or with `endpoint_url` one in a bucket of its own."""
+    """Open a folder store or, with `endpoint_url`, a store with a new bucket."""
     if endpoint_url is None:
         async with open_objects(
             folder=folder, bucket=None, endpoint_url=None, public_url=public_url, keyring=KEYRING

@@ -223,7 +223,7 @@ async def new_server(
 
 @contextmanager
 def local_engines() -> Iterator[str]:
-    """The URL of a process of local engines: the scripted model, without its pauses, and what else is installed."""
+    """Run the installed local engines in a process, with a scripted model without pauses. Yield the URL."""
     with subprocess.Popen(
         [sys.executable, "-m", "vendors.local", "--port", "0", "--pace-ms", "0"],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Reads a stream as a client does; independent of the server's own code."""
+"""Reads event streams like a client, independently of the server's own code."""
 
 import json  # noqa: TID251 - a client of its own
 from collections.abc import AsyncIterator
@@ -37,5 +37,5 @@ async def all_events(response: ClientResponse) -> list[SeenEvent]:
 
 
 def named(seen: list[SeenEvent], name: str) -> list[Any]:
-    """The contents of the events of one name."""
+    """Return the contents of all events with this name."""
     return [event.content for event in seen if event.name == name]

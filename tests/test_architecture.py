@@ -25,7 +25,7 @@ TASK_MAKERS = {
 }
 JSON_MAKERS = {"streams/wire/codec.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
-"""Separate processes, which answer in the formats of vendors."""
+"""Packages of separate processes, which use the formats of vendors."""
 
 REAL_TIME = {
     "actors/actor.py": "events carry the real time at which they were sent",

@@ -1,4 +1,4 @@
-"""A vendor of OpenAI's protocol at a real socket, whose model names say how it behaves."""
+"""A vendor with OpenAI's protocol at a real socket. The model name determines its behaviour."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from aiohttp import web
 from streams.wire.codec import dumps, loads
 
 _PACE_S = 0.002
-"""Between words that are to be read one by one."""
+"""The time between words that arrive separately."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""An actor that runs a given play, and a fake log in Valkey for the copy of its events."""
+"""An actor that runs a given play, and a fake of the log to which its events are copied."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whoever tells an actor something never waits, and what it was told comes in order."""
+"""`tell` never waits, and messages are delivered in order."""
 
 import asyncio
 

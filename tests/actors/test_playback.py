@@ -1,4 +1,4 @@
-"""Which words were heard is told by the audio that was played."""
+"""The heard words follow from the audio that was played."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The model is asked with the system prompt, whole records of the history that fit, and the user's words."""
+"""The model gets the system prompt, the records of the history that fit, and the user's message."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a stream proves at its end: times of its stages, our own share, a digest of what it said."""
+"""What a stream reports at its end: the times of its stages, the server's overhead, and a digest of its output."""
 
 import asyncio
 import hashlib

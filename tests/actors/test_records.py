@@ -1,4 +1,4 @@
-"""What a stream ends with, by how it wanted its record to end and what the record says."""
+"""The end of a stream depends on the status that its record has in the end."""
 
 from typing import get_args
 

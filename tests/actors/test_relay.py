@@ -1,4 +1,4 @@
-"""What a process tells another one about its streams."""
+"""Answers of a process to questions of other processes about its streams."""
 
 import asyncio
 from typing import Any

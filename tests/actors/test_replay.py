@@ -1,4 +1,4 @@
-"""What is said again is what was written down, however it came."""
+"""A replayed synthesis equals the recorded one, whatever its pieces."""
 
 from pathlib import Path
 

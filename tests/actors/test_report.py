@@ -1,4 +1,4 @@
-"""A bug ends one stream with an event, a log line with the stack, and a count."""
+"""A bug ends one stream with an event, is logged once with its stack, and is counted."""
 
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs

@@ -1,4 +1,4 @@
-"""Who leads a synthesis and who waits for it, within a process and between two."""
+"""One stream leads a synthesis and the others wait for it, within a process and across two."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +31,7 @@ async def process(stores: Stores) -> AsyncIterator[Process]:
 
 
 async def waited(flights: Flights) -> FlightResult | None:
-    """How the flight ended that another led; none for who leads."""
+    """Return the result of a flight that another stream leads, or None if this one leads."""
     async with flights.join(KEY) as joined:
         return joined if isinstance(joined, FlightResult) else None
 

@@ -1,4 +1,4 @@
-"""Several syntheses become one playable file: what is sent piece by piece, and what is kept."""
+"""Several syntheses become one playable file, both when sent in pieces and when stored."""
 
 import io
 import wave

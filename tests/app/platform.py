@@ -1,4 +1,4 @@
-"""A platform that calls webhooks, and what an app does about them."""
+"""A platform that sends webhooks, and their handler."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What tests ask of the OpenAPI document: its operations, and checks against its schemas."""
+"""Access to the operations of the OpenAPI document, and checks of values against its schemas."""
 
 import json  # noqa: TID251 - a reader of its own
 import re
@@ -36,7 +36,7 @@ def values_of(node: Any, name: str) -> Iterator[Any]:
 
 
 def check(document: Document, schema: dict[str, Any], value: Any) -> None:
-    """`value` is what `schema` says, and no more than that."""
+    """Check that `value` conforms to `schema` and has no other fields."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     closed = json.loads(json.dumps({**schema, "components": document["components"]}))
@@ -54,7 +54,7 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def check_events(document: Document, operation: Operation, seen: list[SeenEvent]) -> None:
-    """Each event is one that the operation tells of, and is of the form that it tells."""
+    """Check that each event is documented and conforms to its schema."""
     told = {event["event"]: event["data"] for event in operation["x-events"]}
     for event in seen:
         assert event.name in told

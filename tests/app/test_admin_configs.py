@@ -1,4 +1,4 @@
-"""What an operator can do with configs over HTTP."""
+"""The admin API for configs."""
 
 import pytest
 

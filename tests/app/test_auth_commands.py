@@ -1,4 +1,4 @@
-"""The commands that make keys, tokens and signatures, used as a person would."""
+"""The commands that create keys, tokens and signatures."""
 
 import argparse
 import io
@@ -21,7 +21,7 @@ def run(*words: str) -> int:
 
 @pytest.fixture
 def printed(capsys):
-    """Run a command that goes well, and give what it prints: standard output and error."""
+    """Run a command, which must succeed. Return its standard output and standard error."""
 
     def run_and_read(*words: str) -> tuple[str, str]:
         capsys.readouterr()

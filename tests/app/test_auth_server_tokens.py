@@ -57,7 +57,7 @@ async def register(server, keys: list[dict[str, Any]], **more):
 
 
 def make(alg: str = "EdDSA", **more) -> str:
-    """A good token, but for what is asked."""
+    """Return a valid token with some changed fields."""
     key = SECRET if alg == "HS256" else private_pem(KEYS[alg])
     return make_server_token(**{"kid": f"{alg}-1", "alg": alg, "key": key, "app_id": "default"} | more)
 

@@ -1,4 +1,4 @@
-"""The reference page as a browser gets it: from this server alone."""
+"""The reference page loads everything from this server."""
 
 import gzip
 import hashlib

@@ -34,7 +34,7 @@ BODY = bytes(range(256)) * 4
 
 @dataclass(frozen=True)
 class Files:
-    """The routes of files over real HTTP, and the store behind them."""
+    """The file endpoint over real HTTP, and its object store."""
 
     http: aiohttp.ClientSession
     objects: ObjectStore

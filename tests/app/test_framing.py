@@ -1,4 +1,4 @@
-"""What a client may send besides content is bounded, and the client is told so before its connection closes."""
+"""The bytes that a client may send besides content are bounded. The client gets an error before the close."""
 
 import asyncio
 from collections.abc import AsyncIterator

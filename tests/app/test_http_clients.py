@@ -1,4 +1,4 @@
-"""HTTP clients that read the answer while they still send the body: the examples of CLIENTS.md, as they run."""
+"""The examples of CLIENTS.md: HTTP clients that read the response while they send the body."""
 
 import asyncio
 import shutil

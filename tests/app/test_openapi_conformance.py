@@ -1,4 +1,4 @@
-"""The server keeps to its OpenAPI document: errors, replies and events are those that it tells of."""
+"""Errors, replies and events of the server conform to its OpenAPI document."""
 
 import json  # noqa: TID251 - a reader of its own
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every endpoint has in common: ids, versions, slashes, CORS, health, metrics."""
+"""Behaviour of all endpoints: request ids, versions, slashes, CORS, health and metrics."""
 
 import pytest
 

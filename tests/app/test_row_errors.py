@@ -1,4 +1,4 @@
-"""Errors of endpoints: their statuses, and the report of those that a row does not list."""
+"""Errors that the row of an endpoint does not list are logged and counted."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""The page for talking to the server, its files and its offers, as a browser receives them."""
+"""The talk page, its static files and its list of strategies, as a browser receives them."""
 
 import hashlib
 import json  # noqa: TID251 - a reader of its own
@@ -234,7 +234,7 @@ async def test_a_browser_gets_a_readable_error_if_an_app_has_no_page(server: Ser
 
 @IN_PRODUCTION
 async def test_a_page_needs_an_app_that_requires_no_signatures(server: Server) -> None:
-    """The README says so."""
+    """The README documents this."""
     await put(server, "apps", "default", {"playground": True}, app_id="own")
     device = {"device": {"id": "browser-1"}}
     statuses = []

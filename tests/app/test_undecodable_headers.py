@@ -1,4 +1,4 @@
-"""Headers that are no text at all."""
+"""Headers that cannot be decoded as text."""
 
 import asyncio
 

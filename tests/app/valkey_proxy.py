@@ -1,4 +1,4 @@
-"""A door in front of Valkey that a test can shut."""
+"""A proxy in front of Valkey that a test can stop."""
 
 import asyncio
 from asyncio import StreamReader, StreamWriter, open_unix_connection, start_unix_server
@@ -24,14 +24,14 @@ class ValkeyProxy:
         self._empty.set()
         self._server: asyncio.AbstractServer | None = None
         self.flowing = asyncio.Event()
-        """While it is not set, nothing passes: connections open, and no command is answered."""
+        """While it is not set, connections are accepted, but no data is forwarded."""
         self.flowing.set()
 
     async def start(self) -> None:
         self._server = await start_unix_server(self._forward, self._path)
 
     async def stop(self) -> None:
-        """Cut who is inside, and let nobody in."""
+        """Close all connections and refuse new ones."""
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ async def valkey_proxy_to(target: str, path: Path) -> AsyncIterator[ValkeyProxy]
 
 @pytest.fixture
 async def valkey_proxy(stores: Stores, tmp_path: Path) -> AsyncIterator[ValkeyProxy]:
-    """A door in front of the Valkey of the test. `settings` must be imported with it."""
+    """A proxy in front of the Valkey of the test. `settings` must be imported with it."""
     async with valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as opened:
         yield opened
         opened.flowing.set()
@@ -84,5 +84,5 @@ async def valkey_proxy(stores: Stores, tmp_path: Path) -> AsyncIterator[ValkeyPr
 
 @pytest.fixture
 def settings(settings: Settings, valkey_proxy: ValkeyProxy) -> Settings:
-    """All servers reach Valkey through the door."""
+    """All servers connect to Valkey through the proxy."""
     return replace(settings, redis_url=valkey_proxy.url)

@@ -1,4 +1,4 @@
-"""A server with the app `bench`, the fast vendor in another process, and users for a load."""
+"""Fixtures: a server with the app `bench`, the fast vendor in another process, and users for a load."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -42,7 +42,7 @@ async def users(ready: Server, tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def load(ready: Server, users: Path, tmp_path: Path) -> Load:
-    """A function that runs `python -m bench.load` against the server and returns its figures."""
+    """Returns a function that runs `python -m bench.load` against the server and returns its figures."""
 
     async def run(*arguments: str) -> dict:
         path = tmp_path / "result.json"

@@ -1,4 +1,4 @@
-"""Event streams as a server would send them, for the readers of the load tools."""
+"""Builds event streams as a server would send them."""
 
 from hashlib import sha256
 from itertools import pairwise
@@ -15,7 +15,7 @@ def frame(number: int, name: str, content: object) -> bytes:
 
 
 def frames(texts: list[str], last: str = "end") -> list[bytes]:
-    """`start`, a chunk for each text, and the last event with its digest, or its error."""
+    """Return the frames of a stream: `start`, a chunk for each text, and `end` with a digest, or `error`."""
     contents: list[tuple[str, object]] = [("start", "start")]
     contents += [("assistant_output_chunk", {"index": 0, "text": text}) for text in texts]
     said = "".join(texts)
@@ -26,11 +26,11 @@ def frames(texts: list[str], last: str = "end") -> list[bytes]:
 
 
 def chunked(parts: list[bytes]) -> bytes:
-    """A whole HTTP body, a chunk for each part."""
+    """Return an HTTP body with one chunk for each part."""
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
 
 
 def pieces(raw: bytes, cuts: list[int]) -> list[bytes]:
-    """`raw` cut at those places."""
+    """Return `raw` split at these positions."""
     places = sorted({cut % len(raw) for cut in cuts} | {0, len(raw)})
     return [raw[begin:end] for begin, end in pairwise(places)]

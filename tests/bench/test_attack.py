@@ -1,4 +1,4 @@
-"""The attacks as an operator runs them: against a server by its URL, with users of its own."""
+"""The attack command, run against the URL of a server."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ QUICK = ("--streams", "2", "--calm", "1s", "--for", "1s")
 
 
 def cells(attack: Command, table: int) -> dict[str, str]:
-    """The only row of a printed table, by its headings."""
+    """Return the only row of a printed table, by its headings."""
     lines = [line for line in attack.lines if line.startswith("|")]
     headings, _, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[3 * table :][:3])
     return dict(zip(headings, row, strict=True))
@@ -52,7 +52,7 @@ async def test_readers_that_read_nothing_are_counted(ready: Server, users: Path)
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The last line of what the command says when it ends at once, with exit code 2."""
+    """Return the last line of a command that must exit with code 2."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

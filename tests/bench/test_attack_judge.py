@@ -1,4 +1,4 @@
-"""An attack is judged by what healthy clients observe meanwhile, and by what the server still holds afterwards."""
+"""An attack is judged by the delays of healthy clients, and by what the server holds afterwards."""
 
 from collections import Counter
 from dataclasses import replace

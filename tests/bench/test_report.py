@@ -1,4 +1,4 @@
-"""Figures are judged by their targets, and written between the marks of the report."""
+"""Figures are judged by their targets, and written between the marker lines of the report."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A load is told in words of time, and may be shared out."""
+"""Durations of a load are parsed, and a load can be divided between several generators."""
 
 import pytest
 from hypothesis import given

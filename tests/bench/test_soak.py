@@ -1,4 +1,4 @@
-"""A soak as it is run, but a small one: what it prints, its files, its report."""
+"""A short soak: its output, files and report."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.deploy.commands import command
 MARKS = "Before\n\n<!-- soak: written by bench.soak -->\nfigures of another run\n<!-- /soak -->\n\nAfter\n"
 
 UNSETTLED = "memory"
-"""In half a minute processes are still warming up."""
+"""The memory targets. Half a minute is too short for the memory of processes to settle."""
 
 
 @pytest.mark.soak

@@ -1,4 +1,4 @@
-"""Callers of a soak against a server that nobody disturbs: all that they do ends well, and all of it is kept."""
+"""The callers of a soak succeed against an undisturbed server, and their turns are stored."""
 
 import asyncio
 import time

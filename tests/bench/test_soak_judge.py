@@ -1,4 +1,4 @@
-"""Each thing that a soak must not see is found by its judge, and what may happen is let pass."""
+"""The judge of a soak finds every anomaly and ignores expected errors."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ def calm() -> Disturbances:
 
 
 def disturbed(target: str, action: str) -> Disturbances:
-    """From 100 to 105 s."""
+    """Return a disturbance from 100 to 105 s."""
     found = Disturbances()
     found.begin(target, action, at_s=100).end_s = 105
     return found

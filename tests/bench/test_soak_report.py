@@ -1,4 +1,4 @@
-"""The report of a soak stands between its marks, with what was missed."""
+"""The report of a soak is written between its marker lines and lists the misses."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a soak plans: replacements and faults of the stores, each in its time."""
+"""The schedule of a soak: replacements, and faults of the stores."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A stream that is read over several responses is checked as one, and each way to be wrong is found."""
+"""A stream that is read in several responses is checked as one, and every fault is found."""
 
 from hashlib import sha256
 
@@ -13,7 +13,7 @@ TEXTS = ["Once ", "upon ", "a time"]
 
 
 def read(*responses: tuple[int, list[bytes]]) -> Transcript:
-    """Responses, each with the id it was asked for the events after."""
+    """Responses, each with the event id after which it was requested."""
     found = Transcript()
     for after, sent in responses:
         found.begin(after=after)

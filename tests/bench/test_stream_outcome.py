@@ -1,4 +1,4 @@
-"""What came of a stream is told right, however its bytes are cut."""
+"""The outcome of a stream is the same for every split of its bytes."""
 
 from base64 import b64encode
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""The vendor of load tests fails in every way that it is told to."""
+"""The vendor of load tests fails as configured."""
 
 import asyncio
 from collections import Counter

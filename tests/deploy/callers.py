@@ -1,4 +1,4 @@
-"""Users of servers that are processes of their own, each with a stream."""
+"""Users of server processes, each with a stream."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tests.sse_client import SeenEvent, events, named
 
 @dataclass
 class Caller:
-    """A user with a stream of their own."""
+    """A user with one stream."""
 
     http: ClientSession
     url: str
@@ -51,12 +51,12 @@ class Caller:
 
     @property
     def text(self) -> str:
-        """What was answered so far."""
+        """The text of the answer so far."""
         return "".join(chunk["text"] for chunk in named(self.seen, "assistant_output_chunk"))
 
 
 async def callers(http: ClientSession, url: str, count: int) -> list[Caller]:
-    """So many new ones, each of a device of their own."""
+    """Log in `count` callers, each with a new device."""
     made = [Caller(http, url) for _ in range(count)]
     await asyncio.gather(*(caller.login() for caller in made))
     return made

@@ -1,4 +1,4 @@
-"""Runs our commands as processes, reads what they print, and finds processes that they leave."""
+"""Runs commands as processes, reads their output, and finds processes that they leave behind."""
 
 import asyncio
 import os

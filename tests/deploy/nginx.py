@@ -1,4 +1,4 @@
-"""A real nginx with the site of `deploy/nginx.conf`, edited as an operator would edit it."""
+"""A real nginx with the site of `deploy/nginx.conf`, edited like an operator would."""
 
 import os
 import pwd
@@ -50,13 +50,13 @@ http {{
 class Nginx:
     url: str
     tls_url: str
-    """Under a certificate that nobody vouches for."""
+    """The HTTPS URL. The certificate is self-signed."""
     access_log: Path
 
 
 @contextmanager
 def running_nginx(folder: Path, parley: str, *, kept_s: int = 15) -> Iterator[Nginx]:
-    """An nginx in front of `parley` (host:port), with TLS turned on, that writes below `folder` alone.
+    """Run nginx with TLS in front of `parley` (host:port). It writes only below `folder`.
 
     `kept_s`: how long it keeps an idle connection to Parley.
     """

@@ -1,4 +1,4 @@
-"""`python -m app serve` by several processes on the port of a test."""
+"""Runs `python -m app serve` with several processes on the port of a test."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ __all__ = ["server_env", "serving", "settings"]
 
 
 def server_env(settings: Settings, **more: str) -> dict[str, str]:
-    """The environment of two processes on the stores of the test, unless `more` says otherwise."""
+    """Return the environment of a server with two processes on the stores of the test. `more` overrides it."""
     return {
         "PARLEY_ENV": "development",
         "DATABASE_URL": settings.database_url,
@@ -31,13 +31,13 @@ def server_env(settings: Settings, **more: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
-    """Two processes, unless `more` of the environment says otherwise."""
+    """Run a server with two processes. `more` overrides its environment."""
     async with command("app", "serve", **server_env(settings, **more)) as parent:
         yield parent
 
 
 @pytest.fixture
 def settings(settings: Settings, listener: socket.socket) -> Settings:
-    """The test's own listener is closed: the processes take its port."""
+    """Settings whose port is free, because the listener of the test is closed."""
     listener.close()
     return settings

@@ -1,4 +1,4 @@
-"""Processes of the small applications of tests, which are killed: `python -m tests.deploy.small_process shop`."""
+"""Small applications as processes that tests can kill: `python -m tests.deploy.small_process shop`."""
 
 import asyncio
 import socket

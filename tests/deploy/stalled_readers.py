@@ -1,4 +1,4 @@
-"""A server process on its own, and clients that never read what they asked for: what they cost it in memory."""
+"""A server process, and clients that never read their responses."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ _ANSWERED_WITHIN_S = 60
 
 @dataclass
 class Stalled:
-    """Connections on which a request was sent and from which nothing is read."""
+    """Connections on which a request was sent, but no response is read."""
 
     port: int
     sockets: list[socket.socket] = field(default_factory=list)
@@ -93,14 +93,14 @@ class ServerProcess:
         return self.process.memory_info().rss
 
     async def metric(self, name: str) -> float:
-        """The sum of a metric's samples."""
+        """Return the sum of a metric's samples."""
         async with self.http.get(self.metrics_url) as answer:
             lines = (await answer.text()).splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 
 async def _read_on(running: Command) -> None:
-    """Read what the process logs: it waits where its pipe is full."""
+    """Read the log of the process, because it blocks when its pipe is full."""
     async for _ in running:
         pass
 

@@ -1,4 +1,4 @@
-"""A server with few descriptors: vendors keep some, however many clients connect, and the log names them."""
+"""A server with few descriptors reserves some for vendors, and logs when they run out."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A server gets SIGTERM under load: no stream is cut before the drain timeout, and each one is stored."""
+"""After SIGTERM under load, no stream is cut before the drain timeout, and each one is stored."""
 
 import asyncio
 import os
@@ -139,7 +139,7 @@ async def tell_to_end(
 
 
 async def check(ended: Ended, services: Services, *, streams: int, drain_s: int, processes: int) -> None:
-    """Check what holds for streams of any length: all are stored as they were sent, and later ones are refused."""
+    """Check that all streams are stored as they were sent, and that later ones are refused."""
     crowd = ended.crowd
     assert ended.live >= streams, "they ended before all had begun: this machine is too slow for these lengths"
     assert ended.took_s < drain_s + BEYOND_S

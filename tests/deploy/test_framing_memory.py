@@ -28,7 +28,7 @@ async def test_endless_requests_are_refused_without_memory_growth(
     async with server_process(settings, http) as server, AsyncExitStack() as connections:
 
         async def flooded() -> bytes:
-            """The status line of the answer to an unfinished request; empty where there is none."""
+            """Return the status line of the response to an unfinished request, or empty text if there is none."""
             reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
             connections.callback(writer.close)
             writer.write(opening + FIELDS)

@@ -1,4 +1,4 @@
-"""Streams of several processes: one that is killed takes its own alone."""
+"""A killed process ends only its own streams."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ __all__ = ["settings", "strategy", "vendor"]
 
 @pytest.fixture
 def server(services: Services) -> Any:
-    """What `strategy` wants of a server: the stores, which the processes share."""
+    """The part of a server that the fixture `strategy` needs: the stores, which the processes share."""
 
     @dataclass
     class Stores:
@@ -95,7 +95,7 @@ async def test_stopped_processes_answer_until_the_last_stream_of_any_has_ended(
 async def test_only_the_second_signal_to_the_parent_cuts_streams(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
 ) -> None:
-    """A child gets SIGTERM several times when its parent dies. It must not take the second for an order to exit."""
+    """A child gets SIGTERM several times when its parent dies. The second one must not make it exit."""
     await strategy("slow", "slow:Once upon a time")
     async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession() as http:
         for _ in range(2):

@@ -27,7 +27,7 @@ def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
 
 
 def _curl_lines(lines: list[str]) -> list[list[str]]:
-    """The arguments of every `curl` that was printed, with the exported variables in place."""
+    """Return the arguments of every printed `curl` command, with the exported variables inserted."""
     text = "\n".join(lines).replace("\\\n", "")
     for line in lines:
         if line.startswith("export "):
@@ -37,7 +37,7 @@ def _curl_lines(lines: list[str]) -> list[list[str]]:
 
 
 def _operator_token(header: str) -> str:
-    """The header with the file in place of `$(cat '<file>')`."""
+    """Return the header with `$(cat '<file>')` replaced by the content of the file."""
     return re.sub(r"\$\(cat '(.*)'\)", lambda match: Path(match[1]).read_text(), header)
 
 
@@ -51,20 +51,20 @@ async def _curl(http: ClientSession, arguments: list[str]) -> tuple[int, str]:
 
 
 def _user(lines: list[str]) -> str:
-    """The user id in the printed lines: that of the device that `make run` logs in."""
+    """Return the user id in the printed lines: that of the device that `make run` logs in."""
     line = next(line for line in lines if "/bp/server/user/" in line)
     return line.split("/bp/server/user/")[1].split()[0]
 
 
 async def _up(local: Command) -> str:
-    """Wait for all that it prints when it is up, and return where it listens."""
+    """Wait until the server is ready, and return its URL."""
     url = (await local.until("Parley listens on ")).rpartition(" ")[2]
     await local.until("Press Ctrl-C to stop.")
     return url
 
 
 async def _first_requests_work(local: Command, url: str) -> None:
-    """Those that it prints."""
+    """Run the printed `curl` commands, which must succeed."""
     async with ClientSession() as http:
         async with http.get(f"{url}/readyz") as answer:
             assert answer.status == 200
@@ -78,14 +78,14 @@ async def _first_requests_work(local: Command, url: str) -> None:
 
 
 async def _second_instance_is_refused(tmp_path: Path) -> None:
-    """On data that is in use."""
+    """Start a second server on the same data folder, which must fail."""
     async with command("deploy.local", **_environment(tmp_path)) as second:
         assert await second.end() == 1
     assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
 
 
 async def _commands_find_its_stores(tmp_path: Path) -> None:
-    """By the file that it names."""
+    """Run a command with the printed environment file."""
     env_file = tmp_path / "data" / "env"
     assert env_file.stat().st_mode & 0o077 == 0
     shell = (

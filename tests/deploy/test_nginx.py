@@ -1,4 +1,4 @@
-"""Parley behind nginx: input and events pass as they come, and as they are."""
+"""nginx passes input and events on immediately and unchanged."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
 @dataclass
 class Vendor:
-    """Says a word when it is told to, an empty one is its last; hears audio as the digest of its bytes."""
+    """Sends a word at a time as the test says; an empty word ends the answer. Transcribes audio to its digest."""
 
     url: str = ""
     words: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
@@ -71,7 +71,7 @@ async def vendor() -> AsyncIterator[Vendor]:
 
 @pytest.fixture
 async def token(server: Server, vendor: Vendor) -> str:
-    """A session, and a strategy `paced` that asks the vendor of the test."""
+    """A session token, and the strategy `paced` of the test's vendor."""
     call = {"account": "test"}
     for kind, name, value in (
         ("vendor_accounts", "test", {"platform": "local_audio", "base_url": vendor.url}),
@@ -102,7 +102,7 @@ async def _listening(app: web.Application, **options: Any) -> AsyncIterator[str]
 
 
 async def _pieces(body: bytes, size_bytes: int) -> AsyncIterator[bytes]:
-    """Chunks that come apart in time too, so that they are chunks beyond a proxy as well."""
+    """Yield pieces with pauses between them, so that a proxy does not join them."""
     for at in range(0, len(body), size_bytes):
         yield body[at : at + size_bytes]
         await asyncio.sleep(PAUSE_S)
@@ -117,7 +117,7 @@ class ReceivedStream:
 async def _converse(
     http: ClientSession, url: str, token: str, vendor: Vendor, *, kind: str, said: bytes
 ) -> ReceivedStream:
-    """A turn in lock step: nobody goes on before the other side has seen what came before.
+    """Run a turn in lock step: each side continues only when the other has received the previous piece.
 
     The input waits for `start`, and the vendor's next word for the event of the last.
     """
@@ -148,7 +148,7 @@ async def _converse(
 
 
 def _same(event: SeenEvent) -> tuple[int | None, str, Any]:
-    """What of an event does not differ from turn to turn."""
+    """Return the part of an event that is the same in every turn."""
     content = event.content
     if event.name == "end":
         content = {name: value for name, value in content.items() if name not in {"conversation_id", "latency_ms"}}

@@ -181,7 +181,7 @@ async def test_answer_that_arrived_during_a_pause_of_the_process_does_not_time_o
 async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, *, paused_s: int, asked: bool
 ) -> None:
-    """With the times of production. A pause of 27 s can be 30 s without a heartbeat, and the turn be taken over."""
+    """Uses the timeouts of production. A pause of 27 s can mean 30 s without a heartbeat, which ends the turn."""
     await strategy("slow", "slow:Once upon a time")
     await strategy("quick", "say:Fine")
     async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:

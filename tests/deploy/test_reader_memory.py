@@ -1,4 +1,4 @@
-"""What readers who do not read cost a server process, and that it gives the memory back."""
+"""Clients that do not read cost a process bounded memory, which it returns afterwards."""
 
 import asyncio
 import socket
@@ -24,10 +24,10 @@ __all__ = ["http", "settings", "vendor"]
 
 KIB, MIB = 1024, 1024 * 1024
 MOST_BYTES = 256 * KIB
-"""What a reader may cost beside the log."""
+"""The memory that a reader may use in addition to the log."""
 READERS_A_STREAM = 15
 WAIT_S = 30
-"""How long after its readers have left a process may keep their memory."""
+"""How long a process may keep the memory of readers that have disconnected, in seconds."""
 LEAVERS = 20
 UNREAD = 20
 MEMORY_RETURN_S = 15
@@ -78,7 +78,7 @@ async def spoken(caller: Caller) -> None:
 
 
 async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]) -> float:
-    """Bytes for each of many readers of the callers' streams who read nothing."""
+    """Return the memory in bytes per reader that reads nothing."""
     before = server.rss_bytes
     with stalled(port) as readers:
         for caller in talking:
@@ -175,7 +175,7 @@ async def test_readers_who_do_not_read_a_large_history_cost_bounded_memory(
 
 
 async def long_history(caller: Caller) -> str:
-    """A conversation of five records of 3 MiB each; its id."""
+    """Create a conversation with five records of 3 MiB each, and return its id."""
     conversation_id = ""
     for _ in range(5):
         params = {"strategies": ["wider"], "type": "text", "language_code": "en", "target_language_code": "en"}
@@ -192,13 +192,13 @@ async def logs_hold(server: ServerProcess, least_bytes: int) -> bool:
 
 
 async def gives_back(server: ServerProcess, most_bytes: float) -> bool:
-    """Whether all streams are over and the process has given their memory back."""
+    """Return whether all streams have ended and the process has returned their memory."""
     names = ("parley_streams_live", "parley_finished_logs_bytes")
     return not any([await server.metric(name) for name in names]) and server.rss_bytes <= most_bytes
 
 
 async def without_event_logs(server: ServerProcess) -> float:
-    """Resident bytes without the event logs of finished streams."""
+    """Return the resident bytes without the event logs of finished streams."""
     return server.rss_bytes - await server.metric("parley_finished_logs_bytes")
 
 

@@ -26,7 +26,7 @@ __all__ = ["strategy", "talk", "vendor"]
 
 @asynccontextmanager
 async def another_process(settings: Settings, drain_timeout_s: int) -> AsyncIterator[tuple[str, Command]]:
-    """The URL of a server that runs in a process of its own, and the process."""
+    """Run a server in another process. Yield its URL and the process."""
     with listening_socket() as held:
         port = held.getsockname()[1]
     at = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
@@ -37,7 +37,7 @@ async def another_process(settings: Settings, drain_timeout_s: int) -> AsyncIter
 
 @asynccontextmanager
 async def read_elsewhere(talk: Talk, url: str, http: ClientSession) -> AsyncIterator[tuple[Caller, Any]]:
-    """A reader at `url` of a stream that has begun at the server of `talk`, and the task that reads."""
+    """Run a reader at `url` of a stream of `talk`'s server. Yield the response and the reading task."""
     async with talk.say("story", "slow") as said:
         reader = Caller(http, url, {"X-Service-Session-Token": talk.token})
         reader.stream_id = said.headers["X-Service-Stream-Id"]

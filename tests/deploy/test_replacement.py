@@ -1,4 +1,4 @@
-"""Processes that are replaced or stopped under load: every request is answered, every stream is whole."""
+"""If processes are replaced or stopped under load, every request is answered and every stream is complete."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
 @dataclass
 class Load:
-    """Requests at even rates, by turns over each of `ways`. What is not as it should be is kept in `faults`."""
+    """Sends requests at even rates, in turn over each of `ways`. Records unexpected responses in `faults`."""
 
     ways: list[tuple[str, ClientSession, str]]
     """Name, client and URL."""
@@ -105,7 +105,7 @@ async def loaded(
     calls_per_s: float,
     kept_s: int = 2,
 ) -> AsyncIterator[tuple[Command, Load]]:
-    """Two processes under load: on fresh and on kept connections, directly and through nginx.
+    """Run two processes under load over new and kept connections, directly and through nginx.
 
     At the end of the block no more requests begin, and those under way are waited for. `kept_s`: how long clients
     and nginx keep an idle connection.
@@ -149,7 +149,7 @@ def count(parent: Command, event: str) -> int:
 
 
 async def two_are_left(parent: Command) -> None:
-    """Wait until those that were replaced have ended, and find that no more and no less than two stay."""
+    """Wait until the replaced processes have ended, so that exactly two remain."""
     await until(lambda: len(parent.descendants()) == 2, within_s=READY_S)
     assert count(parent, "process.started") == count(parent, "process.ready")
     await until(lambda: count(parent, "server.stopped") + 2 == count(parent, "process.ready"))

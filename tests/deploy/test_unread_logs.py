@@ -1,4 +1,4 @@
-"""Standard output that is not read delays no server, costs lines in the end, and all lines are whole."""
+"""If standard output is not read, the server is not delayed. It drops lines, but never parts of them."""
 
 import asyncio
 import fcntl
@@ -28,7 +28,7 @@ REQUESTS = 60
 """Fewer anonymous requests than are logged in a second. Their lines have more than 250 bytes each."""
 WAITING_LINES = 5_000
 LINES_IN_PIPE = 200
-"""More than there are in the pipe and in the hands of the writer."""
+"""More lines than the pipe and the writer can hold."""
 
 MANY = """
 import asyncio, sys

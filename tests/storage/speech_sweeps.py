@@ -1,4 +1,4 @@
-"""Simulates the passing of time for the sweep of cached speech."""
+"""Simulates passing time for the sweep of cached speech."""
 
 from storage.redis import Valkey
 

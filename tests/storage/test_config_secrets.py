@@ -51,7 +51,7 @@ async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
 
 
 async def everything(settings: Settings) -> str:
-    """All that a thief of the tables could read."""
+    """Return all stored content of the tables."""
     conn = await asyncpg.connect(settings.database_url)
     try:
         rows = await conn.fetch("select r::text as row from config_revisions r")

@@ -1,4 +1,4 @@
-"""Named configs: every change is a revision, and every process works with the newest."""
+"""Named configs: every change is a revision, and every process uses the newest."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -18,7 +18,7 @@ from tests.small_disk import small_disk
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """No byte is free on the disk of that folder."""
+    """Fill the disk of `folder` for the duration of the block."""
     filler = folder / "filler"
     file = os.open(filler, os.O_WRONLY | os.O_CREAT)
     try:

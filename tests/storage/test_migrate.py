@@ -1,4 +1,4 @@
-"""Every migration is applied once, whoever asks first, and never twice in different words."""
+"""Every migration is applied once, also by concurrent processes, and must not change afterwards."""
 
 import asyncio
 import secrets
@@ -15,7 +15,7 @@ from storage.migrate import MIGRATIONS, MigrationRefused, migrate, read_migratio
 
 @pytest.fixture
 async def empty(settings: Settings) -> AsyncIterator[str]:
-    """The URL of a database with nothing in it."""
+    """The URL of an empty database."""
     name = f"empty_{secrets.token_hex(6)}"
     conn = await asyncpg.connect(settings.database_url)
     await conn.execute(f"create database {name} template template0")

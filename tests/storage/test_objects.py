@@ -1,4 +1,4 @@
-"""What every object store does, whatever it stands on."""
+"""Behaviour that all object stores share."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

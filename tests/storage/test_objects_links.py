@@ -1,4 +1,4 @@
-"""Links open the file they were made for, for a day, and nothing else."""
+"""A link gives access to one file for one day."""
 
 import time
 from urllib.parse import parse_qs, urlsplit

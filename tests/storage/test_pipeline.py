@@ -1,4 +1,4 @@
-"""Many commands over one connection: each caller gets its own answer, and nobody waits for ever."""
+"""Many commands share one connection. Each caller gets its own reply or a timeout."""
 
 import asyncio
 import time

@@ -271,7 +271,7 @@ async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None
 
 @asynccontextmanager
 async def hanging(services: Services, application: str) -> AsyncIterator[None]:
-    """Make the database answer no session of `application` during the block. What they send waits."""
+    """Suspend all database sessions of `application` for the duration of the block."""
     async with services.database.connection() as conn:
         found = await conn.fetch("select pid from pg_stat_activity where application_name = $1", application)
     pids = [pid for (pid,) in found]

@@ -1,4 +1,4 @@
-"""What is told of a Valkey that answers and cannot be used."""
+"""The reported causes if Valkey answers but cannot be used."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 
 
 async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
-    """The error of a command that gets `answer`, and the causes in the log."""
+    """Return the error of a command that gets `answer`, and the causes in the log."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         commands = hiredis.Reader()

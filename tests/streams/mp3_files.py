@@ -1,4 +1,4 @@
-"""MP3s as encoders and tools make them."""
+"""MP3 files as encoders and tagging tools write them."""
 
 import io
 import math
@@ -19,7 +19,7 @@ def tone(*, seconds: float, sample_rate: int, hertz: float = 440) -> bytes:
 
 @cache
 def plain_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000, kbps: int = 48) -> bytes:
-    """Frames and nothing else."""
+    """Return an MP3 that consists only of frames."""
     encoder = lameenc.Encoder()
     encoder.set_bit_rate(kbps)
     encoder.set_in_sample_rate(sample_rate)
@@ -32,7 +32,7 @@ def plain_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000, kbps: int = 48
 
 @cache
 def dressed_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000) -> bytes:
-    """With an ID3v2 tag and a table of facts in front, and an ID3v1 trailer behind."""
+    """Return the MP3 with an ID3v2 tag and an info frame before it, and an ID3v1 tag after it."""
     file = io.BytesIO()
     with av.open(file, "w", format="mp3", options={"write_id3v1": "1", "id3v2_version": "3"}) as container:
         container.metadata["title"] = "A sentence"
@@ -49,7 +49,7 @@ def dressed_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000) -> bytes:
 
 
 def played_ms(mp3: bytes) -> float:
-    """How long a real decoder plays it. It fails on bytes that are no MP3."""
+    """Return the duration according to a real decoder, which fails on invalid bytes."""
     with av.open(io.BytesIO(mp3), format="mp3") as container:
         frames = list(container.decode(audio=0))
     return sum(frame.samples for frame in frames) * 1000 / frames[0].sample_rate

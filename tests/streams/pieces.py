@@ -1,4 +1,4 @@
-"""A whole cut into pieces: parsers must not care where."""
+"""Splits of an input, for tests of incremental parsers."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -8,7 +8,7 @@ Whole = TypeVar("Whole", str, bytes)
 
 
 def split(whole: Whole, at: Iterable[int]) -> list[Whole]:
-    """`whole` cut at these places; pieces may be empty."""
+    """Return `whole` split at these positions. Pieces may be empty."""
     places = sorted(min(place, len(whole)) for place in at)
     return [whole[begin:end] for begin, end in pairwise([0, *places, len(whole)])]
 

@@ -1,4 +1,4 @@
-"""Two texts are laid side by side with as few differences as can be."""
+"""Two texts are aligned with a minimal number of differences."""
 
 import itertools
 from difflib import SequenceMatcher

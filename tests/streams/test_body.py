@@ -48,7 +48,7 @@ async def input_of(reader: ChunkReader) -> AsyncIterator[Part]:
 
 
 def read(pieces: Iterable[bytes], limits: InputLimits = LIMITS) -> Read:
-    """The parameters and the input, or the message and status of what is wrong."""
+    """Return the parameters and the input, or the message and status of the error."""
 
     async def reading() -> Read:
         reader = reader_of(source(pieces), limits)
@@ -62,7 +62,7 @@ def read(pieces: Iterable[bytes], limits: InputLimits = LIMITS) -> Read:
 
 
 def scanned(pieces: Iterable[bytes], limit_bytes: int = LIMITS.parameters_bytes) -> Read | None:
-    """What the pure scanner finds, fed with one piece after the other: the object and all that is behind it."""
+    """Feed the scanner with pieces. Return the object and all bytes after it."""
     scanner = FirstObject(limit_bytes)
     left = iter(pieces)
     try:
@@ -209,14 +209,14 @@ async def collect(reader: ChunkReader, into: list[bytes]) -> None:
 
 
 async def stalling(*pieces: bytes) -> AsyncIterator[Part]:
-    """Pieces, then nothing for ever."""
+    """Yield pieces, then block."""
     for piece in pieces:
         yield piece, True
     await asyncio.Event().wait()
 
 
 async def trickling(*pieces: bytes, every_s: float) -> AsyncIterator[Part]:
-    """Pieces, then one byte after the other for ever."""
+    """Yield pieces, then single bytes without end."""
     for piece in pieces:
         yield piece, True
     while True:

@@ -1,4 +1,4 @@
-"""Text and audio of a stream are decoded as they come, whatever the pieces."""
+"""Text and audio are decoded incrementally, whatever the pieces."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ FOREIGN = "invalid_parameter: audio is not valid base64"
 
 
 def audio(pieces: Iterable[bytes]) -> bytes | str:
-    """What is decoded, or what is wrong."""
+    """Return the decoded content, or the error."""
     decoder = Base64Decoder()
     try:
         return b"".join([decoder.feed(piece) for piece in pieces]) + decoder.finish()

@@ -1,4 +1,4 @@
-"""How long a file plays is read from what it says of itself."""
+"""The duration of a file is read from its headers."""
 
 import io
 from array import array

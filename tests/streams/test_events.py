@@ -1,4 +1,4 @@
-"""Events are encoded as browsers parse them, with the contents of the interface."""
+"""Events are encoded in the format that browsers parse, with the contents of the interface."""
 
 import base64
 import json  # noqa: TID251 - a decoder of its own
@@ -18,7 +18,7 @@ PRICE = {"input_per_price": 0.5, "output_per_price": 0, "input_token": 3, "outpu
 
 
 def parsed(stream: bytes) -> list[dict[str, str]]:
-    """The fields of each event, by the lines that the HTML standard knows."""
+    """Return the fields of each event, parsed line by line as in the HTML standard."""
     seen: list[dict[str, str]] = [{}]
     for line in stream.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if not line:

@@ -1,4 +1,4 @@
-"""A stream's input is read from its start by every attempt, and live after that."""
+"""Every attempt reads the input from its start, and then as it arrives."""
 
 import asyncio
 

@@ -310,7 +310,7 @@ async def test_frames_restart_the_interval_of_silence():
 async def pushed_to(
     log: EventLog, push: Callable[[bytes], bool]
 ) -> AsyncIterator[tuple[AsyncGenerator[Ready], asyncio.Task[Ready]]]:
-    """A follower that waits for what `push` does not take."""
+    """A follower that waits for frames that `push` does not accept."""
     async with (
         aclosing(log.follow(0, idle_s=60, push=push)) as following,
         background(anext(following)) as waiting,

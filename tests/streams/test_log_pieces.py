@@ -1,4 +1,4 @@
-"""A reader with a backlog is given it in pieces, and loses none of it."""
+"""A reader with a backlog gets it in pieces, without loss."""
 
 from contextlib import aclosing
 

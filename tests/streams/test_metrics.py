@@ -1,4 +1,4 @@
-"""What is counted here reads in `/metrics` as if Prometheus's own client had counted it."""
+"""Metrics have the same text format as those of the Prometheus client."""
 
 from prometheus_client import (
     CollectorRegistry,

@@ -1,4 +1,4 @@
-"""Several MP3s become one, whatever the pieces they come in."""
+"""Several MP3 files are joined, whatever the pieces."""
 
 from itertools import pairwise
 
@@ -27,7 +27,7 @@ def in_pieces(mp3: bytes, cuts: list[int]) -> tuple[bytes, Mp3Joiner]:
 
 
 def with_facts(mp3: bytes, name: bytes) -> bytes:
-    """A copy of the first frame in front, its audio replaced by a table."""
+    """Return the MP3 with an info frame before the first frame."""
     header = mp3_header(mp3)
     assert header is not None
     place = 36 if name == b"VBRI" else {1152: 21, 576: 13}[header.samples]

@@ -1,4 +1,4 @@
-"""Sound and silence of MP3 frames are told apart by what stands in front of their data."""
+"""The side information of MP3 frames distinguishes sound from silence."""
 
 import random
 from array import array

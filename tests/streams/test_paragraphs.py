@@ -1,4 +1,4 @@
-"""A reply is split at its delimiter, whatever the deltas; nothing but delimiters and blank paragraphs goes."""
+"""A reply is split at its delimiter, whatever the deltas. Only delimiters and blank paragraphs are dropped."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ def played(deltas: Iterable[str], delimiter: str) -> list[Part]:
 
 
 def expected(text: str, delimiter: str) -> list[str]:
-    """The paragraphs of a whole text, said in another way.
+    """Return the paragraphs of a complete text, computed in another way.
 
     Parts between delimiters, without blank ones; white space that could have begun a delimiter ends with the text.
     """

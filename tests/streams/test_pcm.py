@@ -1,4 +1,4 @@
-"""Other formats than PCM are refused at their first bytes, silence and clipping at the end."""
+"""Formats other than PCM are refused at their first bytes. Silence and clipping are refused at the end."""
 
 import struct
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def decoded(pieces: Sequence[bytes]) -> bytes | str:
 
 
 def refused_at(audio: bytes) -> int | None:
-    """After how many bytes a fault is told, one by one; none: at the end."""
+    """Return after how many single bytes an error is raised, or None for the end."""
     decoder = PcmDecoder(RATE)
     for count, byte in enumerate(by_byte(audio), 1):
         try:

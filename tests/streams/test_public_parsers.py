@@ -1,4 +1,4 @@
-"""What we write is read alike by parsers of others: whatever is said, however it is cut."""
+"""Parsers of other projects read the encoded events, for any content and any split."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,7 +13,7 @@ from streams.wire.codec import loads
 from tests.streams.pieces import split
 
 Seen = tuple[str, str, str]
-"""Name, id and data of an event."""
+"""The name, id and data of an event."""
 
 
 def by_httpx_sse(pieces: list[bytes]) -> Iterator[Seen]:

@@ -1,4 +1,4 @@
-"""Sentences for a voice: nothing is lost, and it does not matter how the text was cut."""
+"""Text is split into sentences without loss, whatever the deltas."""
 
 from collections.abc import Iterable
 

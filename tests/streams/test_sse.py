@@ -19,11 +19,11 @@ MANY = 1 << 30
 
 @dataclass
 class Source:
-    """Serves one log at `/`, and keeps how serving each reader went."""
+    """Serves one log at `/`, and records the outcome for each reader."""
 
     log: EventLog = field(default_factory=lambda: EventLog(keep_bytes=MANY, lag_bytes=MANY))
     followed: Followable | None = None
-    """What is sent instead of the log."""
+    """The follower to send instead of the log."""
     send_timeout_s: float = 5
     ping_after_s: float = 5
     port: int = 0
@@ -344,7 +344,7 @@ async def test_reader_that_disconnects_before_the_headers_is_released():
 
 @dataclass(frozen=True)
 class Faulty:
-    """Says what it has, is silent until the head is out, and breaks."""
+    """Yields its frames, waits until the head is sent, and raises an error."""
 
     frames: bytes
 

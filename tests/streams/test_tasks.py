@@ -13,7 +13,7 @@ class Fault(Exception):
 
 
 class Witness:
-    """A coroutine that tells how it went."""
+    """A coroutine that records what happens to it."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Our clients of vendor A, at any address or at the sandbox, and what came of asking them."""
+"""Clients of vendor A for any address or the sandbox, and the results of their calls."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -88,7 +88,7 @@ async def items_of(client: AzureAssessment, audio: AudioInput, request: Assessme
 
 
 async def assess(client: AzureAssessment, audio: AudioInput, request: AssessmentRequest) -> Assessment:
-    """The result, which is the last item and the only one of its kind."""
+    """Return the result, which is the last item and the only `Assessment`."""
     *partial, result = await items_of(client, audio, request)
     assert all(isinstance(item, Transcript) and not item.final for item in partial)
     assert isinstance(result, Assessment)

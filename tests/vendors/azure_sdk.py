@@ -1,4 +1,4 @@
-"""Calls of the vendor's own SDK to the sandbox, in a process of their own: it has threads, and blocks.
+"""Calls of the vendor's own SDK to the sandbox, in a separate process, because the SDK starts threads and blocks.
 
 `python -m tests.vendors.azure_sdk URL TASK` prints what came of it as JSON.
 """

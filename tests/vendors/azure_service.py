@@ -1,4 +1,4 @@
-"""Vendor A at a real socket, told by a test message by message; and what may be said to it."""
+"""Vendor A at a real socket, whose messages a test sends one by one, and audio for it."""
 
 import math
 import struct
@@ -31,14 +31,14 @@ def buffered(*pieces: bytes) -> InputBuffer:
 
 
 def ogg(seconds: float, codec: bytes = b"OpusHead") -> bytes:
-    """Pages that are enough to tell what it is and how long it plays."""
+    """Return Ogg pages that are sufficient to determine the type and the duration."""
     head = b"OggS\0\2" + bytes(8) + bytes(14) + codec
     last = b"OggS\0\4" + struct.pack("<Q", round(seconds * 48_000)) + bytes(300)
     return head + last + b"OggS\0\0" + b"\xff" * 8 + bytes(20)
 
 
 class Service:
-    """The vendor's end of one connection, told by a test message by message."""
+    """The vendor's end of one connection. The test sends its messages one by one."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self.socket = socket
@@ -57,7 +57,7 @@ class Service:
         raise AssertionError("the client left")
 
     async def samples(self, size: int) -> bytes:
-        """So many bytes behind the header of this turn, or all until its end."""
+        """Return `size` bytes of audio after the header of this turn, or all until its end."""
         got = b""
         while len(got) < 44 + size and (frame := await self.receive()) is not None and frame.body:
             assert frame.request_id == self.turn

@@ -1,4 +1,4 @@
-"""An HTTP client for vendors, and a vendor to call."""
+"""Fixtures: HTTP clients for vendors, and a vendor to call."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ BOTH_CLIENTS = {
     ),
     *("test_elevenlabs_twin", "test_azure_tts_faults", "test_azure_stt_faults"),
 }
-"""Modules whose tests of faults are run with either client of HTTP; the others with ours alone."""
+"""Modules whose tests run with both HTTP clients. Others run only with our own."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -46,7 +46,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Running]:
-    """All vendors of the sandbox on a port of this test."""
+    """The sandbox with all vendors, on a port of this test."""
     async with listening() as running:
         yield running
 

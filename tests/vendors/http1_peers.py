@@ -1,4 +1,4 @@
-"""Our client of HTTP by itself, and vendors whose every byte is a test's: a connection is played by a function."""
+"""HTTP servers whose connections are played by a function that sends raw bytes."""
 
 import asyncio
 import ssl
@@ -38,12 +38,12 @@ async def ask(http1: Http1Client, url: str, **fields: Any) -> bytes:
 
 
 class Vendor:
-    """Answers as its `answers` say, one after the other and then the last again; `None`: it hangs up."""
+    """Sends `answers` in turn, and then repeats the last one. `None` closes the connection."""
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = answers
         self.requests: list[tuple[int, bytes]] = []
-        """The number of its connection, and the request."""
+        """The requests, each with the number of its connection."""
         self.connections = 0
         self.left = asyncio.Event()
 
@@ -65,7 +65,7 @@ class Vendor:
 
 @asynccontextmanager
 async def played(play: Play, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The URL of a server; each connection is closed when `play` has ended, and `play` with the block."""
+    """Run a server and yield its URL. Each connection is played by `play` and closed when `play` returns."""
     async with asyncio.TaskGroup() as tasks:
         running: set[asyncio.Task[None]] = set()
 
@@ -90,7 +90,7 @@ async def played(play: Play, *, tls: ssl.SSLContext | None = None) -> AsyncItera
 
 
 async def request(reader: asyncio.StreamReader) -> bytes:
-    """Head and body of a request whose body has a length."""
+    """Return the head and the body of a request with `Content-Length`."""
     head = await reader.readuntil(b"\r\n\r\n")
     _, given, length = head.partition(b"Content-Length: ")
     body = await reader.readexactly(int(length.split(b"\r\n", 1)[0])) if given else b""
@@ -98,7 +98,7 @@ async def request(reader: asyncio.StreamReader) -> bytes:
 
 
 async def gone(reader: asyncio.StreamReader) -> None:
-    """Wait until the caller has left, whatever it sends before."""
+    """Wait until the caller has disconnected, and ignore what it sends."""
     try:
         while await reader.read(1 << 16):
             pass

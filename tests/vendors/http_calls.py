@@ -1,4 +1,4 @@
-"""Calls of a vendor over HTTP, and the error of one that must fail."""
+"""Calls to a vendor over HTTP."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from vendors.outgoing import Outgoing, Repeat
 from vendors.transport import VendorHttp
 
 SHORT = {"retry_after_ms": "10"}
-"""Headers of an answer after which the second try comes soon."""
+"""Response headers that request an early retry."""
 
 
 async def ask(http: VendorHttp, url: str, **fields: Any) -> bytes:
-    """Return the response to a call that may be repeated unless `fields` say otherwise."""
+    """Send a call that may be repeated, and return the response body. `fields` override those of the call."""
     given = {"headers": {"Authorization": "Bearer k"}, "body": b"question", "repeat": Repeat.SAFE, **fields}
     call = Outgoing("acme", url, **given)
     async with http.stream(call) as answer:

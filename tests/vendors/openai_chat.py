@@ -1,4 +1,4 @@
-"""Frames of chat completions, and the client that reads them."""
+"""Frames of chat completions, and their client."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Our clients of OpenAI's protocol, each asked one thing of the sandbox."""
+"""Clients of OpenAI's protocol, each with one call to the sandbox."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -68,7 +68,7 @@ STREAMS: dict[str, Ask] = {
     "spoken_chat_wav": spoken_chat(audio_format="wav"),
     "recognition_streamed": recognition(),
 }
-"""Answers of events, in which every fault can come."""
+"""Event streams, in which every fault can occur."""
 
 BODIES: dict[str, Ask] = {
     "speech_body": voice(model="tts-1"),
@@ -90,7 +90,7 @@ def is_output(item: Any) -> bool:
 
 
 def output(items: list[Any]) -> str | bytes:
-    """All output joined; what an ear has heard last."""
+    """Return the joined output, or the last transcript."""
     texts = [item.text for item in items if isinstance(item, TextDelta)]
     transcripts = [item.text for item in items if isinstance(item, Transcript)]
     return (

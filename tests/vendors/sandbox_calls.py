@@ -1,4 +1,4 @@
-"""A client of ours against the sandboxed vendor: what came of a call, and that a call left is a call closed."""
+"""The outcome of a client's call to the sandbox, and calls that are cancelled while they wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -14,20 +14,20 @@ from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 
 AT = [("before", 0), ("after", 1)]
-"""The first output: the words of a key, and how much of it comes."""
+"""Positions of a fault: the option of the key, and the number of outputs before the fault."""
 
 Open = Callable[[str], AbstractAsyncContextManager[AsyncIterator[Any]]]
-"""A call with the given key."""
+"""Opens a call with the given key."""
 
 
 @dataclass
 class Outcome:
-    """All that a call gave, and the fault that ended it."""
+    """The items of a call, and the error that ended it."""
 
     items: list[Any] = field(default_factory=list)
     error: ServiceError | None = None
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """There is output."""
+    """Set at the first output."""
 
     @property
     def text(self) -> str:
@@ -57,7 +57,7 @@ async def outcome(call: AbstractAsyncContextManager[AsyncIterator[Any]], into: O
 async def left_while_waiting(
     sandbox: Running, call: Open, fault: Fault, *, outputs: int, **key_options: object
 ) -> tuple[Outcome, Entry]:
-    """What came before a fault that makes the client wait for ever, and how its leaving was seen."""
+    """Cancel a call that waits because of `fault`. Return its outcome, and its entry in the bill."""
     found = Outcome()
     async with background(outcome(call(key_of(fault=fault, **key_options)), found)):
         await sandbox.bill.wait(lambda entry: entry.outputs >= outputs)

@@ -1,4 +1,4 @@
-"""Attempts that play a script, and what was heard of them."""
+"""Attempts that play a script, and a record of what happened."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from vendors.fallback import Attempt, first_success
 
 HELD = "held"
-"""An item that only announces output."""
+"""An item that announces output, but is none."""
 
 Step = str | Exception | Callable[[], Awaitable[None]]
 
@@ -21,7 +21,7 @@ async def pause() -> None:
 
 
 class ScriptedAttempts:
-    """Makes attempts that play a script, and keeps what happened in order."""
+    """Creates attempts that play a script, and records what happens in order."""
 
     def __init__(self) -> None:
         self.history: list[str] = []

@@ -1,4 +1,4 @@
-"""The Messages protocol: what goes out, what is read whatever the split, what is an end and what is a fault."""
+"""Anthropic's Messages protocol: requests, responses for every split, ends and errors."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def said(items: list[ChatItem]) -> str:
 
 
 def read(pieces: list[bytes], **more: Any) -> tuple[str, Usage | None, Finish | None, bool, str]:
-    """All that is known once the pieces are read, up to a fault."""
+    """Return the items of the pieces, and the error that ends them."""
     reply = AnthropicReply("anthropic", **more)
     words = ""
     for piece in pieces:

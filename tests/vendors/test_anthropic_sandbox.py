@@ -1,4 +1,4 @@
-"""The Messages client against its sandboxed vendor, and that vendor against the vendor's own client."""
+"""The Messages client with the sandbox, and the sandbox with the vendor's own client."""
 
 from typing import TYPE_CHECKING
 

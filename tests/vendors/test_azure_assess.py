@@ -164,7 +164,7 @@ async def test_times_count_from_the_start_of_the_input_even_after_an_early_end(
         await service.say("turn.end", {})
 
     class Slow:
-        """Ends once the first turn is over: so that it is ended early."""
+        """Ends after the first turn, which is too early."""
 
         def __init__(self) -> None:
             self.turns = 0

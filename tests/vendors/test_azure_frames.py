@@ -1,4 +1,4 @@
-"""Messages of vendor A's sockets, its markup, its languages, and audio cut for it."""
+"""Messages of vendor A's sockets, markup, languages and audio chunks."""
 
 import re
 import struct

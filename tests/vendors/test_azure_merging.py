@@ -1,4 +1,4 @@
-"""Assessments that came in phrases: what was left out or put in, and one result for all of it."""
+"""Phrases of an assessment are merged into one result with omissions and insertions."""
 # ruff: noqa: RUF001 - signs of other scripts are meant
 
 from typing import Any
@@ -16,7 +16,7 @@ SECOND = 10_000_000
 
 
 def marks(reference: str, heard: str, gap: str = " ") -> str:
-    """Words heard, `-` before what was left out and `+` before what was put in."""
+    """Return the words, with `-` before omissions and `+` before insertions."""
     words = heard.split()
     return " ".join(
         f"-{mark.word}" if isinstance(mark, Omitted) else f"{'+' if mark.inserted else ''}{words[mark.position]}"
@@ -81,7 +81,7 @@ def word(text: str, begin: int, seconds: int = 1, *, accuracy: float = 90, error
 
 
 def phrase(begin: int, *words: dict[str, Any], prosody: float | None = None, **scores: float) -> dict[str, Any]:
-    """What the vendor sends for words said one after the other."""
+    """Return the vendor's phrase for consecutive words."""
     given = {"AccuracyScore": 91.0, "FluencyScore": 92.0, "CompletenessScore": 93.0, "PronScore": 94.0, **scores}
     text = " ".join(said["Word"] for said in words)
     best = {

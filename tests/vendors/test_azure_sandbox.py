@@ -1,4 +1,4 @@
-"""What the sandbox's Azure refuses and how, so that clients that pass with it are right by the protocol."""
+"""The sandboxed Azure refuses what violates the vendor's protocol."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ class Client:
         await self.say("ssml", SSML.format(voice=voice, text=text), turn)
 
     async def frames(self) -> list[Frame]:
-        """All of a turn."""
+        """Return all frames of a turn."""
         frames: list[Frame] = []
         while not frames or frames[-1].path != "turn.end":
             message = await self.socket.receive()

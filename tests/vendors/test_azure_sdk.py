@@ -1,4 +1,4 @@
-"""The vendor's own SDK and our clients say the same to the sandbox, and hear the same from it."""
+"""The vendor's own SDK and our clients exchange the same content with the sandbox."""
 
 import asyncio
 import sys
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(find_spec("azure") is None, reason="the vendor's
 
 
 async def done(sandbox: Running, task: str) -> dict[str, Any]:
-    """What came of a task of `azure_sdk`."""
+    """Return the result of a task of `azure_sdk`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.vendors.azure_sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""Recognition of vendor A: audio goes up while it is spoken, segments become one text, short Ogg goes over HTTP."""
+"""Recognition by vendor A: live uploads, segments joined to one text, short Ogg over HTTP."""
 
 from time import monotonic
 

@@ -1,4 +1,4 @@
-"""Recognition of vendor A against the sandbox: the whole of it, and every fault at both positions."""
+"""Recognition by vendor A with the sandbox, and every fault at both positions."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Speech of vendor A: over HTTP, and over a socket where mouth shapes come before their audio."""
+"""Speech by vendor A over HTTP, and over a socket that sends mouth shapes before their audio."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from vendors.transport import VendorHttp
 
 
 class Service:
-    """The vendor's end of a socket, as a test wants it: `frames` behind what the client says, then `close`."""
+    """The vendor's end of a socket. It reads the request, sends `frames`, and closes with `close`."""
 
     def __init__(self, *frames: tuple[str, Any], close: tuple[int, bytes] | None = None) -> None:
         self.said: list[Frame] = []

@@ -1,4 +1,4 @@
-"""Speech of vendor A against the sandbox: the whole of it, and every fault at both positions."""
+"""Speech by vendor A with the sandbox, and every fault at both positions."""
 
 import asyncio
 
@@ -105,7 +105,7 @@ async def check_fault(
     *,
     need_viseme: bool,
 ) -> None:
-    """The fault is told as `kind`, and nothing was heard where it came before the first output."""
+    """Check that a fault is raised as `kind`, and without output if it precedes the first one."""
     fault, position = key_options
     heard: list[SpeechItem] = []
 

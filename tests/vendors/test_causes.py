@@ -1,4 +1,4 @@
-"""Why a vendor was not reached: the cause in the message, host and port in the log, with either client."""
+"""Connection errors of vendors: the message has the cause, and the log has host and port."""
 
 import asyncio
 import socket
@@ -52,7 +52,7 @@ async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def resetting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Close without lingering, which the system turns into a reset."""
+    """Close with a zero linger time, which resets the connection."""
     await reader.readexactly(1)
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

@@ -1,4 +1,4 @@
-"""Chat completions against a vendor at a real socket: what is output, what is an end, what is a fault."""
+"""Chat completions from a vendor at a real socket: output, ends and errors."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ async def replied(http: VendorHttp, upstream: Upstream) -> list[ChatItem]:
 
 
 async def broken(http: VendorHttp, upstream: Upstream) -> tuple[str, VendorError]:
-    """The text before the fault, and the fault."""
+    """Return the text before the error, and the error."""
     items: list[ChatItem] = []
     with pytest.raises(VendorError) as fault:
         await collect(model(http, upstream), items)

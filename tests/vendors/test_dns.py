@@ -1,4 +1,4 @@
-"""Names of vendors at configured DNS servers: addresses that are found, and how soon a lookup fails."""
+"""Lookups of vendor names at configured DNS servers: addresses, failures and timeouts."""
 
 import socket
 from time import monotonic
@@ -77,7 +77,7 @@ async def test_a_name_without_a_dot_is_resolved_by_the_system():
 
 
 class Odd(Names):
-    """Says only a part of what is right, or another's answer."""
+    """A DNS server that sends incomplete responses, or responses to other queries."""
 
     part = slice(0)
     number = b""

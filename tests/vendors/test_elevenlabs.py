@@ -1,4 +1,4 @@
-"""Speech of ElevenLabs: what is asked, bare audio, and lines with times: mouth shapes come before their audio."""
+"""Speech by ElevenLabs: requests, raw audio, and lines with times that give mouth shapes."""
 
 from base64 import b64encode
 from typing import Any
@@ -31,7 +31,7 @@ async def spoken(client: ElevenLabsSpeech, text: str = "Hi.") -> list[SpeechItem
 
 
 def line(audio: bytes = b"", letters: str = "", *, begin: float = 0.0, **more: Any) -> bytes:
-    """A line whose letters last a tenth of a second each."""
+    """Return a line whose letters last 0.1 s each."""
     times = alignment(letters, begin) if letters else None
     value = {"audio_base64": b64encode(audio).decode(), "alignment": times, "normalized_alignment": times, **more}
     return dumps(value) + b"\n"

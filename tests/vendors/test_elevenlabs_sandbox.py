@@ -1,4 +1,4 @@
-"""The ElevenLabs client against its sandboxed vendor, and that vendor against the vendor's own client."""
+"""The ElevenLabs client with the sandbox, and the sandbox with the vendor's own client."""
 
 from base64 import b64decode
 from collections.abc import AsyncIterator

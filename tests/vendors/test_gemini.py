@@ -1,4 +1,4 @@
-"""Gemini's stream: what goes out, what is read whatever the split, what is an end and what is a fault."""
+"""Gemini's protocol: requests, responses for every split, ends and errors."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ async def replied(http: VendorHttp, upstream: Upstream) -> list[ChatItem]:
 
 
 def read(pieces: list[bytes]) -> tuple[str, Usage | None, Finish | None, str]:
-    """All that is known once the pieces are read, up to a fault."""
+    """Return the items of the pieces, and the error that ends them."""
     reply = GeminiReply("gemini")
     words = ""
     for piece in pieces:

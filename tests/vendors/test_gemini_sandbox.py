@@ -1,4 +1,4 @@
-"""The Gemini client against its sandboxed vendor."""
+"""The Gemini client with the sandbox."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Authentication at Google: keys in a header, and tokens of service accounts, fetched once and renewed."""
+"""Authentication at Google: API keys in a header, and renewed tokens of service accounts."""
 
 import asyncio
 from collections.abc import AsyncIterator

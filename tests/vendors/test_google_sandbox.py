@@ -1,4 +1,4 @@
-"""The clients of Google's speech against the sandboxed vendor, by key and as a service account."""
+"""The clients of Google's speech with the sandbox, by key and by service account."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def account(sandbox: Running, key: str) -> Account:
 
 
 def service_account(sandbox: Running, key: str) -> str:
-    """A service account whose tokens are this key of the sandbox."""
+    """Return a service account whose access token is this sandbox key."""
     value = {
         "client_email": "speech@project.iam.gserviceaccount.com",
         "private_key_id": key,

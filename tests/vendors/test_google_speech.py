@@ -1,4 +1,4 @@
-"""Speech of Google in and out: what is asked in how many parts, one file of several, times as mouth shapes."""
+"""Google's synthesis and recognition: split requests, joined files, and mouth shapes from times."""
 
 from base64 import b64encode
 from typing import Any
@@ -48,7 +48,7 @@ def shapes(items: list[SpeechItem]) -> list[Viseme]:
 
 
 def said(audio: bytes, *times_s: float | None, **more: Any) -> Respond:
-    """An answer with the times of the words, in order; none where the vendor leaves one out."""
+    """Return a response with the times of the words in order. None stands for a missing time."""
     points = [{"markName": f"w{n}", "timeSeconds": s} for n, s in enumerate(times_s) if s is not None]
     value = {"audioContent": b64encode(audio).decode(), **({"timepoints": points} if points else {}), **more}
     return plain(200, dumps(value), Content_Type="application/json")

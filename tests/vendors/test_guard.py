@@ -1,4 +1,4 @@
-"""Audio is held until it is known to sound and to come fast enough; what is passed on is what came."""
+"""Audio is held until it is audible and arrives fast enough, and then passed on unchanged."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -56,7 +56,7 @@ def silence(seconds: float, kind: SpeechFormat = WAV) -> bytes:
 
 
 def paced(audio: bytes, seconds: float, *, piece_ms: float, pace: float, begin_s: float = 0.0) -> list[Timed]:
-    """`audio` in pieces, each of which comes once it was made."""
+    """Yield `audio` in pieces in real time."""
     pieces = max(1, round(seconds * 1000 / piece_ms))
     size = len(audio) // pieces // 2 * 2
     cut = split(audio, [size * number for number in range(1, pieces)])
@@ -67,7 +67,7 @@ def paced(audio: bytes, seconds: float, *, piece_ms: float, pace: float, begin_s
 def passed(
     guard: Guard, timeline: Sequence[Timed], kind: SpeechFormat = WAV, *, out: list[Timed] | None = None
 ) -> list[Timed]:
-    """What is passed on, and when; it is put into `out` too."""
+    """Return the items that are passed on, with their times. They are appended to `out` too."""
     out = [] if out is None else out
     out += [(0.0, item) for item in guard.take(kind, 0)]
     now_s = 0.0
@@ -233,7 +233,7 @@ def test_audio_announcements_without_audio_are_not_passed_on():
 
 @dataclass
 class Voice:
-    """A voice of the test: its items, with waits in between, and what is seen of its call."""
+    """A voice with given items and waits between them, which records the state of its call."""
 
     items: Sequence[SpeechItem | float | VendorError]
     holds: bool = False
@@ -261,7 +261,7 @@ class Voice:
 
 
 async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list[SpeechItem], list[AttemptRecord]]:
-    """What `voices` say that are tried in order."""
+    """Return the output of `voices`, which are tried in order."""
     remaining = RemainingAttempts()
 
     def attempt(number: int, voice: Voice) -> Attempt[SpeechItem]:
@@ -294,7 +294,7 @@ async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list
 
 
 def dripping() -> list[SpeechItem | float]:
-    """Half as fast as it is played."""
+    """Yield speech at half the speed of its playback."""
     audio = split(speech(0.4), range(0, 20_000, 2_400))
     return [WAV, Usage(9, 0), *(part for piece in audio for part in (AudioBytes(piece), 0.1))]
 

@@ -1,4 +1,4 @@
-"""A late strategy gets company: the first with output wins, the other is closed and accounted for."""
+"""A late strategy is hedged: the first with output wins, and the other is closed and recorded."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from vendors.protocols import ChatItem, TextDelta, Usage
 
 @dataclass
 class Vendor:
-    """Says its words once `go` is set, then its usage; fails in the place of a word that is an error."""
+    """Yields its words once `go` is set, then its usage. An exception among the words is raised."""
 
     name: str
     words: list[str | Exception]

@@ -1,4 +1,4 @@
-"""Our client of HTTP at a real socket: which connection is used, what is held back, what is closed."""
+"""The HTTP client at a real socket: reuse, backpressure and closing of connections."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""How our client of HTTP finds a vendor and trusts it: names, addresses, TLS."""
+"""How the HTTP client connects: names, addresses, TLS."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ from vendors.http1.lookup import Lookup
 
 
 class Names(AbstractResolver):
-    """Knows one name once `told` is set."""
+    """Resolves one name once `told` is set."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = list(addresses)
@@ -130,7 +130,7 @@ async def test_the_next_address_is_tried_if_one_is_unreachable():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of `vendor.test` alone; its own authority."""
+    """A self-signed certificate for `vendor.test` only."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "vendor.test")])
     now = datetime.now(UTC)

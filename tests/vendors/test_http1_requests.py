@@ -1,4 +1,4 @@
-"""How our client of HTTP sends: whole bodies and those that are still made, beside the answer."""
+"""How the HTTP client sends complete and streamed bodies while it reads the response."""
 
 import asyncio
 import os

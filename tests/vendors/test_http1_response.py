@@ -1,4 +1,4 @@
-"""An answer is the same for every split of its bytes, is bounded, and is whole only at its end."""
+"""A response is parsed the same for every split, is bounded, and is complete only at its end."""
 
 import asyncio
 import gzip
@@ -31,7 +31,7 @@ ANSWERS = [CHUNKED, COUNTED, TO_THE_END, INTERIM + CHUNKED, INTERIM + COUNTED, E
 
 
 def run(coro: Coroutine[Any, Any, T]) -> T:
-    """Of what needs no loop, for all it waits for is there."""
+    """Run a coroutine that never waits, without an event loop."""
     try:
         coro.send(None)
     except StopIteration as end:
@@ -40,7 +40,7 @@ def run(coro: Coroutine[Any, Any, T]) -> T:
 
 
 def fed(pieces: Iterable[bytes], *, ended: bool = True) -> Response:
-    """An answer that came in `pieces`; what breaks it is told as the connection would."""
+    """Return a response that is fed with `pieces`. An error is reported to it like a connection does."""
     answer = Response()
     try:
         for piece in pieces:
@@ -61,7 +61,7 @@ def body(answer: Response) -> bytes:
 
 
 def told(answer: Response) -> tuple[Any, ...]:
-    """All that an answer tells."""
+    """Return everything that a response contains."""
     run(answer.head())
     return answer.status, list(answer.headers.items()), body(answer), answer.complete, answer.reusable
 

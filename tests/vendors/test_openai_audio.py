@@ -1,4 +1,4 @@
-"""A chat model as a voice: what it is told, and that it is heard to read and not to answer."""
+"""A chat model as a voice: its instructions, and the check that it reads the text instead of answering it."""
 
 from base64 import b64encode
 from typing import Any
@@ -211,7 +211,7 @@ async def test_malformed_complete_answers_are_garbled(http: VendorHttp, upstream
 
 
 def read(pieces: list[bytes], text: str | None = TEXT) -> tuple[bytes, Usage | None, str]:
-    """The audio of a stream, its usage, and the fault that ends it."""
+    """Return the audio of a stream, its usage, and the error that ends it."""
     reading = Reading("v", text)
     audio = b""
     try:

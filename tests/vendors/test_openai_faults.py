@@ -1,4 +1,4 @@
-"""Every client of OpenAI's protocol against every fault of its twin, before its first output and behind it."""
+"""Every client of OpenAI's protocol with every fault of the sandbox, before and after the first output."""
 
 import asyncio
 from typing import Any
@@ -35,7 +35,7 @@ REFUSALS = {
 
 
 async def failed(http: VendorHttp, name: str, to: Account) -> tuple[list[Any], VendorError]:
-    """The output before the fault, and the fault."""
+    """Return the output before the error, and the error."""
     items: list[Any] = []
     with pytest.raises(VendorError) as fault:
         await collect(CLIENTS[name](http, to), items)

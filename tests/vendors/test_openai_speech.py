@@ -1,4 +1,4 @@
-"""Speech of OpenAI's protocol: what is asked for, and what is made of what comes."""
+"""Speech synthesis with OpenAI's protocol: requests and responses."""
 
 from base64 import b64encode
 from typing import Any
@@ -38,7 +38,7 @@ END = b"data: [DONE]\n\n"
 
 
 async def asked(http: VendorHttp, sandbox: Running, **spec: Any) -> tuple[dict[str, Any], list[SpeechItem]]:
-    """What the vendor was asked for, and its answer."""
+    """Return the request that the vendor got, and the result."""
     items = await collect(voice(**spec)(http, account(sandbox)), [])
     return list(sandbox.bill.since())[-1].asked, items
 
@@ -173,7 +173,7 @@ async def test_events_without_an_end_mark_are_garbled(http: VendorHttp, upstream
 
 
 def read(pieces: list[bytes]) -> tuple[list[SpeechItem], str]:
-    """All that events give, and the fault that ends them."""
+    """Return the items of the events, and the error that ends them."""
     events = SpeechEvents("v")
     items: list[SpeechItem] = []
     try:

@@ -1,4 +1,4 @@
-"""Transcription of OpenAI's protocol by models that stream, and what is made of silence."""
+"""Transcription with OpenAI's protocol by models that stream, and the handling of silence."""
 
 from typing import Any
 
@@ -184,7 +184,7 @@ async def test_stream_without_its_end_mark_is_garbled(http: VendorHttp, upstream
 
 
 def read(pieces: list[bytes]) -> tuple[str, bool, str]:
-    """The last text, whether it is final, and the fault."""
+    """Return the last text, whether it is final, and the error."""
     events = TranscriptEvents("v")
     last = Transcript("", final=False)
     try:

@@ -23,7 +23,7 @@ def text_of(items: list[ChatItem]) -> str:
 
 
 async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], bool]) -> int:
-    """Push a whole reply. Return how often `sink` stopped it."""
+    """Push a complete reply. Return how often `sink` stopped it."""
     stops = 0
     async with model(http, upstream).reply(MESSAGES) as items:
         while await drain_into(items, take):

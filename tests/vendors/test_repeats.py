@@ -1,4 +1,4 @@
-"""What the sandbox receives when it resets connections: calls of the vendor clients, and calls by themselves."""
+"""How often calls are sent if the sandbox resets connections."""
 
 from typing import Any
 

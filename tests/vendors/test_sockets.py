@@ -1,4 +1,4 @@
-"""WebSockets of vendors, at a real socket: messages, ends and errors."""
+"""WebSockets of vendors at a real socket: messages, closes and errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from vendors.transport import Socket, VendorHttp
 
 
 def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Respond:
-    """Accept a socket and say on it what `talk` says; then close it with 1000."""
+    """Return a handler that accepts a socket, runs `talk` and closes with 1000."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()

@@ -1,4 +1,4 @@
-"""Speech in and out over OpenAI's protocol, against a vendor at a real socket."""
+"""Synthesis and recognition with OpenAI's protocol, with a vendor at a real socket."""
 
 import asyncio
 import io
@@ -46,7 +46,7 @@ async def transcribed(
 
 
 def fields(upstream: Upstream, number: int = 0) -> dict[str, tuple[bytes, str | None, str]]:
-    """The parts of a form: what each holds, its file name and its type."""
+    """Return the content, file name and type of each part of a form."""
     seen = upstream.seen[number]
     head = f"Content-Type: {seen.headers['Content-Type']}\r\n\r\n".encode()
     form = message_from_bytes(head + seen.body, policy=HTTP)

@@ -1,4 +1,4 @@
-"""A vendor's event stream reads the same whatever the split, by the rules of the HTML standard (§9.2.6)."""
+"""A vendor's event stream is parsed by the rules of the HTML standard (§9.2.6), for every split."""
 
 import pytest
 from hypothesis import example, given
@@ -21,7 +21,7 @@ def payloads(pieces: list[bytes]) -> list[bytes]:
 
 
 def expected(stream: bytes) -> list[ServerEvent]:
-    """The events of a whole stream, line after line as the standard says it."""
+    """Return the events of a complete stream, parsed line by line as the standard describes."""
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     events: list[ServerEvent] = []
     name, data = b"", b""

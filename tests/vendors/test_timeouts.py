@@ -1,4 +1,4 @@
-"""How long a strategy may be silent: before its first output, between two, while the input goes on."""
+"""Timeouts for the first output, between two outputs, and while the input arrives."""
 
 import asyncio
 import socket
@@ -87,7 +87,7 @@ async def test_silent_vendors_time_out_after_the_loop_was_blocked(script: Script
 
 
 class Input:
-    """Of a stream that is still being spoken."""
+    """The input of a stream whose user is still speaking."""
 
     def __init__(self, *, longer_s: float = 0) -> None:
         self.whole = asyncio.Event()

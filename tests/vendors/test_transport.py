@@ -54,7 +54,7 @@ async def test_refused_connection_is_unreachable(http: VendorHttp):
 
 @asynccontextmanager
 async def resetting(*, after: int = 0) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A vendor that answers `after` requests well and resets the connection of every other; the requests it got."""
+    """Run a vendor that answers the first `after` requests and resets all later connections. Yield the requests."""
     got: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

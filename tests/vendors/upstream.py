@@ -1,4 +1,4 @@
-"""A vendor at a real socket that answers each request as its test says."""
+"""A vendor at a real socket whose responses are set by the test."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -23,13 +23,13 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """`answers` are given one after the other, the last again and again."""
+    """Sends `answers` in turn, and then repeats the last one."""
 
     url: str = ""
     answers: list[Respond] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
-    """A caller closed the connection before its answer's end."""
+    """Set when a caller closes the connection before the end of its response."""
 
     def respond_with(self, *answers: Respond) -> None:
         self.answers[:] = answers
@@ -66,7 +66,7 @@ async def running_upstream() -> AsyncIterator[Upstream]:
 
 
 def plain(status: int = 200, body: bytes = b"", **headers: str) -> Respond:
-    """One whole answer; `Retry_After` in `headers` is `Retry-After`."""
+    """Return a complete response. Underscores in the names of `headers` become hyphens."""
 
     async def answer(_request: web.Request) -> web.StreamResponse:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -76,7 +76,7 @@ def plain(status: int = 200, body: bytes = b"", **headers: str) -> Respond:
 
 
 def refusing(status: int, message: str = "no", code: str | None = None, **headers: str) -> Respond:
-    """An error in the words of OpenAI."""
+    """Return an error response in OpenAI's format."""
     body = dumps({"error": {"message": message, "type": "some_error", "param": None, "code": code}})
     return plain(status, body, Content_Type="application/json", **headers)
 
@@ -106,10 +106,10 @@ def streaming(
 
 
 async def cut(request: web.Request) -> None:
-    """Break the answer off: the connection ends, the answer does not."""
+    """Close the connection before the end of the response."""
     request.transport.close()
 
 
 async def hold(_request: web.Request) -> None:
-    """Say nothing more, for ever."""
+    """Keep the connection open without sending anything."""
     await asyncio.Event().wait()

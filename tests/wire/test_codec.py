@@ -1,4 +1,4 @@
-"""JSON of clients is decoded within bounds; times stand on the wire as RFC 3339."""
+"""JSON of clients is decoded within bounds. Times are encoded as RFC 3339."""
 
 import json  # noqa: TID251 - another encoder to compare with
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Ids are UUIDs of version 7 without dashes; request ids are taken only in their form."""
+"""Ids are UUIDs of version 7 without dashes. Only well-formed request ids are accepted."""
 
 import hashlib
 import string

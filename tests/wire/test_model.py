@@ -1,4 +1,4 @@
-"""Values that do not fit are named by path, in plain words; strict types, unknown fields ignored."""
+"""Invalid values are reported with their path. Types are strict, and unknown fields are ignored."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Money is exact: decimals are read and written without loss, and parts add up to the whole."""
+"""Money is exact: decimals are read and written without loss, and parts add up to the amount."""
 
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any

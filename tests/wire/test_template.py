@@ -1,4 +1,4 @@
-"""Operators' templates look values up by dotted names, and do nothing else."""
+"""Templates of operators only look up values by dotted names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sessions over real HTTP: logout, eviction, and what every node and a store that is away make of them."""
+"""Sessions over real HTTP: logout and eviction on every node, also while a store is unavailable."""
 
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Requests for assessments by strategies whose vendor A is the sandbox, and their results."""
+"""Assessment requests whose vendor A is played by the sandbox, and their results."""
 
 import asyncio
 import base64

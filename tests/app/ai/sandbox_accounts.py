@@ -1,4 +1,4 @@
-"""Vendor accounts and strategies whose vendor is the sandbox."""
+"""Vendor accounts and strategies that use the sandbox."""
 
 from storage.audit import COMMAND
 from tests.servers import Server

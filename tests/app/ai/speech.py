@@ -1,4 +1,4 @@
-"""Speech as clients receive it."""
+"""Audio that clients receive."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every attempt leaves one row: what became of it, what it used and cost."""
+"""Every attempt is stored as one row with its outcome, usage and cost."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""The usage in `attempts` equals what the vendors bill, whatever fails and whoever disconnects."""
+"""The usage in `attempts` equals what the vendors bill, also after failures and disconnects."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""A user's conversations: listed newest first, deleted with all that belongs to them."""
+"""A user's conversations are listed newest first, and deleted with their records and audio."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A play that crashes in the middle: what it has said is kept, and the conversation goes on."""
+"""If a play crashes, its output is stored and the conversation can continue."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 @dataclass(frozen=True)
 class Faulty:
-    """A client of a vendor that has a bug: it says `words`, then raises what nobody expects."""
+    """A vendor client with a bug: it yields `words`, then raises an unexpected exception."""
 
     words: Sequence[str]
     takes_prefill: bool = False
@@ -31,7 +31,7 @@ class Faulty:
 
 @dataclass(frozen=True)
 class FaultyStrategies:
-    """Those of the server, of which `faulty` asks a client that has a bug."""
+    """The strategies of the server. `faulty` uses a vendor client with a bug."""
 
     real: Strategies
     client: Faulty

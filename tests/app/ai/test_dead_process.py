@@ -33,7 +33,7 @@ async def left_running(talk: Talk, server: Server) -> str:
 
 
 async def seen(server: Server, *, alive: bool) -> None:
-    """Let the other process have a heartbeat, or none, and let Valkey have run for long enough to tell."""
+    """Set whether the other process has a heartbeat, and pretend that Valkey has run for long enough."""
     heartbeat = server.services.heartbeat
     heartbeat._void_after_s = 0.5
     if alive:

@@ -21,7 +21,7 @@ STORY = "slow:Once upon a time"
 
 
 async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
-    """The classes of ours with objects in cycles that ten turns have left, and their numbers.
+    """Return the number of our objects in reference cycles after ten turns, by class.
 
     A stack that is kept holds some of them. asyncpg's connections are cycles of their own.
     """

@@ -1,4 +1,4 @@
-"""Strategies in order, as the client sees it (§4.17, decisions on fallback)."""
+"""Strategies are tried in order (§4.17)."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Every fault of a vendor or a caller at every stage: what the client sees, and that no call stays open."""
+"""Every fault of a vendor or a caller at every stage has the documented outcome and leaves no call open."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Large histories: how much one answer holds, and what readers who do not read may hold, for how long."""
+"""Large histories: limits on one response, and on the memory and time of clients that do not read."""
 
 import asyncio
 import socket
@@ -46,7 +46,7 @@ async def records(talk: Talk, **fields: Any) -> list[dict[str, Any]]:
 
 @contextmanager
 def asking(talk: Talk, port: int) -> Iterator[socket.socket]:
-    """A client that asks for its history and reads nothing of it; its kernel takes next to nothing for it."""
+    """A client that requests its history and reads nothing. Its receive buffer is minimal."""
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", port))
@@ -186,7 +186,7 @@ async def test_a_slow_reader_gets_all_of_it(large: Talk, server: Server) -> None
 
 @pytest.fixture
 async def narrow(services: Services) -> AsyncIterator[int]:
-    """The port of a second server on the same services, that holds 2 MiB of large responses in all."""
+    """The port of a second server on the same services, which holds at most 2 MiB of large responses."""
     app = application(services)
     app[UNSENT_BYTES] = UnsentBytes(per_process=2 * MIB)
     runner = runner_of(app, shutdown_timeout_s=0.1)

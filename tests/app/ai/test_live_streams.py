@@ -1,4 +1,4 @@
-"""The operator sees which streams live in the process."""
+"""The admin API lists the running streams of the process."""
 
 import asyncio
 from collections.abc import AsyncIterator

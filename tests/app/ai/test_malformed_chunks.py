@@ -1,4 +1,4 @@
-"""A body that is broken as HTTP in the middle of the input ends the stream at once: nobody waits for the rest."""
+"""A body with malformed HTTP chunks ends the stream immediately."""
 
 import asyncio
 from urllib.parse import urlsplit

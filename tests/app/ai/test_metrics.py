@@ -1,4 +1,4 @@
-"""What `/metrics` tells of streams and of the vendors behind them."""
+"""The metrics of streams and of vendor calls."""
 
 import asyncio
 import socket

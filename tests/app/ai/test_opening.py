@@ -1,4 +1,4 @@
-"""A stream that is refused where there is no room leaves nothing behind; one that is taken is played at once."""
+"""A refused stream leaves nothing in Valkey. An admitted one starts immediately."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ REFUSALS = {
 
 
 async def held_by(talk: Talk) -> set[bytes]:
-    """What Valkey holds of the user: admissions, turns, keys that were asked under."""
+    """Return the keys of the user in Valkey: streams, turns and idempotency keys."""
     services = talk.server.services
     return set(await services.valkey.client.keys(f"{services.settings.redis_prefix}*{talk.uid}*"))
 
@@ -33,7 +33,7 @@ def question(talk: Talk) -> bytes:
 
 
 async def refused(talk: Talk, limit: str, **options: Any) -> None:
-    """Say something that has no room for `limit`."""
+    """Send a turn that exceeds `limit`."""
     status, error_type, message, retry_after = REFUSALS[limit]
     async with talk.post("/bp/ai/conversation", data=question(talk), **options) as response:
         error = (await response.json())["error"]
@@ -44,7 +44,7 @@ async def refused(talk: Talk, limit: str, **options: Any) -> None:
 
 @asynccontextmanager
 async def filled(server: Server, vendor: Vendor, limit: str) -> AsyncIterator[None]:
-    """Let somebody else have the only stream that `limit` leaves room for; it hangs until the block is left."""
+    """Run the only stream that `limit` allows, for the duration of the block."""
     limits = {limit: 1, "streams_per_user": 1}
     await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     other = Talk(server, *(await server.login()))

@@ -1,4 +1,4 @@
-"""How many event streams a user and a process may have at once, and how one that stalls makes room again."""
+"""Limits on the concurrent readers of a user and of a process. A stalled reader is disconnected."""
 
 import asyncio
 import socket
@@ -75,7 +75,7 @@ async def test_the_reader_limit_applies_to_each_user(talk: Talk, strategy, serve
 
 @asynccontextmanager
 async def stalled(talk: Talk, stream_id: str) -> AsyncIterator[None]:
-    """A client that resumes a stream and reads nothing but the status; its kernel takes next to nothing for it."""
+    """A client that resumes a stream and reads only the status. Its receive buffer is minimal."""
     loop = asyncio.get_running_loop()
     with socket.socket() as client:
         client.setblocking(False)

@@ -1,4 +1,4 @@
-"""A reader who does not read: what it may cost, and whom."""
+"""A client that does not read delays only its own stream and costs bounded memory."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ WORDS = 150_000
 
 @contextmanager
 def asking(talk: Talk, *strategies: str) -> Iterator[socket.socket]:
-    """A client that asks and never reads; its kernel takes next to nothing for it."""
+    """A client that sends a request and never reads. Its receive buffer is minimal."""
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", talk.server.services.settings.port))

@@ -1,4 +1,4 @@
-"""Text to speech, and conversations that speak and hear, on the real local engines."""
+"""Text to speech, speech recognition and spoken conversations with the real local engines."""
 
 import base64
 import hashlib

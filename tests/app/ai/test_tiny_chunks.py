@@ -41,9 +41,9 @@ class Delays:
     """Delays of the events of a paced stream."""
     health: list[float] = field(default_factory=list)
     turns: list[float] = field(default_factory=list)
-    """CPU time of one turn of the server's loop: other processes of a busy machine do not lengthen it much."""
+    """CPU time of one loop iteration, which other processes of a busy machine hardly affect."""
     holds: list[float] = field(default_factory=list)
-    """How late a task was that wanted to run every 5 ms."""
+    """The delays of a task that runs every 5 ms."""
 
     def __str__(self) -> str:
         def described(name: str, found: list[float]) -> str:
@@ -68,7 +68,7 @@ def chunk(piece: bytes) -> bytes:
 
 @asynccontextmanager
 async def paced_vendor(server: Server) -> AsyncIterator[None]:
-    """The strategy `PACED`, which can listen too; its vendor is another process."""
+    """The strategy `PACED`, which also recognises speech. Its vendor is another process."""
     configs = server.services.configs
     async with command("bench.upstream") as vendor:
         url = f"http://127.0.0.1:{int(await vendor.until(''))}"
@@ -86,7 +86,7 @@ async def paced_vendor(server: Server) -> AsyncIterator[None]:
 
 
 async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Delays:
-    """What a user feels while another one's `CONNECTIONS` uploads of that kind are under way."""
+    """Measure the delays of a user during `CONNECTIONS` uploads of another user."""
     (folder / "unit").write_bytes(UNITS.get(attack, UNITS["one byte a chunk"]))
     _, token = await server.login()
     opening = {
@@ -217,7 +217,7 @@ async def large_upload_s(server: Server) -> float:
 
 @pytest.mark.soak
 async def test_endless_uploads_hardly_delay_a_large_upload(server: Server, tmp_path: Path) -> None:
-    """For a machine that does nothing else."""
+    """Only meaningful on an otherwise idle machine."""
     limits = {**RAISED_LIMITS, "body_bytes": 4 * 1024 * 1024}
     await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     (tmp_path / "unit").write_bytes(UNITS["one large chunk"])
@@ -251,7 +251,7 @@ def few_collections() -> Iterator[None]:
 async def test_uploads_in_tiny_chunks_delay_others_by_a_bounded_time(
     server: Server, talk: Talk, tmp_path: Path, attack: str
 ) -> None:
-    """For a machine that does nothing else."""
+    """Only meaningful on an otherwise idle machine."""
     async with paced_vendor(server):
         alone = await measure_delays(server, talk)
         delays = await flooded(server, talk, tmp_path, attack)

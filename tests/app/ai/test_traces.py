@@ -1,4 +1,4 @@
-"""Where an operator collects traces, each stream is a span with its stages and attempts below it."""
+"""With tracing, each stream is a span with its stages and attempts as children."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Whole streams as files to read: a changed order or field is a difference to look at.
+"""Complete streams are compared with transcript files, so that a changed order or field shows in a diff.
 
 What differs from run to run (ids, times, links, how pieces were cut) is made equal first.
 `PARLEY_WRITE_TRANSCRIPTS=1 pytest …` writes the files anew.

@@ -1,4 +1,4 @@
-"""A turn that another process has ended: its stream has no `end` event, and its answer is stored."""
+"""If another process has ended a turn, its stream has no `end` event, but its answer is stored."""
 
 from itertools import product
 from typing import Any, get_args

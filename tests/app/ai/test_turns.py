@@ -1,4 +1,4 @@
-"""A turn over HTTP: events, record, history, the prompt."""
+"""A turn over HTTP: its events, record, history and prompt."""
 
 import asyncio
 import hashlib

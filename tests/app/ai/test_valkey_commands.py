@@ -1,4 +1,4 @@
-"""What a stream that nobody reads on costs Valkey: its session is read, and two scripts run."""
+"""The number of commands that a stream sends to Valkey."""
 
 import asyncio
 from collections import Counter

@@ -33,7 +33,7 @@ async def strategies(strategy) -> None:
 
 @pytest.fixture
 def empty_valkey(stores: Stores, settings: Settings) -> Callable[[], Awaitable[None]]:
-    """A function that deletes all keys of this deployment, even while the door is shut."""
+    """A function that deletes all keys of this deployment, even while the proxy is stopped."""
 
     async def empty() -> None:
         async with Redis.from_url(stores.redis_url) as client:

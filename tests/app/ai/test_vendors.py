@@ -1,4 +1,4 @@
-"""Whole streams over the vendors of the interface, played by the sandbox."""
+"""Complete streams with every vendor of the interface, played by the sandbox."""
 
 import pytest
 from aiohttp import web

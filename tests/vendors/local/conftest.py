@@ -1,4 +1,4 @@
-"""The engines that are installed here, loaded once a run, and a server of them on loopback."""
+"""Fixtures: the installed engines, loaded once per run, and their server."""
 
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -24,7 +24,7 @@ class Local:
         return self.http.post(f"{self.url}{path}", data=dumps(body), headers=headers)
 
     def chat(self, *said: str, model: str = "scripted:0", **fields: Any):
-        """`said` are the messages of the user."""
+        """Send a chat completion with the user messages `said`."""
         messages = [{"role": "user", "content": text} for text in said]
         return self.post("/chat/completions", **{"model": model, "messages": messages, **fields})
 
@@ -40,7 +40,7 @@ class Local:
 
 
 async def events(response: ClientResponse) -> list[dict[str, Any]]:
-    """The JSON of every event, read by the letter; `[DONE]` is an empty object."""
+    """Return the JSON of every event. `[DONE]` becomes an empty object."""
     assert response.status == 200, await response.text()
     assert response.content_type == "text/event-stream"
     *frames, rest = (await response.read()).split(b"\n\n")
@@ -50,7 +50,7 @@ async def events(response: ClientResponse) -> list[dict[str, Any]]:
 
 
 async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
-    """Status and error of a refused request."""
+    """Return the status and the error of a refused request."""
     error = (await response.json())["error"]
     assert set(error) == {"message", "type", "param", "code"}
     return response.status, error
@@ -65,7 +65,7 @@ def engines() -> Iterator[Engines]:
 
 @pytest.fixture(scope="session")
 def needs(engines: Engines) -> Callable[..., None]:
-    """Skips the test, and says why, where an engine is not installed."""
+    """Returns a function that skips the test if an engine is not installed."""
 
     def check(*names: str) -> None:
         for name in names:
@@ -77,7 +77,7 @@ def needs(engines: Engines) -> Callable[..., None]:
 
 @pytest.fixture
 async def serving() -> AsyncIterator[Callable[[Engines], Awaitable[Local]]]:
-    """Makes servers of given engines."""
+    """Returns a function that runs a server of given engines."""
     async with AsyncExitStack() as stack:
 
         async def serve(engines: Engines) -> Local:

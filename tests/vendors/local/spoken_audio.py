@@ -1,4 +1,4 @@
-"""Somebody who reads texts aloud: a voice of this machine, at the rate that assessors hear."""
+"""Texts read aloud by a local voice, at the sample rate of assessors."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,7 +7,7 @@ import pytest
 from vendors.local.engines import Engines
 
 Reader = Callable[[str], Awaitable[bytes]]
-"""What a text sounds like: 16-bit mono PCM at 16 kHz."""
+"""Returns the speech of a text as 16-bit mono PCM at 16 kHz."""
 
 REFERENCE = "The quick brown fox jumps over the lazy dog."
 

@@ -1,4 +1,4 @@
-"""The assessor of pronunciations, where it is installed: it hears what a voice of this machine reads aloud."""
+"""The local pronunciation assessor grades texts that a local voice reads aloud."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ OTHER = "My grandmother sells seven yellow umbrellas every summer."
 
 
 def form(audio: Any, **fields: str) -> FormData:
-    """`audio` is bytes, or an iterator of pieces."""
+    """Return the form of an assessment. `audio` is bytes, or an iterator of pieces."""
     body = FormData()
     for name, value in {"model": "pocketsphinx", "reference_text": REFERENCE, **fields}.items():
         body.add_field(name, value)
@@ -69,7 +69,7 @@ def words(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def errors(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every word with its error."""
+    """Return every word with its error."""
     return [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in words(answer)]
 
 
@@ -312,7 +312,7 @@ async def test_error_of_a_missing_assessor_says_what_to_install(serving) -> None
 
 
 class Ear:
-    """Recognises a given text, whatever the audio is."""
+    """A recogniser that returns a fixed text for any audio."""
 
     fault = None
 

@@ -1,4 +1,4 @@
-"""Our client of the assessor on this machine: against the engine itself, and against one that misbehaves."""
+"""The client of the local assessor, with the real engine and with faulty responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator

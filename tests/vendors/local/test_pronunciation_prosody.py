@@ -1,4 +1,4 @@
-"""The prosody of speech that is made up: tones for vowels, of the pitch, loudness and length that a test wants."""
+"""Prosody scores of synthetic speech: tones with given pitch, loudness and length."""
 
 import math
 import struct
@@ -19,7 +19,7 @@ LOUD = [0.5] * 10
 
 
 def measured(pitches: Sequence[float], frames: Sequence[int], loudness: Sequence[float] = LOUD) -> Prosody:
-    """Of one word of vowels, each of so many hertz and hundredths of a second."""
+    """Return the prosody of a word of vowels, each given by its pitch in Hz and its length in 10 ms."""
     pcm = bytearray()
     sounds: list[Sound] = []
     for hertz, length, loud in zip(pitches, frames, loudness, strict=True):

@@ -1,4 +1,4 @@
-"""The server of the local engines: what is there and what is not, and clients that leave."""
+"""The server of the local engines: available and missing engines, and clients that disconnect."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ ESPEAK_IS_MISSING = "install parley[local]: espeakng_loader is missing"
 
 
 class Endless:
-    """Speaks and writes until nobody listens any more."""
+    """An engine that speaks and generates text until its client disconnects."""
 
     fault = None
     sample_rate = 8_000
@@ -57,7 +57,7 @@ class Endless:
 
 
 class Failing(Endless):
-    """Breaks off after its first piece; `early`, before it."""
+    """An engine that fails after its first piece, or before it if `early`."""
 
     def __init__(self, error: Exception, *, early: bool = False) -> None:
         super().__init__()

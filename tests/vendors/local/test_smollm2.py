@@ -1,4 +1,4 @@
-"""SmolLM2, where it is installed."""
+"""SmolLM2 generates answers and reuses its context."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ async def test_answer_is_no_longer_than_asked_for(local: Local) -> None:
 
 
 async def test_the_answer_is_independent_of_cached_prompts(local: Local) -> None:
-    """The context keeps what it has read: what another conversation left in it must not be heard."""
+    """The context is reused, so the content of another conversation must not affect the answer."""
     said = ("My dog is called Rex.", "What is the name of my dog?")
     answers = []
     for question in (("Tell me about the sea.",), said, said[:1], said):
@@ -56,7 +56,7 @@ async def test_template_syntax_in_user_text_is_plain_text(engines: Engines) -> N
 
 
 async def test_oldest_messages_are_left_out_first(local: Local) -> None:
-    """A message that the context would hold is left out where the answer needs the room."""
+    """Messages are left out so that the context has room for the answer."""
     long, newest = "tell me of the sea " * 240, ("My dog is called Rex.", "Say yes.")
     counts = []
     for said in (newest, (long, *newest), (long[: len(long) // 12], *newest)):
@@ -74,7 +74,7 @@ async def test_message_that_never_fits_is_refused(local: Local) -> None:
 
 
 async def test_generation_stops_when_nobody_reads(engines: Engines) -> None:
-    """Leaving waits until the model stands still; the next answer begins at once."""
+    """Leaving the block waits until the model has stopped, so the next answer begins immediately."""
     model = engines.chat("smollm2")
     messages = [ChatMessage("user", "Write a very long story about the sea, with many chapters.")]
     async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""Real voices: espeak-ng and piper, where they are installed."""
+"""The real voices espeak-ng and piper."""
 # ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
 
 import base64
@@ -15,7 +15,7 @@ from vendors.speech.visemes import visemes_of
 
 SAID = "Hello there, how are you today? The quick brown fox jumps over the lazy dog. It is a fine day."
 SECONDS = (4, 9)
-"""How long somebody may take to say it."""
+"""The range of plausible durations in seconds."""
 
 
 def audio_of(seen: list[dict[str, Any]]) -> bytes:
@@ -145,7 +145,7 @@ async def test_bad_parameters_are_named(local: Local, engine: str, fields: dict[
 
 
 async def test_long_texts_do_not_delay_other_requests(local: Local, engines: Engines, needs) -> None:
-    """Sentence by sentence, requests take turns: the short one is done long before the long one."""
+    """Requests alternate after each sentence, so the short text is complete long before the long one."""
     needs("espeak")
     voice = engines.voice("espeak")
     async with (
@@ -159,7 +159,7 @@ async def test_long_texts_do_not_delay_other_requests(local: Local, engines: Eng
 
 
 async def test_synthesis_without_a_listener_stops_immediately(engines: Engines, needs) -> None:
-    """Four minutes of one slow sentence: what is left of it is never spoken."""
+    """The text is one slow sentence of four minutes, whose remainder is never spoken."""
     needs("espeak")
     voice = engines.voice("espeak")
     async with voice.speak("la " * 330, voice=None, speed=0.25) as spoken:

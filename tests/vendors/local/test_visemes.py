@@ -1,4 +1,4 @@
-"""Mouth shapes."""
+"""Mouth shapes follow from phonemes or letters."""
 # ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
 
 import itertools

@@ -1,4 +1,4 @@
-"""Whisper, where it is installed: it hears what a voice of this machine says, in every container."""
+"""Whisper transcribes speech of a local voice in every container format."""
 
 import io
 import random
@@ -21,7 +21,7 @@ def words(text: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 async def speech(engines: Engines, needs) -> bytes:
-    """A WAV of a voice that says `SAID`."""
+    """A WAV file of `SAID`."""
     needs("whisper", "piper")
     async with engines.voice("piper").speak(SAID, voice=None, speed=1.0) as spoken:
         pcm = b"".join([piece.pcm async for piece in spoken])

@@ -1,4 +1,4 @@
-"""Who asks the sandbox without a client of ours."""
+"""Fixture: plain HTTP requests to the sandbox."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Plain requests to a sandbox, read by the letter."""
+"""Plain HTTP requests to a sandbox."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from vendors.sandbox.server import Running
 
 @dataclass(frozen=True)
 class SandboxClient:
-    """`post` and `get` take a path behind the sandbox's address, and a key of OpenAI."""
+    """Sends requests to paths of the sandbox with a key for OpenAI."""
 
     running: Running
     http: ClientSession
@@ -34,14 +34,14 @@ async def sandbox_client(running: Running) -> AsyncIterator[SandboxClient]:
 
 
 async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
-    """Status and error of a refused request."""
+    """Return the status and the error of a refused request."""
     error = (await response.json())["error"]
     assert set(error) == {"message", "type", "param", "code"}
     return response.status, error
 
 
 async def events(response: ClientResponse) -> list[Any]:
-    """The JSON of every event; `[DONE]` as it is."""
+    """Return the JSON of every event, and `[DONE]` unchanged."""
     assert response.status == 200, await response.text()
     assert response.content_type == "text/event-stream"
     *frames, rest = (await response.read()).split(b"\n\n")

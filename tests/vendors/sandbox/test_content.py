@@ -1,4 +1,4 @@
-"""What the sandbox says and hears."""
+"""The content of the sandbox's answers."""
 
 from array import array
 from itertools import pairwise

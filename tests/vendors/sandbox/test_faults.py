@@ -1,4 +1,4 @@
-"""Orders in keys, and the dice that they throw."""
+"""Options in API keys, and the repeatable faults that they select."""
 
 import pytest
 from aiohttp import ClientConnectionError, ClientSession

@@ -1,4 +1,4 @@
-"""Sandboxed OpenAI by the letter: frames, headers, and what it refuses with which words."""
+"""The sandboxed OpenAI API: frames, headers and error responses."""
 
 import io
 import re

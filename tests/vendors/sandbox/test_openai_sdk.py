@@ -1,4 +1,4 @@
-"""OpenAI's own client against the sandbox: it understands the twin, and gets what our clients get."""
+"""OpenAI's own client understands the sandbox and gets the same results as ours."""
 
 import io
 from base64 import b64decode
@@ -28,7 +28,7 @@ WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
 
 
 class _Wav:
-    """A recording as an input."""
+    """The input of a recording."""
 
     async def read(self):
         yield WAV

@@ -1,4 +1,4 @@
-"""The sandbox itself: its bill, its switches, sockets, and who leaves when."""
+"""The sandbox server: its bill, switches, sockets and disconnects."""
 
 import asyncio
 import ssl
@@ -209,7 +209,7 @@ SQUAWK = Framing("websocket", error=Close(1011, "tired"), malformed="{")
 
 @asynccontextmanager
 async def parrot(key: str, say: Callable[[Call], Awaitable[None]]) -> AsyncIterator[tuple[str, Sandbox]]:
-    """A vendor over a socket that does as `say`."""
+    """Run a vendor whose socket handler is `say`."""
     sandbox = Sandbox()
     app = web.Application()
     app.add_routes([sandbox.get("/parrot", PARROT, "tts", say)])
@@ -223,7 +223,7 @@ async def parrot(key: str, say: Callable[[Call], Awaitable[None]]) -> AsyncItera
 
 
 async def _repeat(call: Call) -> None:
-    """Give back three messages, one after the other."""
+    """Echo three messages."""
     async with call.socket(SQUAWK) as (socket, flow):
         await flow.frame("hello")
         for _ in range(3):
@@ -233,7 +233,7 @@ async def _repeat(call: Call) -> None:
 
 
 async def _converse(key: str) -> tuple[list[object], int | None, Sandbox]:
-    """What a client hears that says `a`, `bb` and `ccc`, and the code that closed its socket."""
+    """Send `a`, `bb` and `ccc`. Return the replies and the close code."""
     heard: list[object] = []
     async with (
         parrot(key, _repeat) as (url, sandbox),
