@@ -29,7 +29,7 @@ State = Literal["hearing", "answering", "stopping", "settling"]
 cancelled. `settling`: the answer is complete and is being stored."""
 
 _LAST_REPLICATION_S = 5
-_LOOK_AGAIN_S = 1
+_RECHECK_S = 1
 _DEADLINE = Expire(deadline=True)
 _GRACE_OVER = Expire(deadline=False)
 
@@ -207,7 +207,7 @@ class Actor:
         if self.readers:
             return
         if self.ctx.outlives_readers:  # Check again later: the winning strategy may clear this flag.
-            self._start_grace(_LOOK_AGAIN_S)
+            self._start_grace(_RECHECK_S)
         else:
             self._stop(Stop.ABANDONED)
 

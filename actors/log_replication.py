@@ -12,7 +12,7 @@ from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
 
-_TRY_AGAIN_S = 0.5
+_RETRY_AFTER_S = 0.5
 _IDLE_S = 3600.0
 
 
@@ -23,8 +23,8 @@ class LogReplicator:
         self._events = events
         self._detached = detached
         self._position = 0
-        self._moved = asyncio.Event()
-        self._given_up = False
+        self._advanced = asyncio.Event()
+        self._stopped = False
         self._copying = asyncio.Lock()
 
     async def run(self) -> None:
@@ -37,7 +37,7 @@ class LogReplicator:
             await self._run()
 
     async def _run(self) -> None:
-        self._given_up = False
+        self._stopped = False
         try:
             while not stopping():
                 self._position = max(self._position, self._events.dropped)
@@ -45,14 +45,14 @@ class LogReplicator:
                     await self._copy()
                 except (StoreError, Gone) as error:
                     log.debug("log_copy.retried", error=str(error))
-                    await asyncio.sleep(_TRY_AGAIN_S)
+                    await asyncio.sleep(_RETRY_AFTER_S)
                 except Emptied:
                     self._position = 0
                 else:
                     return
         finally:
-            self._given_up = True
-            self._moved.set()
+            self._stopped = True
+            self._advanced.set()
 
     async def run_again(self) -> None:
         """Copy what an earlier run has not copied, or everything if Valkey has lost the copy."""
@@ -64,9 +64,9 @@ class LogReplicator:
     async def caught_up(self) -> None:
         """Wait until all current events are copied, or the copying has ended."""
         target = self._events.last_id
-        while self._position < target and not self._given_up:
-            self._moved.clear()
-            await self._moved.wait()
+        while self._position < target and not self._stopped:
+            self._advanced.clear()
+            await self._advanced.wait()
 
     async def _copy(self) -> None:
         following = self._events.follow(self._position, idle_s=_IDLE_S, may_lag=True)
@@ -77,5 +77,5 @@ class LogReplicator:
                 batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
                 await self._detached.append(batch)
                 self._position = ready.last_id
-                self._moved.set()
+                self._advanced.set()
                 del ready, batch  # Free their memory: the next events may take long to arrive.

@@ -29,7 +29,7 @@ from vendors.protocols import Usage
 
 log = structlog.get_logger()
 
-_CLOSE_WITHIN_S = 5
+_CLOSE_TIMEOUT_S = 5
 _ENDS: frozenset[RecordStatus | None] = frozenset(("complete", "interrupted"))
 """The record statuses of streams that end with the event `end`."""
 
@@ -179,7 +179,7 @@ async def _close(turns: TurnWriter, turn: ClosedTurn) -> RecordStatus | None:
     except StoreUnavailable:
         tries = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),
-            stop=stop_after_delay(_CLOSE_WITHIN_S),
+            stop=stop_after_delay(_CLOSE_TIMEOUT_S),
             wait=wait_exponential_jitter(multiplier=0.1, max=1),
             reraise=True,
         )

@@ -18,11 +18,11 @@ from storage.process_rpc import Message, NotSubscribed, ProcessRpc, listening
 from storage.redis import Valkey
 from streams.wire.errors import ServiceError, StoreError, Unavailable
 
-_ANSWERS_WITHIN_S = 2
-_CANCELS_WITHIN_S = 15
+_RESPONSE_TIMEOUT_S = 2
+_CANCEL_TIMEOUT_S = 15
 _LEASE_S = 20
 _LAST_EVENTS_S = 5
-_REPLICATES_WITHIN_S = 1.5
+_REPLICATION_TIMEOUT_S = 1.5
 
 
 class Relay:
@@ -104,7 +104,7 @@ class Relay:
         Return `False` if that process is dead, has no such stream or does not respond.
         """
         answer = await self.ask(
-            location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCELS_WITHIN_S
+            location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCEL_TIMEOUT_S
         )
         return answer is not None and answer["known"]
 
@@ -115,13 +115,13 @@ class Relay:
         """
         request = {"op": "input", **_identify(location, owner)}
         try:
-            answer = await self._rpc.ask(location.process, request, within_s=_ANSWERS_WITHIN_S)
+            answer = await self._rpc.ask(location.process, request, within_s=_RESPONSE_TIMEOUT_S)
         except NotSubscribed:
             return True
         return answer is None or bool(answer.get("whole"))
 
     async def ask(
-        self, location: StreamLocation, message: Message, *, owner: Owner, within_s: float = _ANSWERS_WITHIN_S
+        self, location: StreamLocation, message: Message, *, owner: Owner, within_s: float = _RESPONSE_TIMEOUT_S
     ) -> Message | None:
         """Send a request to the stream's process.
 
@@ -173,7 +173,7 @@ class Relay:
                 return {"known": True, "full": True}
             self._renew(actor, reader_id)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_REPLICATES_WITHIN_S):
+            async with asyncio.timeout(_REPLICATION_TIMEOUT_S):
                 await actor.replicate()
         return {"known": True, "closed": actor.log.closed, "last": actor.log.last_id}
 
@@ -216,7 +216,7 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
     """
     if not actor.outcome.done():
         actor.tell(Cancel(heard_ms=heard_ms))
-        done, _ = await asyncio.wait([actor.outcome], timeout=_CANCELS_WITHIN_S)
+        done, _ = await asyncio.wait([actor.outcome], timeout=_CANCEL_TIMEOUT_S)
         if not done:
             raise Unavailable("the stream has not ended yet")
     if heard_ms is not None and actor.ctx.heard_ms is None and actor.ctx.revise is not None:

@@ -16,10 +16,10 @@ from streams.wire.ids import new_id
 
 MAX_READERS = 16
 _RENEW_EVERY_S = 5
-_ASK_AGAIN_S = 1
-_WAIT_S = 2.0
-_READS_WITHIN_S = 5.0
-_READ_AGAIN_S = 0.5
+_RETRY_ASK_S = 1
+_READ_WAIT_S = 2.0
+_READ_TIMEOUT_S = 5.0
+_RETRY_READ_S = 0.5
 _OUTAGE_S = 60
 """How long a reader waits for Valkey. The client may then reach the stream's process, which needs no Valkey."""
 
@@ -99,7 +99,7 @@ class RemoteLog:
             if now - returned_at >= idle_s:
                 returned_at = now
                 yield Ready(cursor.position, b"", final=False)
-            renew_after_s = _RENEW_EVERY_S if self._attached else _ASK_AGAIN_S
+            renew_after_s = _RENEW_EVERY_S if self._attached else _RETRY_ASK_S
             if now - renewed_at >= renew_after_s and not self._lost and not self._draining:
                 renewed_at = now
                 await self._renew()
@@ -112,16 +112,16 @@ class RemoteLog:
         if self._draining and not cursor.offset_bytes:
             return None
         try:
-            async with asyncio.timeout(_READS_WITHIN_S) as self._reading:
+            async with asyncio.timeout(_READ_TIMEOUT_S) as self._reading:
                 pieces = await self._detached.read(
                     cursor.position,
                     offset_bytes=cursor.offset_bytes,
                     most_bytes=PIECE_BYTES,
-                    wait_s=0 if self._lost or self._draining else _WAIT_S,
+                    wait_s=0 if self._lost or self._draining else _READ_WAIT_S,
                 )
         except (StoreError, TimeoutError):
             if not self._draining:
-                await asyncio.sleep(_READ_AGAIN_S)
+                await asyncio.sleep(_RETRY_READ_S)
             return None
         finally:
             self._reading = None

@@ -24,7 +24,7 @@ _CHECK_S = 0.5
 _REMEMBER_S = 15.0
 """How long the sessions of an announcement are watched. It is made before the row changes, and a request that was
 authenticated before it may start a stream after it."""
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 class SessionWatch:
@@ -48,7 +48,7 @@ class SessionWatch:
             for key in keys:
                 self._announced.pop(key, None)
                 self._announced[key] = until
-            while len(self._announced) > _MOST_REMEMBERED:
+            while len(self._announced) > _MAX_REMEMBERED:
                 del self._announced[next(iter(self._announced))]
         self._woken.set()
 

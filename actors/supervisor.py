@@ -19,7 +19,7 @@ log = structlog.get_logger()
 LIVE = Levels("parley_streams_live", "Running streams", ["kind"])
 
 _DRAIN_SAVE_S = 10
-_REPLICATION_S = 10
+_REPLICATION_TIMEOUT_S = 10
 _CONCURRENT_REPLICATIONS = 32
 _FINISHED_BYTES = 256 * 1024 * 1024
 _FRAME_BYTES = 100
@@ -195,7 +195,7 @@ class _Finished:
         self.close()
         remaining = [actor for until, _, actor in self._actors.values() if until > time.monotonic()]
         try:
-            async with asyncio.timeout(_REPLICATION_S):
+            async with asyncio.timeout(_REPLICATION_TIMEOUT_S):
                 while remaining:
                     batch, remaining = remaining[:_CONCURRENT_REPLICATIONS], remaining[_CONCURRENT_REPLICATIONS:]
                     await asyncio.gather(*(actor.replicate() for actor in batch))

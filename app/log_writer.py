@@ -12,7 +12,7 @@ from prometheus_client import Counter
 DROPPED = Counter("parley_log_lines_dropped", "Log lines that standard output did not accept")
 
 _STDOUT = 1
-_MOST_LINES = 5_000
+_MAX_LINES = 5_000
 """Waiting lines: usually less than 2 MB, and 20 MB if each has the greatest length."""
 _LINES_A_ROUND = 64
 _FLUSH_S = 2
@@ -39,7 +39,7 @@ class LogWriter:
         """Write `line` soon. Any thread may call it."""
         if self._thread is None:
             self._start()
-        if self._dropped != self._reported or self._waiting.qsize() >= _MOST_LINES:
+        if self._dropped != self._reported or self._waiting.qsize() >= _MAX_LINES:
             self._drop()
         else:
             self._waiting.put(line)

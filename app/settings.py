@@ -13,7 +13,7 @@ from pydantic import SecretStr
 _DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
-_MOST_CONNECTIONS = 1_000_000
+_MAX_CONNECTIONS = 1_000_000
 _LONGEST_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
@@ -125,9 +125,9 @@ class Settings:
             s3_endpoint_url=read.http_url("AWS_ENDPOINT_URL_S3") or read.http_url("AWS_ENDPOINT_URL"),
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
-            connections=read.optional_number("PARLEY_CONNECTIONS", least=1, most=_MOST_CONNECTIONS),
+            connections=read.optional_number("PARLEY_CONNECTIONS", least=1, most=_MAX_CONNECTIONS),
             connections_per_address=read.number(
-                "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, least=1, most=_MOST_CONNECTIONS
+                "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, least=1, most=_MAX_CONNECTIONS
             ),
             keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, least=1, most=_LONGEST_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),

@@ -12,7 +12,7 @@ FULL = 0.9
 """Share of a core from which on the core counts as busy."""
 GENERATOR_BOUND = "generator-bound"
 UNKNOWN = "-"
-_MOST_FAULTS = 5
+_MAX_FAULTS = 5
 _FAULT_CHARACTERS = 120
 
 
@@ -126,7 +126,7 @@ def figures(
         streams=len(result.streams),
         ended=len(good),
         errors=dict(errors),
-        faults=dict(faults.most_common(_MOST_FAULTS)) | _others(faults),
+        faults=dict(faults.most_common(_MAX_FAULTS)) | _others(faults),
         read_in_full=result.sample.read,
         events=sum(stream.events for stream in good),
         deltas=deltas * len(good),
@@ -145,7 +145,7 @@ def figures(
 
 
 def _others(faults: Counter[str]) -> dict[str, int]:
-    remaining = faults.total() - sum(count for _, count in faults.most_common(_MOST_FAULTS))
+    remaining = faults.total() - sum(count for _, count in faults.most_common(_MAX_FAULTS))
     return {"others": remaining} if remaining else {}
 
 

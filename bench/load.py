@@ -23,7 +23,7 @@ from bench.scenarios import SCENARIOS, Load, seconds
 from deploy.running import Failed
 from streams.wire.codec import dumps
 
-_MOST_LOGINS = 10
+_MAX_LOGINS = 10
 _STREAMS = 100
 _LIMIT_UNKNOWN = (
     "`-`: unknown. The throughput and its limit are known only if the server runs on this machine (`--pid`) and\n"
@@ -202,7 +202,7 @@ def _against_url(args: argparse.Namespace) -> Figures:
     if args.token_file:
         tokens: Sequence[str] = read_tokens(args.token_file)
     else:
-        tokens = asyncio.run(login(url, args.app, min(_MOST_LOGINS, args.at_once or _MOST_LOGINS)))
+        tokens = asyncio.run(login(url, args.app, min(_MAX_LOGINS, args.at_once or _MAX_LOGINS)))
     if not tokens:
         raise Failed(f"{args.token_file} contains no token")
     usable = frozenset(os.sched_getaffinity(0))

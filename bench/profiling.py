@@ -18,7 +18,7 @@ from bench.machine import Cores
 from bench.targets import PROFILED
 
 _STRIPPED = ("site-packages/", "/lib/python3.11/", f"{Path(__file__).parents[1]}/")
-_MOST_FUNCTIONS = 25
+_MAX_FUNCTIONS = 25
 _WRITTEN_S = 30
 _LOOK_S = 0.05
 _PURPOSES = (
@@ -147,7 +147,7 @@ def read_profile(path: Path, *, us_per_delta: float, deltas: int) -> Profile:
         us_per_delta,
         functions_s < cpu_s,
         lines(groups, group_calls, len(groups)),
-        lines(times, calls, _MOST_FUNCTIONS),
+        lines(times, calls, _MAX_FUNCTIONS),
     )
 
 

@@ -15,9 +15,9 @@ from storage.turn_rows import ClosedTurn, NewTurn
 from streams.tasks import background, stopping
 from streams.wire.errors import DatabaseUnavailable, StoreError, StoreUnavailable
 
-MOST_TOGETHER = 128
+MAX_BATCH_SIZE = 128
 """Maximum number of turns in a batch."""
-MOST_BATCHES = 256
+MAX_BATCHES = 256
 """Maximum number of batches in a queue."""
 _CONCURRENT_BATCHES = 2
 _CONCURRENT_SINGLES = 4
@@ -35,7 +35,7 @@ class TurnWriter:
     """Opens and closes turns. Turns that arrive while a write is in progress are written together as a batch.
 
     A batch is one transaction. If a turn makes it fail, each of its turns is retried alone. A turn whose row is
-    `Locked` is retried behind all others.
+    `Locked` is retried after all others.
     """
 
     def __init__(self, database: Database, heartbeat: Heartbeat, clock: AppClock, *, within_s: float) -> None:
@@ -45,8 +45,8 @@ class TurnWriter:
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
         """By stream id: turns that may have been opened although the caller has received an error."""
-        self._opened = BatchQueue(self._open, within_s, most=MOST_TOGETHER, at_once=_CONCURRENT_BATCHES)
-        self._closed = BatchQueue(self._close, within_s, most=MOST_TOGETHER, at_once=_CONCURRENT_BATCHES)
+        self._opened = BatchQueue(self._open, within_s, most=MAX_BATCH_SIZE, at_once=_CONCURRENT_BATCHES)
+        self._closed = BatchQueue(self._close, within_s, most=MAX_BATCH_SIZE, at_once=_CONCURRENT_BATCHES)
         self._opened_singly = BatchQueue(self._open_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
         self._closed_singly = BatchQueue(self._close_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
 
@@ -237,7 +237,7 @@ class BatchQueue(Generic[T]):
         self._within_s = within_s
         self._most = most
         self._loop = asyncio.get_running_loop()
-        self._batches: asyncio.Queue[Batch[T]] = asyncio.Queue(MOST_BATCHES)
+        self._batches: asyncio.Queue[Batch[T]] = asyncio.Queue(MAX_BATCHES)
         self._newest: Batch[T] | None = None
         """The batch that turns are added to."""
         self._shut = False

@@ -15,10 +15,12 @@ _PACE_S = 0.002
 
 @dataclass
 class Vendor:
-    """Models: `say:TEXT` answers word by word; `refuse:STATUS`; `hang` (no headers), `silent` (headers alone);
-    `cut:TEXT` breaks off after it; `error:TEXT` sends an error event after it; `empty`; `many:COUNT` says so
-    many words, `paced:COUNT` one at a time, `wide:COUNT` words of a KiB; `echo` repeats the key; `slow:TEXT` says
-    TEXT word by word and then waits until `release` is set.
+    """The models are:
+
+    `say:TEXT` answers word by word. `refuse:STATUS` responds with an error. `hang` sends no headers, `silent` only
+    headers. `cut:TEXT` closes the connection after TEXT, `error:TEXT` sends an error event after it. `empty` sends
+    no text. `many:COUNT` sends COUNT words at once, `paced:COUNT` one at a time, and `wide:COUNT` words of 1 KiB.
+    `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then waits until `release` is set.
     """
 
     url: str = ""

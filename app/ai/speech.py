@@ -53,7 +53,7 @@ async def tts(call: Call, body: Body[TtsRequest]) -> web.StreamResponse | Deferr
     """
     if len(body.text) > call.app_limits.tts_characters:
         raise TooLarge("text exceeds maximum length limit")
-    voices = call.services.strategies.voices(call.app_id, body.strategies, _wishes(body.platform_params or []))
+    voices = call.services.strategies.voices(call.app_id, body.strategies, _overrides(body.platform_params or []))
     play = partial(speak, plan=SpeechPlan(body.text, voices))
     opened = await open_actor(call, StreamSpec("tts", play, idempotency_key=idempotency_key_of(call, body)))
     if isinstance(opened, StreamLocation):
@@ -62,14 +62,14 @@ async def tts(call: Call, body: Body[TtsRequest]) -> web.StreamResponse | Deferr
     return serve(call, opened)
 
 
-def _wishes(params: list[PlatformParams]) -> dict[str, SpeechOverrides]:
+def _overrides(platform_params: list[PlatformParams]) -> dict[str, SpeechOverrides]:
     return {
-        overrides.platform: SpeechOverrides(
-            voice=overrides.voice,
-            prompt=overrides.prompt,
-            speed=overrides.speed,
-            language_code=overrides.language_code,
-            need_viseme=overrides.need_viseme,
+        params.platform: SpeechOverrides(
+            voice=params.voice,
+            prompt=params.prompt,
+            speed=params.speed,
+            language_code=params.language_code,
+            need_viseme=params.need_viseme,
         )
-        for overrides in params
+        for params in platform_params
     }

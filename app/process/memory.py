@@ -14,7 +14,7 @@ _M_MMAP_THRESHOLD = -3
 _M_MMAP_MAX = -4
 """Parameters of `mallopt`, from `malloc.h`."""
 _MMAP_BYTES = 64 * 1024
-_MOST_MAPPINGS = 32_768
+_MAX_MAPPINGS = 32_768
 """Half of the mappings that Linux allows a process. Further blocks are allocated on the heap."""
 _TRIM_BYTES = 1024 * 1024
 _TRIM_EVERY_S = 10
@@ -34,7 +34,7 @@ def limit_free_memory() -> None:
     """
     if (libc := _glibc()) is not None:
         libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
-        libc.mallopt(_M_MMAP_MAX, _MOST_MAPPINGS)
+        libc.mallopt(_M_MMAP_MAX, _MAX_MAPPINGS)
         libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
 
 

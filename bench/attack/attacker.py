@@ -20,10 +20,10 @@ _CONNECT_S = 5.0
 _FIRST_HOST = 2
 """Attacks on 127.0.0.1 use 127.0.0.2 and higher, so that limits per address do not affect the healthy clients."""
 _REFUSED_S = 1.0
-_MOST_REOPENED = 50
+_MAX_REOPENED = 50
 _REOPEN_AFTER_S = 0.05
 _UNKNOWN_LIMIT = 1_500
-_MOST_DESCRIPTORS = 5_000
+_MAX_DESCRIPTORS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Attacker:
             return _UNKNOWN_LIMIT
         lines = Path(f"/proc/{self._pid}/limits").read_text().splitlines()
         soft = next(line.split()[3] for line in lines if line.startswith("Max open files"))
-        return min(int(soft), _MOST_DESCRIPTORS) if soft.isdecimal() else _MOST_DESCRIPTORS
+        return min(int(soft), _MAX_DESCRIPTORS) if soft.isdecimal() else _MAX_DESCRIPTORS
 
     async def connect(self, *, address: int = 0, receive_bytes: int = 0) -> Connection | None:
         """Open a connection from source address number `address`. Return None if it is refused."""
@@ -196,7 +196,7 @@ async def repeat(attacker: Attacker, connections: int, *, begin: Sequence[bytes]
 
     async def worker(number: int) -> None:
         first, piece = begin[number % len(begin)], then[number % len(then)]
-        for _ in range(_MOST_REOPENED):
+        for _ in range(_MAX_REOPENED):
             connection = await attacker.connect()
             if connection is not None and await connection.send(first):
                 while await connection.send(piece):

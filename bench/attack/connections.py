@@ -119,15 +119,15 @@ class Outcomes:
     @classmethod
     def of(cls, connections: Iterable[Connection], refused: Counter[str]) -> "Outcomes":
         connection_list = list(connections)
-        lives_s = [
+        lifetimes_s = [
             connection.closed_at - connection.opened_at for connection in connection_list if connection.closed_at
         ]
         resets = sum(connection.was_reset for connection in connection_list)
         statuses = Counter(connection.status for connection in connection_list if connection.status)
         return cls(
             opened=len(connection_list),
-            still_open=len(connection_list) - len(lives_s) - resets,
-            closed_after_s=(min(lives_s), max(lives_s)) if lives_s else None,
+            still_open=len(connection_list) - len(lifetimes_s) - resets,
+            closed_after_s=(min(lifetimes_s), max(lifetimes_s)) if lifetimes_s else None,
             reset=resets,
             refused=dict(refused),
             statuses=dict(statuses.most_common()),

@@ -8,7 +8,7 @@ from bench.attack.connections import Connection
 _FROM_ONE_ADDRESS = 1_500
 _PER_ADDRESS = 900
 """Below the limit per address, so that connections from several addresses reach the limit of the process."""
-_MOST_ADDRESSES = 6
+_MAX_ADDRESSES = 6
 _BEYOND = 200
 _BATCH = 20
 _IDLE_S = 85.0
@@ -37,11 +37,11 @@ async def exhausted_connections(attacker: Attacker) -> None:
     """
     victims: list[Connection] = []
     for _ in range(_VICTIMS):
-        if (connection := await attacker.connect(address=_MOST_ADDRESSES)) is not None:
+        if (connection := await attacker.connect(address=_MAX_ADDRESSES)) is not None:
             await _make_request(attacker, connection)
             victims.append(connection)
     remaining = attacker.descriptors() + _BEYOND
-    for address in range(_MOST_ADDRESSES if attacker.many_addresses else 1):
+    for address in range(_MAX_ADDRESSES if attacker.many_addresses else 1):
         count = min(remaining, _PER_ADDRESS)
         await _open_and_keep(attacker, count, address=address)
         remaining -= count

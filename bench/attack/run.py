@@ -21,7 +21,7 @@ _POLL_S = 0.1
 _LINGER_S = 0.5
 """How long the healthy clients are still measured after the end of an attack."""
 _CALM_WINDOW_S = 1.0
-_MOST_CALM_WINDOWS = 60
+_MAX_CALM_WINDOWS = 60
 _MIB = 2**20
 _METRICS_TIMEOUT = ClientTimeout(total=10)
 _EVENT_LOGS = ("parley_finished_logs_bytes ", "parley_finished_logs_bytes{")
@@ -114,7 +114,7 @@ async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) 
 
 async def _until_calm(clients: HealthyClients) -> bool:
     """Wait until no attack affects the healthy clients any more. Return False if this takes more than a minute."""
-    for _ in range(_MOST_CALM_WINDOWS):
+    for _ in range(_MAX_CALM_WINDOWS):
         await clients.window()
         await asyncio.sleep(_CALM_WINDOW_S)
         window = await clients.window()

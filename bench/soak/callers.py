@@ -18,7 +18,7 @@ from streams.tasks import background
 from streams.wire.codec import dumps
 
 _WEIGHTS: dict[Kind, int] = {"text": 52, "tts": 10, "audio": 8, "leave": 14, "cancel": 8, "again": 8}
-_MOST_TURNS = 6
+_MAX_TURNS = 6
 """The highest number of turns in one conversation."""
 _TRANSCRIPT = "How are you today?"
 """The vendor's transcript of every recording."""
@@ -34,11 +34,11 @@ class Lengths:
     speech: str = "15x800"
     leave_within_s: float = 6
     """The longest time after which a caller leaves or cancels a stream."""
-    away_within_s: float = 4
+    return_within_s: float = 4
     """The longest time after which a caller comes back."""
 
 
-SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave_within_s=1, away_within_s=1)
+SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave_within_s=1, return_within_s=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Caller:
                     return
                 if left:
                     leaves -= 1
-                    await asyncio.sleep(self._random.uniform(0.1, self._lengths.away_within_s))
+                    await asyncio.sleep(self._random.uniform(0.1, self._lengths.return_within_s))
                 else:
                     stream.cut_at_s.append(self._observations.now_s())
                 stream.resumes += 1
@@ -203,7 +203,7 @@ class Caller:
         if conversation_id and conversation_id == self._conversation_id:
             self._turns_left -= 1
         elif conversation_id:
-            self._conversation_id, self._turns_left = conversation_id, self._random.randrange(_MOST_TURNS)
+            self._conversation_id, self._turns_left = conversation_id, self._random.randrange(_MAX_TURNS)
         else:
             self._turns_left = 0
 

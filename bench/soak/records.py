@@ -18,7 +18,7 @@ from streams.wire.codec import loads
 _AT_ONCE = 8
 _PAGE = 100
 _ROWS_AT_ONCE = 1_000
-_LOOK_AGAIN_S = 1
+_RECHECK_S = 1
 DEFAULT_PREFIX = "parley:"
 """The prefix of all keys in Valkey unless `PARLEY_REDIS_PREFIX` sets another one."""
 Key = tuple[str, int]
@@ -130,7 +130,7 @@ async def read_remains(
         remains = await _remains(database_url, redis_url, prefix)
         if remains.is_empty or loop.time() > until:
             return remains
-        await asyncio.sleep(_LOOK_AGAIN_S)
+        await asyncio.sleep(_RECHECK_S)
 
 
 async def _remains(database_url: str, redis_url: str, prefix: str) -> Remains:

@@ -32,9 +32,9 @@ from deploy.running import while_running
 from streams.tasks import background
 
 _SAMPLE_EVERY_S = 5
-_ENDS_WITHIN_S = 240
+_END_TIMEOUT_S = 240
 """Time for the last streams to end: the longest stream, refused requests, a caller who comes back late."""
-_SETTLES_WITHIN_S = 60
+_SETTLE_TIMEOUT_S = 60
 _OUTAGE_S = (4.0, 9.0)
 """The shortest and the longest outage of a store."""
 _MEASURED = 0.4
@@ -134,7 +134,7 @@ class Run:
         await wait_for(self.load_over, self.plan.total_s - self.observations.now_s())
         self.load_over.set()
         self.load_end_s = self.observations.now_s()
-        deadline.reschedule(asyncio.get_running_loop().time() + _ENDS_WITHIN_S)
+        deadline.reschedule(asyncio.get_running_loop().time() + _END_TIMEOUT_S)
 
     async def _disturb(self) -> None:
         """Disturb each target in a task of its own, so that a slow restart of a store delays no replacement."""
@@ -214,7 +214,7 @@ class Run:
         """Read the stored records and leftover state after the load, then stop both servers."""
         testbed, observations = self.testbed, self.observations
         stores = testbed.stores
-        remains = await read_remains(stores.database_url, stores.redis_url, within_s=_SETTLES_WITHIN_S)
+        remains = await read_remains(stores.database_url, stores.redis_url, within_s=_SETTLE_TIMEOUT_S)
         history = await read_history(
             testbed.url, observations.turns, headers=lambda user: _headers(testbed.tokens[user])
         )

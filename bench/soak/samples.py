@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from bench.machine import Usage
 from bench.soak.testbed import SoakTestbed
 
-_ANSWERS_WITHIN_S = 1.5
+_RESPONSE_TIMEOUT_S = 1.5
 _KIB = 1024
 _MEDIANS = (
     "children_bytes",
@@ -96,7 +96,7 @@ class Sampler:
         url = self.testbed.stores.redis_url
         try:
             async with (
-                asyncio.timeout(_ANSWERS_WITHIN_S),
+                asyncio.timeout(_RESPONSE_TIMEOUT_S),
                 Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client,
             ):
                 return int((await client.info("memory"))["used_memory"])
@@ -106,9 +106,9 @@ class Sampler:
     async def _connections(self) -> int:
         query = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
         try:
-            conn = await asyncpg.connect(self.testbed.stores.database_url, timeout=_ANSWERS_WITHIN_S)
+            conn = await asyncpg.connect(self.testbed.stores.database_url, timeout=_RESPONSE_TIMEOUT_S)
             try:
-                return int(await conn.fetchval(query, timeout=_ANSWERS_WITHIN_S)) - 1
+                return int(await conn.fetchval(query, timeout=_RESPONSE_TIMEOUT_S)) - 1
             finally:
                 conn.terminate()
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):

@@ -24,7 +24,7 @@ from storage.migrate import migrate
 
 _ROOT = Path(__file__).parents[2]
 _READY_S = 60
-_ENDS_WITHIN_S = 10
+_END_TIMEOUT_S = 10
 _SERVER_STOPS_S = 150
 DRAIN_S = 90
 """Longer than the longest stream, so that replacing a process breaks off no stream."""
@@ -74,7 +74,7 @@ class SoakTestbed:
         pids = family(process.pid)
         _signal(pids, signal.SIGKILL)
         await process.wait()
-        async with asyncio.timeout(_ENDS_WITHIN_S):
+        async with asyncio.timeout(_END_TIMEOUT_S):
             while any(map(_is_alive, pids)):  # noqa: ASYNC110 - no event for the end of other processes
                 await asyncio.sleep(0.05)
         await asyncio.sleep(for_s)

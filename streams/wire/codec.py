@@ -19,7 +19,7 @@ LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
 
 encoded = orjson.Fragment
-"""JSON that `dumps` copies into its output as it stands."""
+"""JSON that `dumps` copies into its output unchanged."""
 
 
 def decimal_number(value: Decimal) -> orjson.Fragment:
@@ -43,7 +43,7 @@ def loads_request(raw: bytes) -> Any:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
-    if b"\\u0000" in raw and _holds_nul(value):
+    if b"\\u0000" in raw and _contains_nul(value):
         raise InvalidParameter("body must not contain the character U+0000")
     return value
 
@@ -70,12 +70,12 @@ def depth(raw: bytes) -> int:
     return deepest
 
 
-def _holds_nul(value: Any) -> bool:
+def _contains_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any("\0" in key or _holds_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(map(_holds_nul, value))
+        return any("\0" in key or _contains_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_contains_nul, value))
 
 
 def rfc3339(moment: datetime | None) -> str:
@@ -89,7 +89,7 @@ def rfc3339(moment: datetime | None) -> str:
 
 
 def from_rfc3339(text: str) -> datetime:
-    """Return the time that `text` names. Raises `ValueError` if it is not a date, a time and an offset from UTC."""
+    """Return the time in `text`. Raises `ValueError` if it is not a date, a time and an offset from UTC."""
     if _RFC3339.fullmatch(text.upper()) is None:
         raise ValueError("not a time in RFC 3339")
     return datetime.fromisoformat(text.upper())

@@ -8,13 +8,13 @@ from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Messa
 async def test_messages_are_delivered_in_order_and_not_during_tell():
     taken: list[Message] = []
     mailbox = Mailbox(taken.append)
-    told = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True)]
+    sent = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True)]
 
-    assert all(mailbox.tell(message) for message in told)
+    assert all(mailbox.tell(message) for message in sent)
     assert taken == []
 
     await asyncio.sleep(0)
-    assert taken == told
+    assert taken == sent
 
 
 async def test_messages_told_during_delivery_are_delivered_next():

@@ -7,7 +7,7 @@ from actors.playback import Playback
 
 
 def played(*spans: tuple[int, str, int], shapes: list[tuple[int, int]] | None = None) -> Playback:
-    """Pieces of text one after the other, each with its index and its length in ms."""
+    """Return a playback of consecutive texts, each given by its index, text and length in ms."""
     playback, at = Playback(), 0
     for index, text, length_ms in spans:
         playback.begin(index, text, at)
@@ -39,7 +39,7 @@ def test_complete_sentences_are_kept() -> None:
     assert playback.heard(2400) == {0: len("First. Second one."), 1: len("Third")}
 
 
-def test_script_without_blanks_is_cut_between_characters() -> None:
+def test_text_without_spaces_is_split_between_characters() -> None:
     assert played((0, "我今天很高兴", 600)).heard(310) == {0: 3}
 
 
@@ -49,7 +49,7 @@ def test_an_unfinished_sentence_counts_at_the_observed_pace() -> None:
     assert playback.heard(1200 + 900) == {0: len("ten letters and some")}
 
 
-def test_empty_text_makes_no_audio() -> None:
+def test_nothing_is_heard_without_playback() -> None:
     assert Playback().heard(5000) == {}
     assert not Playback().began
 

@@ -26,16 +26,16 @@ def record(number: int, *messages: dict[str, Any], status: RecordStatus = "compl
     return Record(number, status, "s", dumps(list(messages)), NOW, NOW)
 
 
-def turn(number: int, asked: str, answered: str, status: RecordStatus = "complete") -> Record:
+def turn(number: int, requested: str, answered: str, status: RecordStatus = "complete") -> Record:
     return record(
         number,
-        message("user", text_item(asked, USER)),
+        message("user", text_item(requested, USER)),
         message("assistant", text_item(answered, MODEL)),
         status=status,
     )
 
 
-def asked(
+def built(
     *history: Record, system: str = "", text: str = "now", tokens: int = 1000, **params: Any
 ) -> list[ChatMessage]:
     return build(system, params, history, text, context_tokens=tokens)
@@ -49,7 +49,7 @@ def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
 
 
 def test_the_newest_records_are_kept_in_chronological_order():
-    messages = asked(turn(2, "q2", "a2"), turn(1, "q1", "a1"), system="Be kind.")
+    messages = built(turn(2, "q2", "a2"), turn(1, "q1", "a1"), system="Be kind.")
 
     assert messages == [
         ChatMessage("system", "Be kind."),
@@ -62,19 +62,19 @@ def test_the_newest_records_are_kept_in_chronological_order():
 
 
 def test_system_prompt_is_rendered_with_the_parameters_and_left_out_when_empty():
-    assert asked(system="Speak to {{.name}}.", name="Ada")[0] == ChatMessage("system", "Speak to Ada.")
-    assert asked(system="{{.nobody}}") == [ChatMessage("user", "now")]
+    assert built(system="Speak to {{.name}}.", name="Ada")[0] == ChatMessage("system", "Speak to Ada.")
+    assert built(system="{{.nobody}}") == [ChatMessage("user", "now")]
 
 
 def test_user_text_is_not_rendered_as_a_template():
-    assert asked(text="{{.name}}", name="Ada") == [ChatMessage("user", "{{.name}}")]
+    assert built(text="{{.name}}", name="Ada") == [ChatMessage("user", "{{.name}}")]
 
 
 @pytest.mark.parametrize(("tokens", "kept"), [(1, 0), (21, 0), (22, 1), (41, 1), (42, 2), (1000, 2)])
 def test_complete_records_are_included_within_the_token_budget(tokens: int, kept: int):
     history = [turn(2, "q" * 40, "a" * 40), turn(1, "q" * 40, "a" * 40)]
 
-    messages = asked(*history, system="sy", text="use", tokens=tokens)
+    messages = built(*history, system="sy", text="use", tokens=tokens)
 
     assert len(messages) == 2 + 2 * kept
     assert (messages[0].role, messages[-1].content) == ("system", "use")
@@ -83,14 +83,14 @@ def test_complete_records_are_included_within_the_token_budget(tokens: int, kept
 def test_the_history_ends_at_the_first_record_that_does_not_fit():
     history = [turn(3, "q3", "a3"), turn(2, "q" * 400, "a2"), turn(1, "q1", "a1")]
 
-    assert [m.content for m in asked(*history, tokens=50)] == ["q3", "a3", "now"]
+    assert [m.content for m in built(*history, tokens=50)] == ["q3", "a3", "now"]
 
 
 @given(st.lists(st.text("aé", max_size=30), max_size=8), st.integers(1, 60))
 def test_the_history_never_exceeds_its_token_budget(texts: list[str], tokens: int):
     history = [turn(number, text, text[::-1]) for number, text in enumerate(texts)]
 
-    messages = asked(*history, system="system", text="now", tokens=tokens)
+    messages = built(*history, system="system", text="now", tokens=tokens)
 
     used = sum(estimated_tokens(m.content) for m in messages)
     assert used <= tokens or [m.content for m in messages] == ["system", "now"]
@@ -101,13 +101,13 @@ def test_the_history_never_exceeds_its_token_budget(texts: list[str], tokens: in
     [("complete", True), ("incomplete", True), ("interrupted", True), ("failed", False), ("running", False)],
 )
 def test_only_completed_messages_are_history(status: RecordStatus, kept: bool):
-    assert len(asked(turn(2, "q2", "a2", status), turn(1, "q1", "a1"))) == (5 if kept else 3)
+    assert len(built(turn(2, "q2", "a2", status), turn(1, "q1", "a1"))) == (5 if kept else 3)
 
 
 def test_failed_records_use_no_prompt_tokens():
     history = [turn(2, "q" * 4000, "", "failed"), turn(1, "q1", "a1")]
 
-    assert [m.content for m in asked(*history, tokens=10)] == ["q1", "a1", "now"]
+    assert [m.content for m in built(*history, tokens=10)] == ["q1", "a1", "now"]
 
 
 def test_paragraphs_of_an_answer_are_joined_by_their_delimiters_and_audio_is_left_out():
@@ -120,7 +120,7 @@ def test_paragraphs_of_an_answer_are_joined_by_their_delimiters_and_audio_is_lef
     )
     history = record(1, message("user", text_item("spoken", USER), audio_item("u", USER)), answer)
 
-    assert asked(history) == [
+    assert built(history) == [
         ChatMessage("user", "spoken"),
         ChatMessage("assistant", "One.\n\nTwo."),
         ChatMessage("user", "now"),
@@ -130,4 +130,4 @@ def test_paragraphs_of_an_answer_are_joined_by_their_delimiters_and_audio_is_lef
 def test_turn_without_an_answer_keeps_the_users_words():
     history = record(1, message("user", text_item("q1", USER)), status="interrupted")
 
-    assert asked(history) == [ChatMessage("user", "q1"), ChatMessage("user", "now")]
+    assert built(history) == [ChatMessage("user", "q1"), ChatMessage("user", "now")]

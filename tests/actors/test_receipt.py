@@ -7,7 +7,7 @@ import time
 from actors.receipt import Receipt
 
 SLACK_MS = 40
-"""What a busy machine may add."""
+"""The tolerance for a busy machine, in ms."""
 
 
 async def test_stages_are_milliseconds_from_the_arrival_and_the_first_time_counts():

@@ -12,13 +12,13 @@ ERROR_OF = {None: "item_not_found", "running": "invalid_operation", "incomplete"
 KEPT = {None: False, "running": False, "failed": False, "incomplete": True}
 
 
-@pytest.mark.parametrize("asked", [status for status in STATUSES if status != "running"])
+@pytest.mark.parametrize("requested", [status for status in STATUSES if status != "running"])
 @pytest.mark.parametrize("found", [None, *STATUSES])
 def test_a_stream_ends_normally_only_if_its_answer_is_stored(
-    asked: RecordStatus, found: RecordStatus | None
+    requested: RecordStatus, found: RecordStatus | None
 ) -> None:
-    error = lost_turn(asked, found)
-    if asked in {"incomplete", "failed"}:
+    error = lost_turn(requested, found)
+    if requested in {"incomplete", "failed"}:
         assert error is None, "the stream has an error of its own"
     elif found in {"complete", "interrupted"}:
         assert error is None

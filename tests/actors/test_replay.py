@@ -13,13 +13,13 @@ from storage.secrets import Keyring
 from storage.speech_cache import CachedSpeech
 from streams.wire.errors import StoreError
 from tests.servers import MASTER_KEY
-from tests.streams.mp3_files import dressed_mp3, tone
+from tests.streams.mp3_files import tagged_mp3, tone
 from tests.streams.pieces import split
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 
 MP3 = SpeechFormat("audio/mpeg", 24_000)
 WAV = SpeechFormat("audio/wav", 16_000)
-SYNTHESES = [(MP3, dressed_mp3(seconds=0.5)), (WAV, tone(seconds=0.2, sample_rate=16_000))]
+SYNTHESES = [(MP3, tagged_mp3(seconds=0.5)), (WAV, tone(seconds=0.2, sample_rate=16_000))]
 
 
 def written_down(items: list[SpeechItem]) -> tuple[Recording, CachedSpeech]:
@@ -28,12 +28,14 @@ def written_down(items: list[SpeechItem]) -> tuple[Recording, CachedSpeech]:
     recording.end()
     assert recording.complete
     assert recording.file.format is not None
-    told = recording.file.format
-    return recording, CachedSpeech("name", told.mime_type, told.sample_rate, recording.score, has_viseme_file=False)
+    reported = recording.file.format
+    return recording, CachedSpeech(
+        "name", reported.mime_type, reported.sample_rate, recording.score, has_viseme_file=False
+    )
 
 
 def filed(items: list[SpeechItem]) -> SpokenFile:
-    """One file of `items`."""
+    """Return the file that contains `items`."""
     file = SpokenFile()
     for item in items:
         match item:
@@ -49,7 +51,9 @@ def filed(items: list[SpeechItem]) -> SpokenFile:
 
 @pytest.mark.parametrize("synthesis", SYNTHESES)
 @given(st.lists(st.integers(0, 20_000), max_size=8))
-def test_synthesis_is_deterministic(synthesis: tuple[SpeechFormat, bytes], at: list[int]) -> None:
+def test_a_replay_gives_the_same_file_and_the_same_shapes(
+    synthesis: tuple[SpeechFormat, bytes], at: list[int]
+) -> None:
     speech_format, audio = synthesis
     items: list[SpeechItem] = [speech_format]
     for number, piece in enumerate(split(audio, at)):
@@ -67,7 +71,7 @@ def test_synthesis_is_deterministic(synthesis: tuple[SpeechFormat, bytes], at: l
 
 
 def _all_of(attempt) -> list[SpeechItem]:
-    """All items of an attempt that waits for nothing."""
+    """Return all items of an attempt that never waits."""
 
     async def read_all() -> list[SpeechItem]:
         async with attempt.open() as items:

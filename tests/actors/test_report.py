@@ -19,7 +19,7 @@ def ended(outcome: str) -> float:
     return REGISTRY.get_sample_value("parley_streams_ended_total", {"kind": "test", "outcome": outcome}) or 0
 
 
-async def test_crash_is_one_event_one_line_with_the_stack_and_one_count() -> None:
+async def test_a_crash_causes_one_event_one_log_line_and_one_count() -> None:
     async def crash(_: StreamContext) -> dict:
         raise RuntimeError("a bug")
 
@@ -47,8 +47,8 @@ async def test_end_is_reported_once_with_its_times() -> None:
 
 
 async def test_observer_is_notified_of_the_end_once() -> None:
-    told = []
+    reported = []
     actor = actor_of(play, release)
-    actor.ctx.on_end = lambda ctx, kind, outcome: told.append((ctx.stream_id, kind, outcome))
+    actor.ctx.on_end = lambda ctx, kind, outcome: reported.append((ctx.stream_id, kind, outcome))
     await actor.run()
-    assert told == [("stream", "test", "end")]
+    assert reported == [("stream", "test", "end")]

@@ -48,9 +48,9 @@ async def test_all_waiting_streams_get_the_result_in_every_process(process: Proc
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(waiting[1]), 0.2)
             await flight.finish(result)
-            await flight.finish(FAILED)  # too late
+            await flight.finish(FAILED)  # This result is ignored, because the flight has one already.
             assert [await one for one in waiting] == [result] * 3
-        assert await waited(here) is None  # who comes now finds nobody who leads
+        assert await waited(here) is None  # The flight is no longer led, so the next stream leads it.
 
 
 async def test_one_waiting_stream_leads_if_the_leader_is_cancelled(process: Process) -> None:

@@ -14,7 +14,7 @@ from storage.kinds.strategies import Waits
 from streams.audio import parse_wav
 from streams.mp3 import mp3_duration_ms
 from streams.wire.errors import ConfigInvalid
-from tests.streams.mp3_files import dressed_mp3, plain_mp3, played_ms, tone
+from tests.streams.mp3_files import plain_mp3, played_ms, tagged_mp3, tone
 from tests.streams.pieces import split
 from vendors.fallback import AllStrategiesFailed, first_success
 from vendors.gate import Gate, GatePolicy
@@ -25,7 +25,7 @@ WAV = SpeechFormat("audio/wav", 16_000)
 
 
 def spoken(file: SpokenFile, speech_format: SpeechFormat, pieces: list[bytes]) -> bytes:
-    """What is sent of one synthesis."""
+    """Return the bytes that are sent for one synthesis."""
     file.begin(speech_format)
     return b"".join([file.piece(piece) for piece in pieces]) + file.end()
 
@@ -33,7 +33,7 @@ def spoken(file: SpokenFile, speech_format: SpeechFormat, pieces: list[bytes]) -
 @given(st.lists(st.integers(0, 20_000), max_size=8))
 def test_mp3_of_two_sentences_is_sent_and_stored_identically(at: list[int]):
     file = SpokenFile()
-    first, second = dressed_mp3(seconds=0.4), dressed_mp3(seconds=0.3)
+    first, second = tagged_mp3(seconds=0.4), tagged_mp3(seconds=0.3)
 
     sent = spoken(file, MP3, split(first, at)) + spoken(file, MP3, split(second, at))
 
@@ -44,14 +44,14 @@ def test_mp3_of_two_sentences_is_sent_and_stored_identically(at: list[int]):
 
 def test_mp3_plays_as_long_as_its_sentences():
     file = SpokenFile()
-    sentences = [dressed_mp3(seconds=0.4), plain_mp3(seconds=0.3), dressed_mp3(seconds=0.5)]
+    sentences = [tagged_mp3(seconds=0.4), plain_mp3(seconds=0.3), tagged_mp3(seconds=0.5)]
 
     sent = b"".join([spoken(file, MP3, [sentence]) for sentence in sentences])
 
     assert played_ms(sent) == pytest.approx(sum(map(mp3_duration_ms, sentences)), abs=2)
 
 
-def test_wav_is_streamed_with_an_open_header_and_kept_with_true_sizes():
+def test_wav_is_streamed_with_unknown_sizes_and_stored_with_the_real_ones():
     file = SpokenFile()
     first, second = tone(seconds=0.1, sample_rate=16_000), tone(seconds=0.2, sample_rate=16_000)
 
@@ -141,5 +141,5 @@ async def test_unusable_voices_are_failed_attempts():
     with pytest.raises(AllStrategiesFailed) as failed:
         async with first_success([attempt]):
             raise AssertionError
-    (told,) = failed.value.extra["attempts"]
-    assert (told["strategy"], told["stage"], told["error_type"]) == ("s", "tts", "config_invalid")
+    (reported,) = failed.value.extra["attempts"]
+    assert (reported["strategy"], reported["stage"], reported["error_type"]) == ("s", "tts", "config_invalid")

@@ -12,19 +12,19 @@ Operation = dict[str, Any]
 
 
 def template(path: str) -> str:
-    """An aiohttp path as OpenAPI writes it."""
+    """Return an aiohttp path in OpenAPI's notation."""
     return re.sub(r"\{(\w+)(:[^{}]*)?\}", r"{\1}", path)
 
 
 def operations(document: Document) -> Iterator[tuple[str, str, Operation]]:
-    """Method, path and operation of all."""
+    """Yield the method, path and content of all operations."""
     for path, found in document["paths"].items():
         for method, operation in found.items():
             yield method.upper(), path, operation
 
 
 def values_of(node: Any, name: str) -> Iterator[Any]:
-    """Every value that stands under `name`, however deep."""
+    """Yield all values of the key `name`, at any depth."""
     if isinstance(node, dict):
         if name in node:
             yield node[name]
@@ -55,7 +55,7 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
 
 def check_events(document: Document, operation: Operation, seen: list[SeenEvent]) -> None:
     """Check that each event is documented and conforms to its schema."""
-    told = {event["event"]: event["data"] for event in operation["x-events"]}
+    reported = {event["event"]: event["data"] for event in operation["x-events"]}
     for event in seen:
-        assert event.name in told
-        check(document, told[event.name], {"content": event.content, "timestamp": event.timestamp})
+        assert event.name in reported
+        check(document, reported[event.name], {"content": event.content, "timestamp": event.timestamp})

@@ -14,7 +14,7 @@ from streams.tasks import background
 from tests.waiting import until
 
 CLIENTS = 100
-MOST_PER_ITERATION = 16
+MAX_PER_ITERATION = 16
 
 
 class Echo(asyncio.Protocol):
@@ -81,7 +81,7 @@ async def test_a_burst_of_connections_is_accepted_over_several_iterations(
 
     async with background(count_iterations()), accepting(listener, make_protocol):
         await until(lambda: opened.total() == CLIENTS)
-        assert max(opened.values()) <= MOST_PER_ITERATION
+        assert max(opened.values()) <= MAX_PER_ITERATION
         assert await asyncio.gather(*map(answer, clients)) == [b"hello"] * CLIENTS
 
 
@@ -104,7 +104,7 @@ async def test_connections_that_wait_when_accepting_stops_are_answered_by_the_ne
     listener: socket.socket, clients: list[socket.socket]
 ) -> None:
     async def stop_and_start() -> None:
-        for _ in range(CLIENTS // MOST_PER_ITERATION + 2):
+        for _ in range(CLIENTS // MAX_PER_ITERATION + 2):
             async with accepting(listener):
                 await asyncio.sleep(0)
 

@@ -268,7 +268,7 @@ async def test_the_list_shows_a_broken_config_which_can_be_repaired(operator):
     assert [row["name"] for row in rows if "fault" in row] == ["voice"]
 
 
-async def test_a_changed_cors_rule_applies_from_the_next_request(operator):
+async def test_a_changed_auth_config_applies_from_the_next_request(operator):
     url = f"{operator.server.url}/bp/user/login"
     statuses = []
     for require_sign in (False, True):

@@ -31,7 +31,7 @@ ADD = """
 insert into audit (changed_at, actor, action, kind, name, reason, request_id, address)
 select now() - make_interval(days => $2), 'root', $1, '', '', '', '', '' from generate_series(1, $3)
 """
-"""Adds rows of an action that are so many days old."""
+"""Adds rows of an action. Parameters: action, age in days, number of rows."""
 UNCHANGING = {("POST", "/admin/api/configs/{app}/{kind}/{name}/validate")}
 """Rows that need a role above `viewer` but change nothing."""
 
@@ -177,7 +177,7 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
 
 
 def _changing() -> dict[str, list[str]]:
-    """The paths of all rows that change something, by method."""
+    """Return the paths of all rows that change something, by method."""
     found: dict[str, list[str]] = {}
     for row in ROUTES:
         if row.area.access is Access.ADMIN and row.method != "GET" and (row.method, row.path) not in UNCHANGING:

@@ -63,7 +63,7 @@ def make(alg: str = "EdDSA", **more) -> str:
 
 
 def forge(*, header: Any = None, key: Any = KEYS["EdDSA"], claims_json: bytes | None = None, **claims: Any) -> str:
-    """A rightly signed EdDSA token of any header and claims; a claim of None is left out.
+    """Return a correctly signed EdDSA token with any header and claims. Claims that are None are omitted.
 
     Where `key` is bytes it is the key of an HMAC.
     """

@@ -1,3 +1,5 @@
+"""The format of session tokens: random bytes with a checksum."""
+
 import zlib
 
 from hypothesis import given
@@ -40,7 +42,7 @@ def test_other_text_is_not_a_token(text: str):
 
 
 @given(RANDOM, st.text(alphabet=ALPHABET + "_- é\udc80", min_size=1, max_size=3))
-def test_a_longer_or_shorter_text_is_no_token(random: bytes, more: str):
+def test_a_longer_or_shorter_text_is_not_a_token(random: bytes, more: str):
     token = encode(random)
     assert not is_token(token + more)
     assert not is_token(more + token)

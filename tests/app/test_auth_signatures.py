@@ -126,7 +126,7 @@ async def test_required_signatures_without_a_key_are_a_fault_of_the_config(signe
     assert message.startswith("config_invalid: auth default: sign_keys")
 
 
-async def test_nothing_is_signed_where_the_app_does_not_require_it(server):
+async def test_signatures_are_optional_unless_the_app_requires_them(server):
     assert (await send(server, None))[0] == 200
 
 

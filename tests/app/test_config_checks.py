@@ -99,7 +99,7 @@ async def test_error_for_an_option_that_does_not_fit_the_platform_has_its_path(
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ({"platform": "azure", "api_key": "k"}, "base_url is required"),
         ({"platform": "openai", "base_url": "https://:443/v1"}, "base_url cannot be called: "),
@@ -121,10 +121,10 @@ async def test_error_for_an_option_that_does_not_fit_the_platform_has_its_path(
     ],
 )
 async def test_account_that_its_platform_cannot_use_is_refused(
-    operator: Operator, value: dict[str, Any], told: str
+    operator: Operator, value: dict[str, Any], reported: str
 ):
     status, message = (await operator.put("configs/default/vendor_accounts/main", value)).error
-    assert (status, message[: len(told) + 19]) == (400, f"invalid_parameter: {told}")
+    assert (status, message[: len(reported) + 19]) == (400, f"invalid_parameter: {reported}")
     assert "-----BEGIN" not in message
 
 

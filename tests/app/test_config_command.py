@@ -84,7 +84,7 @@ async def test_exported_configs_are_imported_unchanged(configs, folder, settings
     assert api_key(configs) == "sk-from-env"
 
 
-async def test_exported_files_hold_no_secret_and_say_so(configs, folder, tmp_path):
+async def test_exported_files_contain_no_secrets_and_state_this(configs, folder, tmp_path):
     await bring(configs, folder)
     await export_folder(configs, tmp_path / "out", app_id="default")
     text = (tmp_path / "out" / ACCOUNT).read_text()
@@ -270,15 +270,15 @@ async def test_errors_of_the_command_are_one_line(settings, folder):
 
 async def test_warnings_of_an_import_or_export_are_printed_on_standard_error(settings, folder, tmp_path):
     write(folder, "default/conversation/talk.yaml", "chat: {account: man}\nspeech: s\nrecognition: ears\n")
-    told = (
+    reported = (
         "warning: default/conversation/talk: chat.account names vendor_accounts man, which does not exist\n"
         "warning: default/conversation/talk: recognition names recognition ears, which does not exist\n"
     )
     for _ in range(2):  # Unchanged configs have warnings too.
         code, _, complaints = await command(settings, "import", str(folder))
-        assert (code, complaints) == (0, told)
+        assert (code, complaints) == (0, reported)
     code, _, complaints = await command(settings, "export", str(tmp_path / "out"))
-    assert (code, complaints) == (0, told)
+    assert (code, complaints) == (0, reported)
 
 
 async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchanged(settings, configs, folder):

@@ -121,7 +121,7 @@ WHOLE = {
 
 
 async def test_an_incomplete_head_after_a_request_times_out_after_ten_seconds_too(server: Server) -> None:
-    """The bytes that follow a request in the same write count, whatever ends the request."""
+    """Bytes after a request in the same write are counted, however the request ends."""
     async with AsyncExitStack() as stack:
         halves = [await stack.enter_async_context(client(server)) for _ in range(2 * len(WHOLE))]
         kept = [await stack.enter_async_context(client(server)) for _ in range(2 * len(WHOLE))]
@@ -228,10 +228,10 @@ async def test_refusals_leave_one_log_line_a_second_with_their_count(server: Ser
                     assert await refused.asks() == 503
             await until(lambda: sum(line["count"] for line in of_refusals(lines)) >= count)
             seconds = clock() - began
-    told = of_refusals(lines)
-    assert len(told) <= seconds + 1
-    assert told[0]["by_bound"].keys() == {"process"}
-    assert (told[0]["open"], told[0]["connections"], told[0]["last_address"]) == (1, 1, "127.0.0.1")
+    reported = of_refusals(lines)
+    assert len(reported) <= seconds + 1
+    assert reported[0]["by_bound"].keys() == {"process"}
+    assert (reported[0]["open"], reported[0]["connections"], reported[0]["last_address"]) == (1, 1, "127.0.0.1")
 
 
 def of_refusals(lines: list) -> list:

@@ -15,7 +15,7 @@ PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]
 TYPES = {"/openapi.json": "application/json", "/docs": "text/html"}
 
 
-async def test_the_page_takes_everything_from_this_server(server: Server) -> None:
+async def test_the_page_loads_everything_from_this_server(server: Server) -> None:
     async with server.http.get(f"{server.url}/docs") as response:
         assert response.status == 200
         policy = dict(rule.split(" ", 1) for rule in response.headers["Content-Security-Policy"].split("; "))
@@ -32,7 +32,7 @@ async def test_the_page_takes_everything_from_this_server(server: Server) -> Non
     }
     sources = re.findall(r'src="([^"]+)"', page)
     assert sources == ["/docs/scalar.js", "/docs/reference.js"]
-    assert not re.search(r"<(style|script)>|\son\w+=", page)  # the policy allows no script inside the page
+    assert not re.search(r"<(style|script)>|\son\w+=", page)  # The policy forbids inline scripts.
     for source in sources:
         async with server.http.get(server.url + source) as response:
             assert response.status == 200
@@ -89,8 +89,8 @@ async def test_static_files_are_compressed_and_cached_by_their_etag(server: Serv
 
 
 def test_the_viewer_equals_the_file_of_its_package() -> None:
-    told = json.loads((STATIC / "scalar.json").read_text())
+    reported = json.loads((STATIC / "scalar.json").read_text())
     viewer = gzip.decompress((STATIC / "scalar.js.gz").read_bytes())
-    assert hashlib.sha256(viewer).hexdigest() == told["sha256"]
-    assert f"{told['package']} {told['version']}".encode() in viewer[:1000]
+    assert hashlib.sha256(viewer).hexdigest() == reported["sha256"]
+    assert f"{reported['package']} {reported['version']}".encode() in viewer[:1000]
     assert "Permission is hereby granted, free of charge" in (STATIC / "scalar.LICENSE.txt").read_text()

@@ -51,7 +51,7 @@ class Files:
         return self.http.get(link or self.link(), headers=headers)
 
 
-pytestmark = pytest.mark.xdist_group("s3")  # one worker imports the server and the client of S3
+pytestmark = pytest.mark.xdist_group("s3")  # One worker imports the S3 server and client.
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,7 +130,7 @@ async def test_connection_is_reused_after_a_head_request(files: Files):
 
 
 @pytest.mark.parametrize(
-    ("asked", "start", "stop"),
+    ("requested", "start", "stop"),
     [
         ("bytes=0-", 0, 1024),
         ("bytes=0-0", 0, 1),
@@ -141,24 +141,24 @@ async def test_connection_is_reused_after_a_head_request(files: Files):
         ("bytes=1023-", 1023, 1024),
     ],
 )
-async def test_range_is_answered_with_that_part(files: Files, asked: str, start: int, stop: int):
-    async with files.get(Range=asked) as response:
+async def test_range_is_answered_with_that_part(files: Files, requested: str, start: int, stop: int):
+    async with files.get(Range=requested) as response:
         assert response.status == 206
         assert await response.read() == BODY[start:stop]
         assert response.headers["Content-Range"] == f"bytes {start}-{stop - 1}/1024"
         assert response.headers["Content-Type"] == "audio/mpeg"
 
 
-@pytest.mark.parametrize("asked", ["bytes=1024-", "bytes=9999-10000", "bytes=-0"])
-async def test_range_after_the_end_is_refused(files: Files, asked: str):
-    async with files.get(Range=asked) as response:
+@pytest.mark.parametrize("requested", ["bytes=1024-", "bytes=9999-10000", "bytes=-0"])
+async def test_range_after_the_end_is_refused(files: Files, requested: str):
+    async with files.get(Range=requested) as response:
         assert response.status == 416
         assert response.headers["Content-Range"] == "bytes */1024"
 
 
-@pytest.mark.parametrize("asked", ["bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-", "bytes=x-y", "0-5"])
-async def test_invalid_range_is_ignored(files: Files, asked: str):
-    async with files.get(Range=asked) as response:
+@pytest.mark.parametrize("requested", ["bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-", "bytes=x-y", "0-5"])
+async def test_invalid_range_is_ignored(files: Files, requested: str):
+    async with files.get(Range=requested) as response:
         assert response.status == 200
         assert await response.read() == BODY
 

@@ -15,7 +15,7 @@ KIB = 1024
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
 UPLOAD = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
 FIELD = b"x-field: " + b"v" * 1013 + b"\r\n"
-"""1 KiB: so few of them that it is not their number that the parser refuses."""
+"""A field of 1 KiB. Fields are so large that their size is refused before their number."""
 HEADER_BLOCK = "invalid_parameter: header block exceeds 16384 bytes"
 FRAMING = "invalid_parameter: body: trailers or the extensions of a chunk exceed 16384 bytes"
 

@@ -300,9 +300,7 @@ async def test_response_that_is_too_large_to_keep_is_sent_once_and_never_repeate
     assert len(await items(services)) == 1
 
 
-async def test_replay_is_no_call_for_the_rate_limit_and_a_refused_call_takes_no_key(
-    services: Services, buyer: Buyer
-) -> None:
+async def test_replays_do_not_count_and_refused_calls_store_no_key(services: Services, buyer: Buyer) -> None:
     rates = {"rates": {"server": {"count": 1, "per_s": 3600}}}
     await services.configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
     assert [(await buyer.ask()).status for _ in range(3)] == [200, 200, 200]

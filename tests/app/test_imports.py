@@ -7,7 +7,7 @@ import pytest
 
 
 def imported(*arguments: str) -> set[str]:
-    """The modules that `python <arguments>` has imported when it ends."""
+    """Return the modules that `python <arguments>` has imported when it ends."""
     command = [sys.executable, "-X", "importtime", *arguments]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stderr.splitlines()
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
@@ -19,7 +19,7 @@ def imported(*arguments: str) -> set[str]:
         (
             "serve",
             {"aiohttp", "redis", "app.main"},
-        ),  # as the parent of several processes, which serves nothing itself
+        ),  # With several processes, the command is the parent, which serves no requests.
         ("config", {"aiohttp", "app.services", "vendors.catalog"}),
         ("users", {"aiohttp", "app.services", "vendors.catalog", "yaml"}),
     ],
@@ -30,7 +30,7 @@ def test_command_imports_what_it_uses(command: str, needless: set[str]):
     assert not needless & modules
 
 
-def test_server_imports_no_client_of_a_bucket_and_no_tracing_of_its_own():
+def test_the_server_imports_s3_and_tracing_only_if_configured():
     modules = imported("-c", "import app.main")
     assert "app.routes" in modules
     assert not {"aiobotocore", "botocore", "app.otlp", "app.commands.config_files"} & modules

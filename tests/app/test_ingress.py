@@ -54,7 +54,7 @@ class Sent:
 
 
 class Wire(asyncio.Transport):
-    """A transport that is controlled by the test."""
+    """A transport that the test controls."""
 
     def __init__(self) -> None:
         super().__init__()

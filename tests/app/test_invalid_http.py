@@ -159,10 +159,12 @@ async def test_a_header_block_over_its_limit_is_refused(server: Server, path: st
             b"b" * (size - 8_000 - 42),
         )
 
-    status, told, body = await answer(server, b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), headers(16_384 + 1)))
+    status, reported, body = await answer(
+        server, b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), headers(16_384 + 1))
+    )
     assert status == 400
     assert loads(body)["error"]["message"] == "invalid_parameter: header block exceeds 16384 bytes"
-    assert told["X-Request-Id"]
+    assert reported["X-Request-Id"]
     _, _, body = await answer(server, b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), headers(16_384)))
     assert b"header block" not in body
 
@@ -204,11 +206,11 @@ async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_no
     _, token = await server.login()
     labels = {"method": "POST", "endpoint": path, "status": "499"}
     before = REGISTRY.get_sample_value("parley_requests_total", labels) or 0
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     def watch(_logger: object, _method: str, line: EventDict) -> EventDict:
         if line["event"] == "request":
-            told.set()
+            reported.set()
         return line
 
     with capture_logs(processors=[watch]) as lines:
@@ -217,7 +219,7 @@ async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_no
             await begin_upload(reader, writer, path, headers.encode())
             writer.write(b'{"strategies": [')
         async with asyncio.timeout(5):
-            await told.wait()
+            await reported.wait()
     assert [(line["event"], line.get("status")) for line in lines] == [("request", 499)]
     assert REGISTRY.get_sample_value("parley_requests_total", labels) == before + 1
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
@@ -269,7 +271,7 @@ asyncio.run(main())
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=full, stderr=-1)
-        _, told = await process.communicate()
+        _, reported = await process.communicate()
     finally:
         os.close(full)
-    assert float(told.splitlines()[0]) < 0.2
+    assert float(reported.splitlines()[0]) < 0.2

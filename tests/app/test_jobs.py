@@ -201,7 +201,7 @@ async def test_schedule_enqueues_one_job_per_time_with_two_workers(services: Ser
         times = await conn.fetch("select defer_timestamp from procrastinate_periodic_defers")
         ran = await conn.fetchval("select count(*) from procrastinate_events where type = 'deferred'")
     assert len(ticks) >= 3
-    assert ran <= 1  # finished jobs are deleted with their events
+    assert ran <= 1  # Finished jobs are deleted together with their events.
     assert len({row["defer_timestamp"] for row in times}) == len(times)
 
 

@@ -30,8 +30,8 @@ async def check(
 
 async def allowed(limiter: RateLimiter, rate: Rate, *, who: str = "u", calls: int) -> int:
     """Return how many of `calls` consecutive calls are allowed."""
-    asked = (check(limiter, rate, who=who) for _ in range(calls))
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    requested = (check(limiter, rate, who=who) for _ in range(calls))
+    answers = await asyncio.gather(*requested, return_exceptions=True)
     assert all(answer is None or isinstance(answer, RateLimited) for answer in answers)
     return answers.count(None)
 
@@ -60,15 +60,15 @@ async def test_callers_apps_and_rates_are_counted_separately(services):
     assert await allowed(services.limiter, rate, calls=1) == 1
 
 
-async def test_a_count_of_zero_calls_tells_whether_a_call_would_be_allowed(services):
+async def test_a_count_of_zero_calls_reports_whether_a_call_would_be_allowed(services):
     rate, local = Rate(count=2, per_s=3600), LocalLimiter()
-    asked = {"app_id": "default", "name": "n", "who": "u"}
+    requested = {"app_id": "default", "name": "n", "who": "u"}
     for counted in range(2):
         for _ in range(3):
-            found = await services.limiter.count(rate, **asked, calls=0)
+            found = await services.limiter.count(rate, **requested, calls=0)
             assert (found.wait_s, found.used) == (0, pytest.approx(counted, abs=0.1))
         await check(services.limiter, rate)
-    assert (await services.limiter.count(rate, **asked, calls=0)).wait_s > 0
+    assert (await services.limiter.count(rate, **requested, calls=0)).wait_s > 0
 
     assert [local.wait_s(rate, "k", calls=0) for _ in range(3)] == [0, 0, 0]
     assert local.wait_s(rate, "k") == 0
@@ -351,7 +351,7 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
     ],
 )
-def test_wrong_variables_of_the_environment_are_named_with_what_they_must_be(name, value, what):
+def test_invalid_environment_variables_are_named_with_their_requirements(name, value, what):
     with pytest.raises(SettingsError) as refused:
         Settings.from_env(ENVIRONMENT | {name: value})
     assert str(refused.value) == f"parley: {name} must be {what}"

@@ -97,8 +97,8 @@ def test_security_schemes_follow_from_the_row(document) -> None:
 
 
 def test_query_parameters_have_their_names_on_the_wire_and_are_never_null(document) -> None:
-    told = document["paths"]["/bp/ai/conversation/query"]["get"]["parameters"]
-    query = {parameter["name"]: parameter for parameter in told if parameter.get("in") == "query"}
+    reported = document["paths"]["/bp/ai/conversation/query"]["get"]["parameters"]
+    query = {parameter["name"]: parameter for parameter in reported if parameter.get("in") == "query"}
     assert {name: parameter["required"] for name, parameter in query.items()} == {
         "conversation_id": True,
         "from": False,
@@ -127,7 +127,7 @@ def test_every_operation_lists_its_errors_with_their_statuses(document) -> None:
     for row in ROUTES:
         for path in row.paths:
             responses = document["paths"][template(path)][row.method.lower()]["responses"]
-            told = set(map(str, row.docs.answers))
+            reported = set(map(str, row.docs.answers))
             for error in errors_of(row, path):
                 status = status_of(error, row.area.statuses)
                 assert status not in row.docs.answers, path
@@ -135,8 +135,8 @@ def test_every_operation_lists_its_errors_with_their_statuses(document) -> None:
                 narrowed = response["content"]["application/json"]["schema"]["properties"]["error"]["properties"]
                 assert error.error_type in narrowed["error_type"]["enum"]
                 assert f"- `{error.error_type}`: {' '.join(error.__doc__.split())}" in response["description"]
-                told.add(str(status))
-            assert responses.keys() - {"200"} == told - {"200"}
+                reported.add(str(status))
+            assert responses.keys() - {"200"} == reported - {"200"}
 
 
 def test_every_error_has_a_short_description() -> None:
@@ -190,8 +190,10 @@ def _digest(seen: list[SeenEvent]) -> dict[str, Any]:
 
 
 def test_every_event_of_the_server_is_documented(document) -> None:
-    told = {event["event"] for _, _, operation in operations(document) for event in operation.get("x-events", ())}
-    assert told == {event.name for event in Event.__subclasses__()} | {"ping"}
+    reported = {
+        event["event"] for _, _, operation in operations(document) for event in operation.get("x-events", ())
+    }
+    assert reported == {event.name for event in Event.__subclasses__()} | {"ping"}
 
 
 def test_example_bodies_are_valid_requests() -> None:

@@ -25,11 +25,11 @@ async def document(server: Server) -> Document:
 
 
 async def _is_told(document: Document, operation: Operation, response: ClientResponse) -> dict[str, Any]:
-    """The answer, which the operation describes: its status, its headers and its form."""
-    told = operation["responses"][str(response.status)]
-    assert response.content_type in told["content"]
-    described = told["content"][response.content_type]
-    assert all(name in response.headers for name in told.get("headers", {}) if name != "Retry-After")
+    """Return the response body. The operation must document its status, headers and schema."""
+    reported = operation["responses"][str(response.status)]
+    assert response.content_type in reported["content"]
+    described = reported["content"][response.content_type]
+    assert all(name in response.headers for name in reported.get("headers", {}) if name != "Retry-After")
     answer = json.loads(await response.read())
     check(document, described["schema"], answer)
     return answer
@@ -104,15 +104,15 @@ async def test_a_draining_server_reports_its_state(server: Server, document: Doc
         "default", "speech", "calm", {"account": "far", "model": "espeak"}, author="test", origin=COMMAND
     )
     server.services.supervisor.draining = True
-    asked = {"headers": {"X-Service-Session-Token": token}, "json": {"text": "Hello", "strategies": ["calm"]}}
-    await _refused(server, document, "POST", TTS, status=503, kind="backend unavailable", **asked)
+    requested = {"headers": {"X-Service-Session-Token": token}, "json": {"text": "Hello", "strategies": ["calm"]}}
+    await _refused(server, document, "POST", TTS, status=503, kind="backend unavailable", **requested)
 
 
 async def test_replies_match_the_documented_schema(server: Server, document: Document) -> None:
     uid, token = await server.login()
     session = {"X-Service-Session-Token": token}
     voice = {"app": "default", "kind": "speech", "name": "local"}
-    asked: list[tuple[str, dict[str, str], dict[str, str]]] = [
+    requested: list[tuple[str, dict[str, str], dict[str, str]]] = [
         ("/bp/user/me", {}, session),
         ("/bp/server/user/{user_id}", {"user_id": uid}, _server_token()),
         ("/admin/api/kinds", {}, ADMIN),
@@ -120,7 +120,7 @@ async def test_replies_match_the_documented_schema(server: Server, document: Doc
         (ONE_CONFIG, voice, ADMIN),
         (f"{ONE_CONFIG}/revisions", voice, ADMIN),
     ]
-    for path, values, headers in asked:
+    for path, values, headers in requested:
         async with server.http.get(server.url + path.format(**values), headers=headers) as response:
             assert response.status == 200, path
             await _is_told(document, document["paths"][path]["get"], response)
@@ -138,15 +138,15 @@ async def test_example_requests_get_streams_of_documented_events(server: Server,
             value = example["value"]
             body = value if isinstance(value, str) else json.dumps(value)
             async with server.http.post(server.url + path, data=body.encode(), headers=headers) as response:
-                told = operation["responses"]["200"]["headers"]
-                assert {"X-Request-Id", "X-Service-Stream-Id"} <= told.keys()
-                assert all(name in response.headers for name in told)
+                reported = operation["responses"]["200"]["headers"]
+                assert {"X-Request-Id", "X-Service-Stream-Id"} <= reported.keys()
+                assert all(name in response.headers for name in reported)
                 seen = await all_events(response)
             check_events(document, operation, seen)
             outcomes[what.partition(":")[0]] = seen
     assert {what: seen[-1].name for what, seen in outcomes.items()} == {
         "Text": "end",
-        "Audio": "error",  # there is no word in so little audio
+        "Audio": "error",  # The audio is too short to contain a word.
         "A text and the names of strategies": "end",
         "With mouth shapes": "end",
     }

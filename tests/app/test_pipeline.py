@@ -65,7 +65,7 @@ async def test_health_readiness_and_metrics(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("local_vendors")
-async def test_a_draining_server_is_not_ready_and_takes_no_streams(server: Server) -> None:
+async def test_a_draining_server_is_not_ready_and_refuses_streams(server: Server) -> None:
     _, token = await server.login()
     server.services.supervisor.draining = True
     async with server.http.get(f"{server.url}/readyz") as response:

@@ -29,9 +29,9 @@ async def test_in_production_metrics_and_reference_respond_like_an_unknown_path(
     for path in (*METRICS, *DOCS):
         for method in ("GET", "POST"):
             answers = []
-            for asked in (path, "/nothing"):
-                async with server.http.request(method, server.url + asked) as response:
-                    answers.append((response.status, (await response.text()).replace(asked, "<path>")))
+            for requested in (path, "/nothing"):
+                async with server.http.request(method, server.url + requested) as response:
+                    answers.append((response.status, (await response.text()).replace(requested, "<path>")))
             assert answers[0] == answers[1]
             assert answers[0][0] == 404
     assert await statuses(server, "/healthz", "/readyz") == {200}

@@ -1,4 +1,4 @@
-"""What `/readyz`, the log and clients report while a store cannot be used, and once it can be used again."""
+"""`/readyz`, the log and clients report an unusable store until it can be used again."""
 
 import asyncio
 import resource
@@ -43,7 +43,7 @@ async def until_ready(server: Server) -> None:
     await until(is_ready)
 
 
-def told(lines: list[Any], event: str, store: str) -> list[Any]:
+def reported(lines: list[Any], event: str, store: str) -> list[Any]:
     return [line for line in lines if line["event"] == event and line["store"] == store]
 
 
@@ -61,7 +61,7 @@ async def test_full_database_is_reported_as_not_ready_until_it_accepts_writes_ag
         status, answer = await ready(server)
     assert (status, answer["parts"]["postgres"]) == (503, "away")
     assert answer["causes"] == {"postgres": "the database's disk is full"}
-    (line,) = told(lines, "store.unavailable", "postgres")
+    (line,) = reported(lines, "store.unavailable", "postgres")
     assert line["cause"] == "the database's disk is full"
     assert "could not extend file" in line["detail"]
 
@@ -94,7 +94,7 @@ async def test_full_disk_of_the_database_is_reported_until_it_has_free_space(
     server: Server, database_url: str
 ) -> None:
     conn = await asyncpg.connect(database_url)
-    with tempfile.TemporaryDirectory() as name:  # PostgreSQL's user cannot enter `tmp_path`
+    with tempfile.TemporaryDirectory() as name:  # PostgreSQL's user has no access to `tmp_path`.
         async with users_on_a_small_disk(conn, Path(name)):
             with pytest.raises(asyncpg.DiskFullError):
                 await fill(conn)
@@ -152,17 +152,17 @@ class TestPausedValkey:
             _, answer = await ready(server)
             assert answer["parts"]["valkey"] == "degraded"
             assert "in time" in answer["causes"]["valkey"]
-            (line,) = told(lines, "store.unavailable", "valkey")
+            (line,) = reported(lines, "store.unavailable", "valkey")
             assert line["cause"] == "Valkey did not answer in time"
             valkey_proxy.flowing.set()
 
             async def is_back() -> bool:
                 await server.login("always the same device")
-                return bool(told(lines, "store.available", "valkey"))
+                return bool(reported(lines, "store.available", "valkey"))
 
             await until(is_back, every_s=0.1)
-        assert len(told(lines, "store.unavailable", "valkey")) == 1
-        assert len(told(lines, "store.available", "valkey")) == 1
+        assert len(reported(lines, "store.unavailable", "valkey")) == 1
+        assert len(reported(lines, "store.available", "valkey")) == 1
 
 
 @contextmanager

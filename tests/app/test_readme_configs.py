@@ -16,7 +16,7 @@ KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
 
 
 def table(first_row: str) -> list[list[str]]:
-    """The cells of the table that begins with `first_row`."""
+    """Return the cells of the table that begins with `first_row`."""
     _, _, after = README.partition(f"{first_row}\n")
     rows = after.split("\n\n", 1)[0].splitlines()[1:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]

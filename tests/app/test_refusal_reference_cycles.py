@@ -113,7 +113,7 @@ async def test_a_client_that_leaves_leaves_no_reference_cycle(server: Server, ra
             await leave()
             gc.collect()
             gc.disable()
-            before = {id(each) for each in of_requests()}  # other tests of this process may still have servers
+            before = {id(each) for each in of_requests()}  # Other tests in this process may still run servers.
             for _ in range(LEAVERS):
                 await leave()
             # A task may still hold the last request. A cycle would keep it for as long as the collector is off.

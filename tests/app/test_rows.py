@@ -127,7 +127,7 @@ async def refused(small: Server, method: str, path: str, **options: Any) -> tupl
     return status, answer["error"]["message"]
 
 
-async def test_handler_gets_what_its_signature_names_on_each_path(small: Server) -> None:
+async def test_a_handler_gets_the_inputs_in_its_signature_on_each_path(small: Server) -> None:
     uid, token = await small.login()
     session, note_id = {"X-Service-Session-Token": token}, new_id()
     saved = {"user_id": uid, "note_id": note_id, "text": "Hello", "copies": 2}
@@ -141,7 +141,7 @@ async def test_handler_gets_what_its_signature_names_on_each_path(small: Server)
         assert await ask(small, "POST", path, **body) == (200, saved), path
 
 
-async def test_checks_of_a_row_have_an_order_and_the_path_comes_last(small: Server) -> None:
+async def test_checks_of_a_row_have_a_fixed_order(small: Server) -> None:
     uid, token = await small.login()
     session = {"X-Service-Session-Token": token}
     wrong_body, good = {"json": {}}, {"json": {"text": ""}}
@@ -198,7 +198,7 @@ async def test_s2s_only_row_accepts_server_tokens_of_its_scope_only(small: Serve
     assert (await refused(small, "POST", "/bp/payout", headers=session))[0] == 404
 
 
-async def test_user_of_an_s2s_path_is_not_looked_up_where_any_is_accepted(small: Server) -> None:
+async def test_users_of_s2s_paths_are_not_looked_up_if_any_is_accepted(small: Server) -> None:
     url = f"{small.url}/bp/server/user/anybody/location"
     async with small.http.get(url, headers=server_token()) as response:
         assert (response.status, response.headers["X-Place"]) == (200, "here")
@@ -242,19 +242,19 @@ def test_the_reference_describes_each_row() -> None:
     document = openapi(ROWS, public_url="https://parley.example")
     paths = document["paths"]
 
-    def told(path: str, method: str = "post") -> tuple[Any, ...]:
+    def reported(path: str, method: str = "post") -> tuple[Any, ...]:
         operation = paths[path][method]
         return tuple(operation.get(name) for name in ("summary", "tags", "security", "deprecated"))
 
     pair = [{"session": [], "sign": []}]
-    assert told("/bp/note/{note_id}") == ("Save a note", ["notes"], pair, None)
-    assert told("/bp/notes/{note_id}") == ("Save a note", ["notes"], pair, True)
+    assert reported("/bp/note/{note_id}") == ("Save a note", ["notes"], pair, None)
+    assert reported("/bp/notes/{note_id}") == ("Save a note", ["notes"], pair, True)
     server = [{"server": ["notes"]}]
     s2s = "/bp/server/user/{user_id}"
-    assert told(f"{s2s}/note/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, None)
-    assert told(f"{s2s}/notes/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, True)
-    assert told(f"{s2s}/payout/") == ("Pay a user (S2S)", ["notes"], server, None)
-    assert told("/bp/webhook/pay/{app_id}/{config}") == ("Receive a payment (webhook)", ["hooks"], [], None)
+    assert reported(f"{s2s}/note/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, None)
+    assert reported(f"{s2s}/notes/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, True)
+    assert reported(f"{s2s}/payout/") == ("Pay a user (S2S)", ["notes"], server, None)
+    assert reported("/bp/webhook/pay/{app_id}/{config}") == ("Receive a payment (webhook)", ["hooks"], [], None)
     assert paths["/bp/notes/{note_id}"]["post"]["description"] == "Deprecated path of `POST /bp/note/{note_id}`."
     described = {
         each["name"]: each["description"] for each in paths[f"{s2s}/note/{{note_id}}"]["post"]["parameters"][:2]

@@ -138,15 +138,15 @@ async def test_other_files_are_not_served(server: Server, part: str) -> None:
     assert await is_hidden(server, f"/static/{part}")
 
 
-@pytest.mark.parametrize("told", VENDORED, ids=lambda path: path.stem)
-def test_files_of_third_parties_equal_those_of_their_packages(told) -> None:
-    package = json.loads(told.read_text())
-    [kept] = [path for path in told.parent.glob(f"{told.stem}.*") if path.suffix in {".js", ".css"}]
+@pytest.mark.parametrize("reported", VENDORED, ids=lambda path: path.stem)
+def test_files_of_third_parties_equal_those_of_their_packages(reported) -> None:
+    package = json.loads(reported.read_text())
+    [kept] = [path for path in reported.parent.glob(f"{reported.stem}.*") if path.suffix in {".js", ".css"}]
     assert hashlib.sha256(kept.read_bytes()).hexdigest() == package["sha256"]
     assert package.keys() == {"package", "version", "file", "sha256", "licence"}
     licence = re.search(r"\S+\.LICENSE\.txt", package["licence"])
     assert licence
-    assert (told.parent / licence[0]).stat().st_size > 1000
+    assert (reported.parent / licence[0]).stat().st_size > 1000
 
 
 def test_files_of_third_parties_name_their_origin() -> None:
@@ -162,15 +162,15 @@ async def test_in_production_only_apps_with_a_playground_have_the_page(server: S
     assert (await offers(server))[0] == 404
     await put(server, "apps", "default", {"title": "Shown", "playground": True})
     assert [(await get(server, part))[0] for part in parts] == [200, 200, 200]
-    status, told = await offers(server)
-    assert (status, told["title"]) == (200, "Shown")
+    status, reported = await offers(server)
+    assert (status, reported["title"]) == (200, "Shown")
 
 
 async def test_an_app_can_switch_off_its_page_in_development(server: Server) -> None:
     await put(server, "apps", "default", {"title": "Hidden", "playground": False})
     assert await is_hidden(server, "/", "/static/talk/page.js")
-    status, told = await offers(server)
-    assert (status, told["error"]["error_type"]) == (404, "not_found")
+    status, reported = await offers(server)
+    assert (status, reported["error"]["error_type"]) == (404, "not_found")
 
 
 @IN_PRODUCTION
@@ -197,9 +197,11 @@ async def test_offers_have_the_capabilities_of_each_strategy(server: Server) -> 
     await put(server, "conversation", "typed", {"chat": chat})
     await put(server, "conversation", "mute", {"chat": chat, "recognition": "gone", "speech": "gone"})
     await put(server, "conversation", "broken", {"chat": {"account": "nobody"}})
-    status, told = await offers(server)
-    assert (status, told["title"]) == (200, "Development")
-    found = {kind: {one["name"]: one for one in told[kind]} for kind in ("conversation", "speech", "pronunciation")}
+    status, reported = await offers(server)
+    assert (status, reported["title"]) == (200, "Development")
+    found = {
+        kind: {one["name"]: one for one in reported[kind]} for kind in ("conversation", "speech", "pronunciation")
+    }
     assert found["conversation"]["whole"] == {
         "name": "whole",
         "hears": True,
@@ -217,9 +219,9 @@ async def test_offers_have_the_capabilities_of_each_strategy(server: Server) -> 
 
 
 async def test_strategies_of_missing_engines_are_listed_as_broken(server: Server) -> None:
-    _, told = await offers(server)
+    _, reported = await offers(server)
     for kind in ("conversation", "speech", "pronunciation"):
-        [local] = [one for one in told[kind] if one["name"] == "local"]
+        [local] = [one for one in reported[kind] if one["name"] == "local"]
         assert local["fault"].startswith("config_invalid: vendor_accounts local-"), kind
 
 
@@ -251,19 +253,19 @@ async def test_a_page_needs_an_app_that_requires_no_signatures(server: Server) -
 async def test_an_app_server_may_always_list_the_offers(server: Server) -> None:
     uid, _ = await server.login()
     token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
-    status, told = await get(server, f"/bp/server/user/{uid}/ai/offers", **{"X-Service-Auth-Token": token})
+    status, reported = await get(server, f"/bp/server/user/{uid}/ai/offers", **{"X-Service-Auth-Token": token})
     assert status == 200
-    assert {one["name"] for one in told["conversation"]} == {"local", "scripted", "scripted-text"}
+    assert {one["name"] for one in reported["conversation"]} == {"local", "scripted", "scripted-text"}
 
 
 async def test_offers_match_the_schema_of_the_reference(server: Server) -> None:
     _, document = await get(server, "/openapi.json")
     responses = document["paths"][OFFERS]["get"]["responses"]
-    _, told = await offers(server)
-    check(document, responses["200"]["content"]["application/json"]["schema"], told)
+    _, reported = await offers(server)
+    check(document, responses["200"]["content"]["application/json"]["schema"], reported)
     assert "404" in responses
 
 
 async def test_offers_need_a_session(server: Server) -> None:
-    status, told = await get(server, OFFERS)
-    assert (status, told["error"]["error_type"]) == (400, "account.invalid_session")
+    status, reported = await get(server, OFFERS)
+    assert (status, reported["error"]["error_type"]) == (400, "account.invalid_session")

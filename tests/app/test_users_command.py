@@ -29,7 +29,7 @@ async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
     return process.returncode, out.decode(), complaints.decode()
 
 
-async def test_every_user_has_a_session_of_its_own(server: Server):
+async def test_every_user_has_a_separate_session(server: Server):
     code, out, _ = await users(server, "make", "3")
 
     assert code == 0

@@ -198,8 +198,8 @@ def test_outcomes_describe_how_connections_ended():
     refused = Counter({"ECONNREFUSED": 2})
 
     assert str(Outcomes.of([], refused)) == "0 opened; 2 refused (ECONNREFUSED)"
-    told = Outcomes(opened=5, still_open=2, closed_after_s=(0.5, 10.25), reset=1, statuses={"400": 3})
-    assert str(told).split("; ") == [
+    reported = Outcomes(opened=5, still_open=2, closed_after_s=(0.5, 10.25), reset=1, statuses={"400": 3})
+    assert str(reported).split("; ") == [
         "5 opened",
         "1 reset by the attack",
         "2 never closed by the server",

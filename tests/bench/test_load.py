@@ -12,7 +12,7 @@ from tests.bench.conftest import Load
 from tests.deploy.commands import command
 from tests.servers import Server
 
-pytestmark = pytest.mark.xdist_group("load")  # one worker starts the server and its vendor
+pytestmark = pytest.mark.xdist_group("load")  # One worker starts the server and its vendor.
 
 
 async def test_at_once_keeps_a_number_of_streams_open(load: Load):

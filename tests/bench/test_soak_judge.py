@@ -46,7 +46,7 @@ def missed(anomalies: list[Anomaly]) -> list[str]:
     return [anomaly.what for anomaly in anomalies if anomaly.miss]
 
 
-def test_a_good_stream_is_no_anomaly():
+def test_good_streams_have_no_anomaly():
     assert stream_anomalies([GOOD], calm()) == []
 
 
@@ -90,7 +90,7 @@ def test_an_error_without_a_reason_is_found(fields: dict):
 
 
 @pytest.mark.parametrize("outcome", ["error all_strategies_failed", "error backend_unavailable"])
-def test_errors_that_vendors_may_cause_are_no_miss(outcome: str):
+def test_errors_that_vendors_may_cause_are_not_misses(outcome: str):
     assert missed(error_anomalies([replace(GOOD, outcome=outcome)], calm())) == []
 
 
@@ -150,7 +150,7 @@ def test_an_answer_may_be_a_refusal_only_in_the_envelope_and_with_a_reason(
     assert [anomaly.miss for anomaly in answer_anomalies([given], disturbances)] == [not allowed]
 
 
-def test_an_answer_that_is_kept_as_it_was_received_is_no_anomaly():
+def test_stored_answers_that_equal_the_received_ones_have_no_anomaly():
     assert record_anomalies([TURN], {("c1", 1): RECORD}, calm(), where="PostgreSQL") == []
     assert record_anomalies([TURN], {("c1", 1): replace(RECORD, stream_id="")}, calm(), where="history") == []
 
@@ -199,7 +199,7 @@ def test_leftover_turns_are_found(remains: Remains, what: str):
     assert not remains.is_empty
 
 
-def test_clean_stores_are_no_anomaly():
+def test_clean_stores_have_no_anomaly():
     assert remains_anomalies(Remains(), at_s=1) == []
     assert Remains().is_empty
 
@@ -221,7 +221,7 @@ def window(end_s: float, children_mib: float, parent_mib: float = 60, long_lived
         ([window(600, 0), window(3600, 100)], ["memory of the children grew"]),
     ],
 )
-def test_memory_that_grows_from_the_tenth_minute_on_is_found(found: list[Window], grown: list[str]):
+def test_memory_growth_after_the_tenth_minute_is_found(found: list[Window], grown: list[str]):
     assert missed(memory_anomalies(found, settled_s=600)) == grown
 
 

@@ -10,7 +10,7 @@ from tests.browser.talk_page import TalkPage, plain
 STORY = "Once upon a time there was a harbour.\n\nA bell rang at the end of the pier."
 
 
-async def test_a_typed_message_is_answered_paragraph_by_paragraph(talk: TalkPage, fixed_strategy) -> None:
+async def test_a_typed_message_is_answered_in_paragraphs(talk: TalkPage, fixed_strategy) -> None:
     await talk.open(await fixed_strategy(STORY))
     await talk.say("Tell me a story")
     assert await talk.answered() == STORY.split("\n\n")

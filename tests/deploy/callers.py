@@ -45,7 +45,7 @@ class Caller:
             self.cut = True
 
     def resume(self) -> Any:
-        after = str(max((event.id for event in self.seen if event.id), default=0))  # pings have none
+        after = str(max((event.id for event in self.seen if event.id), default=0))  # Pings have no id.
         path = f"{self.url}/bp/ai/stream/{self.stream_id}"
         return self.http.get(path, headers={**self.headers, "Last-Event-ID": after})
 

@@ -23,7 +23,7 @@ SITE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 _CERTIFICATES = "/etc/letsencrypt/live/parley.example.com"
 _END_S = 10
 
-# As Debian has it, and gzip for all that an operator may have turned it on for.
+# Debian's configuration, with gzip for all content types, as an operator may configure it.
 _MAIN = """
 daemon off;
 {user}
@@ -65,7 +65,9 @@ def running_nginx(folder: Path, parley: str, *, kept_s: int = 15) -> Iterator[Ng
         command = [str(NGINX), "-p", str(folder), "-c", str(_configured(folder, parley, *addresses, kept_s=kept_s))]
         process = subprocess.Popen(
             command,
-            env={"NGINX": f"{plain.fileno()};{tls.fileno()};"},  # it takes them over, as from one that it replaces
+            env={
+                "NGINX": f"{plain.fileno()};{tls.fileno()};"
+            },  # nginx inherits the sockets, as it does from a predecessor.
             pass_fds=[plain.fileno(), tls.fileno()],
             process_group=0,
             preexec_fn=ending_with_parent(signal.SIGTERM),  # noqa: PLW1509 - two system calls, no lock
@@ -95,7 +97,7 @@ def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int)
         assert site.count(old) == 1, f"{old} must stand once in {SITE.name}"
         site = site.replace(old, new)
     (folder / "site.conf").write_text(site)
-    # the worker stays who we are: it must write where we may
+    # The worker keeps the user of the tests, which owns `folder`.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     main = folder / "nginx.conf"
     main.write_text(_MAIN.format(folder=folder, user=user))

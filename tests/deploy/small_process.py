@@ -21,7 +21,7 @@ async def never(*_: Any) -> None:
 
 
 async def serve_shop(settings: Settings) -> None:
-    """Serve a shop in which no order ends."""
+    """Serve a shop whose orders never complete."""
     shop = Shop()
     shop.inside = never
     with socket.create_server(("127.0.0.1", settings.port)) as listener:

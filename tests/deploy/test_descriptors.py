@@ -143,9 +143,9 @@ async def test_a_process_without_descriptors_names_them_in_its_log(settings: Set
             assert response.status == 200
         _, hard = resource.prlimit(process.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.process.pid, resource.RLIMIT_NOFILE, (8, hard))
-        told = await process.event("descriptors.exhausted")
-    assert told["descriptors"] == 8
-    assert "LimitNOFILE" in told["hint"]
+        reported = await process.event("descriptors.exhausted")
+    assert reported["descriptors"] == 8
+    assert "LimitNOFILE" in reported["hint"]
 
 
 @pytest.mark.timeout(120)

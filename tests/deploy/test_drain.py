@@ -129,10 +129,10 @@ async def tell_to_end(
                 await until(lambda: crowd.talking(streams), within_s=READY_S)
                 tasks.create_task(crowd.arrive(tasks))
                 await until(lambda: len(crowd.begun) >= streams * (1 + LATE), within_s=READY_S)
-                told_ms, told = time.time() * 1000, time.monotonic()
+                told_ms, reported = time.time() * 1000, time.monotonic()
                 parent.process.send_signal(signal.SIGTERM)
                 assert await parent.process.wait() == 0
-                took_s = time.monotonic() - told
+                took_s = time.monotonic() - reported
         assert [line for line in parent.lines if '"level":"info"' not in line] == []
         draining = told_of(parent, "server.draining")
     return Ended(crowd, told_ms, sum(line["streams"] for line in draining), took_s)

@@ -1,3 +1,5 @@
+"""`make run` keeps the process of the local engines running."""
+
 import os
 from pathlib import Path
 

@@ -41,7 +41,7 @@ async def test_a_killed_process_ends_only_its_own_streams(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
-    connector = TCPConnector(force_close=True)  # each request may meet either process
+    connector = TCPConnector(force_close=True)  # Either process may get each request.
     async with serving(settings) as parent, ClientSession(connector=connector) as http:
         for _ in range(2):
             await parent.event("process.ready")
@@ -71,7 +71,7 @@ async def test_stopped_processes_answer_until_the_last_stream_of_any_has_ended(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
-    connector = TCPConnector(force_close=True)  # each request may meet either listener
+    connector = TCPConnector(force_close=True)  # Either listener may get each request.
     async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession(connector=connector) as http:
         for _ in range(2):
             await parent.event("process.ready")
@@ -145,7 +145,7 @@ async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
                     path = f"{settings.public_url}/bp/ai/conversation"
                     async with http.post(path, data=body, headers=caller.headers) as answer:
                         statuses.add(answer.status)
-                except ClientError:  # until others are there in their place
+                except ClientError:  # Wait until the replacements run.
                     pass
                 await asyncio.sleep(0.2)
         assert time.monotonic() - killed < 31

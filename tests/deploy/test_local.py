@@ -1,3 +1,5 @@
+"""`make run` starts everything on one machine: stores, engines and a server."""
+
 import asyncio
 import re
 import shlex
@@ -13,7 +15,7 @@ from aiohttp import ClientSession
 
 from tests.deploy.commands import Command, command, left_of
 
-pytestmark = pytest.mark.timeout(180)  # stores, engines and server start, and the machine may be busy
+pytestmark = pytest.mark.timeout(180)  # Stores, engines and the server start, and the machine may be busy.
 
 
 def _free_port() -> int:

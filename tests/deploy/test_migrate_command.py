@@ -1,3 +1,5 @@
+"""The command `python -m app migrate`."""
+
 import asyncio
 import socket
 

@@ -241,11 +241,11 @@ async def test_a_refusal_is_the_servers_own_and_does_not_wait_for_the_rest(serve
 
 
 async def test_nginx_passes_the_path_and_adds_the_client_address(server: Server, tmp_path: Path) -> None:
-    async def told(request: web.Request) -> web.Response:
+    async def reported(request: web.Request) -> web.Response:
         return web.json_response({"path": request.raw_path, **request.headers})
 
     app = web.Application()
-    app.router.add_get("/{path:.*}", told)
+    app.router.add_get("/{path:.*}", reported)
     path = "/bp/a%2Fb//c/../d?q=%20+&url=http://x/%C3%A9"
     async with _listening(app) as parley:
         with running_nginx(tmp_path, urlsplit(parley).netloc) as nginx:

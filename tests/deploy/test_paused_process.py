@@ -177,9 +177,9 @@ async def test_answer_that_arrived_during_a_pause_of_the_process_does_not_time_o
 
 @pytest.mark.soak
 @pytest.mark.parametrize("paused_s", [27, 35])
-@pytest.mark.parametrize("asked", [True, False], ids=["another turn is asked for", "nobody asks"])
+@pytest.mark.parametrize("requested", [True, False], ids=["another turn is asked for", "nobody asks"])
 async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
-    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, *, paused_s: int, asked: bool
+    settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor, *, paused_s: int, requested: bool
 ) -> None:
     """Uses the timeouts of production. A pause of 27 s can mean 30 s without a heartbeat, which ends the turn."""
     await strategy("slow", "slow:Once upon a time")
@@ -194,7 +194,7 @@ async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
             vendor.release.set()
             until_s = time.monotonic() + paused_s
             while time.monotonic() < until_s:
-                if asked and 200 not in statuses:
+                if requested and 200 not in statuses:
                     async with talk.say("are you there?", "quick") as answer:
                         statuses.add(answer.status)
                         await answer.read()
@@ -208,9 +208,9 @@ async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
     else:
         assert other.seen[-1].name == "end"
         assert kept == [("complete", "Once upon a time")]
-    if asked:
+    if requested:
         assert 409 in statuses
-    assert (200 in statuses) or not asked or paused_s < 30
+    assert (200 in statuses) or not requested or paused_s < 30
 
 
 async def until_void_counts(services: Services) -> None:

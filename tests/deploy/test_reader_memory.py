@@ -23,7 +23,7 @@ from vendors.sandbox.server import listening
 __all__ = ["http", "settings", "vendor"]
 
 KIB, MIB = 1024, 1024 * 1024
-MOST_BYTES = 256 * KIB
+MAX_BYTES = 256 * KIB
 """The memory that a reader may use in addition to the log."""
 READERS_A_STREAM = 15
 WAIT_S = 30
@@ -94,7 +94,7 @@ async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log(
         talking = await callers(http, settings.public_url, 7)
         for caller in talking:
             await answered(caller)
-        assert await a_reader_costs(server, settings.port, talking) <= MOST_BYTES
+        assert await a_reader_costs(server, settings.port, talking) <= MAX_BYTES
 
 
 async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
@@ -107,7 +107,7 @@ async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
             talking = await callers(http, settings.public_url, 22)
             for caller in talking:
                 await spoken(caller)
-            assert await a_reader_costs(server, settings.port, talking) <= MOST_BYTES
+            assert await a_reader_costs(server, settings.port, talking) <= MAX_BYTES
 
 
 async def test_stalled_readers_in_another_process_cost_little(
@@ -121,7 +121,7 @@ async def test_stalled_readers_in_another_process_cost_little(
         talking = await callers(http, settings.public_url, 7)
         for caller in talking:
             await answered(caller)
-        assert await a_reader_costs(server, port, talking) <= MOST_BYTES
+        assert await a_reader_costs(server, port, talking) <= MAX_BYTES
 
 
 @pytest.mark.timeout(120)
@@ -146,7 +146,7 @@ async def test_memory_of_stalled_answers_is_released(
 
 
 @pytest.mark.timeout(180)
-async def test_readers_who_do_not_read_a_large_history_cost_bounded_memory(
+async def test_clients_that_do_not_read_a_large_history_cost_bounded_memory(
     settings: Settings, services: Services, vendor: Vendor, http: ClientSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await configure(services, vendor, readable_s=0.1, answer_bytes=4 * MIB)
@@ -241,7 +241,7 @@ async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
         kept, first = await server.metric("parley_finished_logs_bytes"), await without_event_logs(server)
         assert kept > streams * MIB
         most = await wave_of_readers(server, settings.port, talking)
-        await asyncio.sleep(MEMORY_RETURN_S)  # the baseline is what remains once free memory was returned
+        await asyncio.sleep(MEMORY_RETURN_S)  # The baseline is the memory after free memory was returned.
         before = await without_event_logs(server)
         for _ in range(waves - 1):
             await wave_of_readers(server, settings.port, talking)
@@ -249,7 +249,7 @@ async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
         async def has_returned() -> bool:
             return await without_event_logs(server) <= before * LATER_WAVES_RATIO
 
-        with suppress(AssertionError):  # the figures show what is left
+        with suppress(AssertionError):  # The failure message shows the remaining figures.
             await until(has_returned, within_s=WAIT_S, every_s=0.2)
         after = await without_event_logs(server)
         assert await server.metric("parley_finished_logs_bytes") == kept
@@ -260,6 +260,6 @@ async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
             f"{most / MIB:.1f} ({(most - first) / readers / KIB:.1f} KiB each); after them {before / MIB:.1f} "
             f"({before / first - 1:+.1%}), after {waves} waves {after / MIB:.1f} ({after / before - 1:+.1%})"
         )
-    assert (most - first) / readers <= MOST_BYTES
+    assert (most - first) / readers <= MAX_BYTES
     assert before <= first * FIRST_WAVE_RATIO
     assert after <= before * LATER_WAVES_RATIO

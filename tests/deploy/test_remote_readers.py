@@ -46,7 +46,7 @@ async def read_elsewhere(talk: Talk, url: str, http: ClientSession) -> AsyncIter
             yield reader, reading
 
 
-async def test_reader_in_a_process_that_drains_is_asked_to_resume_elsewhere(
+async def test_readers_in_a_draining_process_must_resume_elsewhere(
     settings: Settings, server: Server, talk: Talk, strategy: Any, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")

@@ -169,7 +169,7 @@ async def test_nothing_fails_while_processes_are_replaced_again_and_again(
     assert load.answered > 200
 
 
-async def test_streams_are_whole_where_processes_are_stopped_while_others_retire(
+async def test_streams_are_complete_if_processes_are_stopped_while_others_retire(
     settings: Settings, services: Services, tmp_path: Path
 ) -> None:
     async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=20) as (parent, load):
@@ -201,7 +201,7 @@ async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_
     load_of = loaded(settings, services, tmp_path, streams_per_s=4, calls_per_s=1)
     async with load_of as (parent, load), AsyncExitStack() as stack:
         callers = []
-        for _ in range(16):  # each on a connection of its own, to either process
+        for _ in range(16):  # Each request uses a new connection, which either process may accept.
             connector = TCPConnector(limit=1, keepalive_timeout=600)
             http = await stack.enter_async_context(ClientSession(connector=connector))
             async with http.get(f"{settings.public_url}/healthz") as answer:
@@ -225,7 +225,9 @@ async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
         first = {child.pid for child in parent.descendants()}
         for _ in range(SIGHUPS):
             parent.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(3)  # one signal every three seconds, whether or not the last replacement is over
+            await asyncio.sleep(
+                3
+            )  # A signal every three seconds, even if the previous replacement is still running.
         await two_are_left(parent)
         assert count(parent, "processes.replacing") >= 2, "signals that come during a round are one more round"
         assert not first & {child.pid for child in parent.descendants()}

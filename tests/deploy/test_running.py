@@ -1,3 +1,5 @@
+"""Child processes of `make run` end with their block, and failures are reported."""
+
 import asyncio
 import signal
 import sys
@@ -23,7 +25,7 @@ async def test_process_that_does_not_listen_is_killed():
     assert process.returncode == -signal.SIGKILL
 
 
-async def test_a_second_signal_exits_immediately():
+async def test_a_second_cancellation_kills_the_process_immediately():
     up = asyncio.Event()
     processes = []
 
@@ -44,13 +46,13 @@ async def test_a_second_signal_exits_immediately():
     assert processes[0].returncode == -signal.SIGKILL
 
 
-async def test_calls_fail_when_their_process_exits():
+async def test_work_is_cancelled_when_its_process_exits():
     async with running([sys.executable, "-c", ""]) as process:
         with pytest.raises(Failed, match="the baker ended unexpectedly"):
             await while_running({"the baker": process}, asyncio.Event().wait())
 
 
-async def test_completed_tasks_return_their_result():
+async def test_completed_work_returns_its_result():
     async def work() -> int:
         return 7
 

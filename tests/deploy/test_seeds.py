@@ -1,3 +1,5 @@
+"""The configs that a new development server starts with."""
+
 from app.services import Services
 from deploy.seeds import seed
 from storage.audit import COMMAND

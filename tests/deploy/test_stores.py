@@ -1,3 +1,5 @@
+"""The embedded PostgreSQL and Valkey of `make run`."""
+
 import os
 import secrets
 import signal

@@ -42,7 +42,7 @@ UPGRADE = b"GET / HTTP/1.1\r\nHost: parley\r\nConnection: Upgrade\r\nUpgrade: we
 
 
 class Wire(asyncio.Transport):
-    """A transport that is controlled by the test."""
+    """A transport that the test controls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ async def test_many_pipelined_requests_pause_reading_until_they_are_answered() -
         assert connection.seen.resumes, "aiohttp does not call _resume_transport_reading()"
 
 
-async def test_what_follows_an_upgrade_is_not_parsed_before_the_response() -> None:
+async def test_bytes_after_an_upgrade_are_not_parsed_before_the_response() -> None:
     go = asyncio.Event()
     async with connected(blocked(go)) as (connection, _):
         connection.data_received(UPGRADE + GET)
@@ -235,7 +235,7 @@ async def test_what_follows_an_upgrade_is_not_parsed_before_the_response() -> No
         assert not connection.upgraded, "aiohttp does not clear _upgraded after a declined upgrade"
 
 
-async def test_bytes_that_cannot_be_parsed_become_an_error_behind_the_waiting_requests() -> None:
+async def test_bytes_that_cannot_be_parsed_become_an_error_after_the_waiting_requests() -> None:
     async with connected(answer) as (connection, wire):
         connection.data_received(GET + b"no HTTP\r\n\r\n")
         error, _ = connection.newest_request()

@@ -150,7 +150,7 @@ async def test_a_masked_secret_in_free_options_is_plain_data(configs):
 
 
 @given(value=values)
-def test_every_secret_is_encrypted_and_decrypted_to_what_it_was(value):
+def test_every_secret_is_decrypted_to_its_original_value(value):
     stored, encrypted = encrypt_secrets(KEYRING, MAIN, value)
     assert stored == mask_secrets(value)
     assert decrypt_secrets(KEYRING, revision(stored, encrypted)) == (value, [])

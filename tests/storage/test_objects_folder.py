@@ -41,7 +41,7 @@ async def test_reader_gets_the_old_object_until_the_new_one_is_complete(objects:
     assert await objects.get(KEY) == b"new" * 600_000
 
 
-async def test_only_objects_remain(objects: ObjectStore, tmp_path: Path):
+async def test_failed_puts_leave_no_other_files(objects: ObjectStore, tmp_path: Path):
     async def broken() -> AsyncIterator[bytes]:
         yield b"x" * 1_000_000
         raise EOFError

@@ -17,7 +17,7 @@ KEY = "conversation/0198c0de/1/0.mp3"
 MIB = 1024 * 1024
 
 
-pytestmark = pytest.mark.xdist_group("s3")  # one worker imports the server and the client of S3
+pytestmark = pytest.mark.xdist_group("s3")  # One worker imports the S3 server and client.
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -44,19 +44,19 @@ async def test_a_cancelled_caller_does_not_get_the_reply_of_another(valkey: Valk
 
 async def test_refused_command_fails_alone(valkey: Valkey) -> None:
     key = valkey.key("a", "text")
-    refused, told = await asyncio.gather(
+    refused, reported = await asyncio.gather(
         valkey.call("NOSUCH"), valkey.call("SET", key, b"\x00\r\n\xff"), return_exceptions=True
     )
     assert isinstance(refused, ResponseError)
-    assert told == b"OK"
+    assert reported == b"OK"
     assert await valkey.call("GET", key) == b"\x00\r\n\xff"
 
 
 async def test_script_that_valkey_has_forgotten_is_sent_again(valkey: Valkey) -> None:
-    asked = {"keys": [valkey.key("a", "rate")], "args": [1000.0, 1]}
-    assert await valkey.run("limit", **asked) == [0, b"1"]
+    requested = {"keys": [valkey.key("a", "rate")], "args": [1000.0, 1]}
+    assert await valkey.run("limit", **requested) == [0, b"1"]
     await valkey.client.script_flush()
-    assert (await valkey.run("limit", **asked))[0] > 0
+    assert (await valkey.run("limit", **requested))[0] > 0
 
 
 async def test_a_lost_connection_fails_only_the_commands_in_flight(valkey: Valkey) -> None:

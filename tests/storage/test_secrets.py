@@ -55,7 +55,7 @@ def test_a_new_first_key_decrypts_old_texts_and_encrypts_new_ones():
         KEYRING.decrypt(new, aad=FIELD)
 
 
-def test_each_purpose_has_a_key_of_its_own_that_is_the_same_every_time():
+def test_each_purpose_has_a_separate_stable_key():
     links, codes = KEYRING.derive("links"), KEYRING.derive("codes")
     assert len(links) == len(codes) == 32
     assert links != codes

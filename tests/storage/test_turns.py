@@ -16,7 +16,7 @@ from storage.errors import TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.postgres import open_database
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
-from storage.turns import MOST_BATCHES, MOST_TOGETHER, TurnWriter, open_turn_writer
+from storage.turns import MAX_BATCH_SIZE, MAX_BATCHES, TurnWriter, open_turn_writer
 from streams.wire.errors import DatabaseUnavailable, ItemNotFound, StoreError, StoreUnavailable
 from streams.wire.ids import new_id
 from tests.waiting import until
@@ -63,12 +63,12 @@ def end_of(turn: NewTurn, record_id: int = 1, *, words: str = "Fine.") -> Closed
     return ClosedTurn("default", turn.uid, turn.conversation_id, record_id, turn.stream_id, answered, [ATTEMPT])
 
 
-async def opened(turns: TurnWriter, asked: Sequence[NewTurn]) -> list[Any]:
-    return await asyncio.gather(*[turns.open(turn) for turn in asked], return_exceptions=True)
+async def opened(turns: TurnWriter, requested: Sequence[NewTurn]) -> list[Any]:
+    return await asyncio.gather(*[turns.open(turn) for turn in requested], return_exceptions=True)
 
 
-async def closed(turns: TurnWriter, asked: Sequence[ClosedTurn]) -> list[Any]:
-    return await asyncio.gather(*[turns.close(turn) for turn in asked], return_exceptions=True)
+async def closed(turns: TurnWriter, requested: Sequence[ClosedTurn]) -> list[Any]:
+    return await asyncio.gather(*[turns.close(turn) for turn in requested], return_exceptions=True)
 
 
 async def value(services: Services, statement: str, *args: Any) -> Any:
@@ -82,7 +82,7 @@ async def transactions(services: Services) -> int:
     return count
 
 
-async def told(services: Services, turn: NewTurn) -> tuple[int, int, int, list[str]]:
+async def reported(services: Services, turn: NewTurn) -> tuple[int, int, int, list[str]]:
     """Return the counters of a conversation, and the statuses of its records."""
     async with services.database.connection() as conn:
         found = await find(conn, turn.app_id, turn.uid, conversation_id=turn.conversation_id)
@@ -120,19 +120,19 @@ async def test_a_single_turn_is_written_at_once(services: Services, turns: TurnW
 
 
 async def test_simultaneous_turns_are_written_in_one_transaction(services: Services, turns: TurnWriter) -> None:
-    asked = [new_turn() for _ in range(MANY)]
-    assert await opened(turns, asked) == [1] * MANY
+    requested = [new_turn() for _ in range(MANY)]
+    assert await opened(turns, requested) == [1] * MANY
     assert await transactions(services) == 1
-    assert await closed(turns, [end_of(turn) for turn in asked]) == ["complete"] * MANY
+    assert await closed(turns, [end_of(turn) for turn in requested]) == ["complete"] * MANY
     assert await transactions(services) == 1
-    assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
+    assert [await reported(services, turn) for turn in requested] == [(1, 1, 7, ["complete"])] * MANY
     assert await value(services, "select count(*) from attempts") == MANY
-    assert await opened(turns, [new_turn(turn.conversation_id) for turn in asked]) == [2] * MANY
+    assert await opened(turns, [new_turn(turn.conversation_id) for turn in requested]) == [2] * MANY
 
 
 async def test_turns_that_exceed_one_batch_are_all_written(services: Services, turns: TurnWriter) -> None:
-    asked = [new_turn() for _ in range(3 * MOST_TOGETHER + 1)]
-    assert await opened(turns, asked) == [1] * len(asked)
+    requested = [new_turn() for _ in range(3 * MAX_BATCH_SIZE + 1)]
+    assert await opened(turns, requested) == [1] * len(requested)
     assert await transactions(services) == 4
 
 
@@ -150,9 +150,9 @@ async def test_a_refused_turn_does_not_affect_the_others_of_its_batch(
     assert firsts == [1] * MANY
     assert isinstance(stolen, ItemNotFound)
     assert isinstance(second, TurnRunning)
-    assert [await told(services, turn) for turn in good] == [(1, 1, 0, ["running"])] * MANY
-    assert await told(services, theirs) == (1, 1, 7, ["complete"])
-    assert await told(services, running) == (1, 1, 0, ["running"])
+    assert [await reported(services, turn) for turn in good] == [(1, 1, 0, ["running"])] * MANY
+    assert await reported(services, theirs) == (1, 1, 7, ["complete"])
+    assert await reported(services, running) == (1, 1, 0, ["running"])
 
 
 async def test_only_the_turn_that_the_database_refuses_fails(services: Services, turns: TurnWriter) -> None:
@@ -164,7 +164,7 @@ async def test_only_the_turn_that_the_database_refuses_fails(services: Services,
     *ends, bad = await closed(turns, [*map(end_of, good[1:]), end_of(good[0], words="\0")])
     assert ends == ["complete"] * (MANY - 1)
     assert isinstance(bad, StoreError)
-    assert await told(services, good[0]) == (1, 1, 0, ["running"])
+    assert await reported(services, good[0]) == (1, 1, 0, ["running"])
     assert await value(services, "select count(*) from attempts") == MANY - 1
 
 
@@ -175,13 +175,13 @@ async def test_turns_of_dead_processes_and_expired_turns_are_ended(services: Ser
     await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     services.heartbeat._void_after_s = 0
     await asyncio.sleep(0.01)
-    asked = [new_turn(turn.conversation_id) for turn in left] + [
+    requested = [new_turn(turn.conversation_id) for turn in left] + [
         new_turn(long_ago.conversation_id, longest_s=0.001),
         new_turn(),
     ]
-    assert await opened(turns, asked) == [2, 2, 2, 2, 1]
-    assert await told(services, left[0]) == (2, 2, 0, ["incomplete", "running"])
-    assert await told(services, long_ago) == (2, 2, 0, ["incomplete", "running"])
+    assert await opened(turns, requested) == [2, 2, 2, 2, 1]
+    assert await reported(services, left[0]) == (2, 2, 0, ["incomplete", "running"])
+    assert await reported(services, long_ago) == (2, 2, 0, ["incomplete", "running"])
 
 
 async def test_only_one_of_two_simultaneous_turns_of_a_conversation_is_opened(
@@ -191,19 +191,19 @@ async def test_only_one_of_two_simultaneous_turns_of_a_conversation_is_opened(
     outcomes = await opened(turns, [first, new_turn(first.conversation_id)])
     assert 1 in outcomes
     assert {type(outcome) for outcome in outcomes} == {int, TurnRunning}
-    assert await told(services, first) == (1, 1, 0, ["running"])
+    assert await reported(services, first) == (1, 1, 0, ["running"])
 
 
 async def test_an_end_that_is_retried_is_written_once(services: Services, turns: TurnWriter) -> None:
-    asked = [new_turn() for _ in range(MANY)]
-    await opened(turns, asked)
-    ends = [end_of(turn) for turn in asked]
+    requested = [new_turn() for _ in range(MANY)]
+    await opened(turns, requested)
+    ends = [end_of(turn) for turn in requested]
     twice = await closed(turns, [*ends, *ends])
     assert [{first, second} for first, second in zip(twice[:MANY], twice[MANY:], strict=True)] == [
         {"complete", None}
     ] * MANY
     assert await closed(turns, ends) == [None] * MANY
-    assert [await told(services, turn) for turn in asked] == [(1, 1, 7, ["complete"])] * MANY
+    assert [await reported(services, turn) for turn in requested] == [(1, 1, 7, ["complete"])] * MANY
     assert await value(services, "select sum(jsonb_array_length(content)) from conversation_records") == 2 * MANY
     assert await value(services, "select count(*) from attempts") == MANY
 
@@ -219,7 +219,7 @@ async def test_a_cancelled_open_is_not_written_but_a_cancelled_close_is(
     turns.close(end_of(stays)).cancel()
 
     async def written() -> bool:
-        return await told(services, stays) == (1, 1, 7, ["complete"])
+        return await reported(services, stays) == (1, 1, 7, ["complete"])
 
     await until(written)
 
@@ -227,21 +227,21 @@ async def test_a_cancelled_open_is_not_written_but_a_cancelled_close_is(
 async def test_a_caller_that_is_cancelled_during_the_write_does_not_affect_others(
     services: Services, turns: TurnWriter
 ) -> None:
-    first, *others = asked = [new_turn() for _ in range(5)]
-    await opened(turns, asked)
-    await closed(turns, [end_of(turn) for turn in asked])
+    first, *others = requested = [new_turn() for _ in range(5)]
+    await opened(turns, requested)
+    await closed(turns, [end_of(turn) for turn in requested])
     async with held(services, first):
-        opening = [turns.open(new_turn(turn.conversation_id)) for turn in asked]
+        opening = [turns.open(new_turn(turn.conversation_id)) for turn in requested]
         await until_waiting(services)
         opening[0].cancel()
     assert await asyncio.gather(*opening[1:]) == [2] * len(others)
 
 
 async def test_a_lost_connection_fails_only_the_current_batch(services: Services, turns: TurnWriter) -> None:
-    asked = [new_turn() for _ in range(5)]
-    await opened(turns, asked)
-    async with held(services, asked[0]):
-        closing = [turns.close(end_of(turn)) for turn in asked]
+    requested = [new_turn() for _ in range(5)]
+    await opened(turns, requested)
+    async with held(services, requested[0]):
+        closing = [turns.close(end_of(turn)) for turn in requested]
         await until_waiting(services)
         later = new_turn()
         assert await turns.open(later) == 1
@@ -250,9 +250,9 @@ async def test_a_lost_connection_fails_only_the_current_batch(services: Services
         lost = await asyncio.gather(*closing, return_exceptions=True)
     assert [type(error) for error in lost] == [DatabaseUnavailable] * 5
     assert len(set(map(id, lost))) == 5
-    assert [await told(services, turn) for turn in asked] == [(1, 1, 0, ["running"])] * 5
+    assert [await reported(services, turn) for turn in requested] == [(1, 1, 0, ["running"])] * 5
     assert await value(services, "select count(*) from attempts") == 1
-    assert await closed(turns, [end_of(turn) for turn in asked]) == ["complete"] * 5
+    assert await closed(turns, [end_of(turn) for turn in requested]) == ["complete"] * 5
 
 
 async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None:
@@ -301,27 +301,27 @@ async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
         async with hanging(services, name):
             with pytest.raises(StoreUnavailable):
                 await turns.open(new_turn(first.conversation_id, process="lives"))
-            assert await told(services, first) == (1, 1, 7, ["complete"])
+            assert await reported(services, first) == (1, 1, 7, ["complete"])
 
         async def is_opened() -> bool:
-            return (await told(services, first))[3] == ["complete", "running"]
+            return (await reported(services, first))[3] == ["complete", "running"]
 
         async def is_ended() -> bool:
-            return (await told(services, first))[3] == ["complete", "incomplete"]
+            return (await reported(services, first))[3] == ["complete", "incomplete"]
 
         await until(is_opened)
         if who == "another one":
             assert await turns.open(new_turn()) == 1
             await until(is_ended)
         assert await turns.open(new_turn(first.conversation_id, process="lives")) == 3
-        assert await told(services, first) == (3, 3, 7, ["complete", "incomplete", "running"])
+        assert await reported(services, first) == (3, 3, 7, ["complete", "incomplete", "running"])
 
 
 async def test_waiting_turns_are_written_at_the_end_of_the_block(services: Services) -> None:
-    asked = [new_turn() for _ in range(MANY)]
+    requested = [new_turn() for _ in range(MANY)]
     async with open_turn_writer(services.database, services.heartbeat, services.clock) as turns:
-        await opened(turns, asked)
-        closing = [turns.close(end_of(turn)) for turn in asked]
+        await opened(turns, requested)
+        closing = [turns.close(end_of(turn)) for turn in requested]
     assert [future.result() for future in closing] == ["complete"] * MANY
     with pytest.raises(StoreUnavailable):
         await turns.open(new_turn())
@@ -338,7 +338,7 @@ async def test_callers_that_still_wait_after_the_block_get_an_error(services: Se
 
 
 async def test_turns_that_exceed_the_queue_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
-    waiting = [turns.open(new_turn()) for _ in range(MOST_BATCHES * MOST_TOGETHER)]
+    waiting = [turns.open(new_turn()) for _ in range(MAX_BATCHES * MAX_BATCH_SIZE)]
     refused = turns.open(new_turn())
     assert isinstance(refused.exception(), StoreUnavailable)
     for one in waiting:

@@ -51,7 +51,7 @@ async def test_unusable_valkey_is_reported_once_as_unavailable(tmp_path: Path, a
     assert causes == [f"Valkey {cause}"]
 
 
-async def test_command_that_is_refused_is_no_outage(tmp_path: Path):
+async def test_a_refused_command_is_not_an_outage(tmp_path: Path):
     fault, causes = await refused(tmp_path, b"-WRONGTYPE Operation against a key\r\n")
 
     assert not isinstance(fault, StoreUnavailable)

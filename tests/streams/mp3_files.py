@@ -31,7 +31,7 @@ def plain_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000, kbps: int = 48
 
 
 @cache
-def dressed_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000) -> bytes:
+def tagged_mp3(*, seconds: float = 0.5, sample_rate: int = 24_000) -> bytes:
     """Return the MP3 with an ID3v2 tag and an info frame before it, and an ID3v1 tag after it."""
     file = io.BytesIO()
     with av.open(file, "w", format="mp3", options={"write_id3v1": "1", "id3v2_version": "3"}) as container:

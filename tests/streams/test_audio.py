@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.audio import SNIFF_BYTES, WavFormat, parse_wav, pcm_seconds, sniff, wav_header
-from tests.streams.mp3_files import dressed_mp3, plain_mp3, tone
+from tests.streams.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.wav_files import fmt, wav
 
 
@@ -21,7 +21,7 @@ from tests.streams.wav_files import fmt, wav
         (b"fLaC\0\0\0\x22", "audio/flac"),
         (b"\0\0\0\x20ftypM4A \0\0\0\0", "audio/mp4"),
         (b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81", "audio/webm"),
-        (dressed_mp3(), "audio/mpeg"),
+        (tagged_mp3(), "audio/mpeg"),
         (plain_mp3(), "audio/mpeg"),
         (plain_mp3(sample_rate=8_000), "audio/mpeg"),
         (plain_mp3(sample_rate=44_100, kbps=128), "audio/mpeg"),

@@ -9,7 +9,7 @@ import pytest
 
 from streams.audio import wav_header
 from streams.durations import duration_s
-from tests.streams.mp3_files import dressed_mp3, plain_mp3, tone
+from tests.streams.mp3_files import plain_mp3, tagged_mp3, tone
 
 
 def encoded(container_format: str, codec: str, *, seconds: float, rate: int) -> bytes:
@@ -41,7 +41,7 @@ PCM = tone(seconds=1.5, sample_rate=16_000)
         (encoded("ogg", "libopus", seconds=1.5, rate=48_000), "audio/ogg", 1.5),
         (encoded("flac", "flac", seconds=1.5, rate=16_000), "audio/flac", 1.5),
         (plain_mp3(seconds=1.5), "audio/mpeg", 1.5),
-        (dressed_mp3(seconds=1.5), "audio/mpeg", 1.5),
+        (tagged_mp3(seconds=1.5), "audio/mpeg", 1.5),
     ],
 )
 def test_duration_counts_only_audio_that_plays(audio: bytes, mime_type: str, seconds: float) -> None:

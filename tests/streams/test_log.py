@@ -140,7 +140,7 @@ async def test_oldest_frames_are_dropped_and_a_reader_that_needs_them_gets_an_er
         assert gone.value.status == 410
 
 
-async def test_frame_larger_than_the_log_is_kept_alone():
+async def test_a_frame_larger_than_the_log_is_the_only_one_kept():
     log = open_log(keep_bytes=10)
     await log.append(b"a" * 5)
     await log.append(b"b" * 50)
@@ -168,13 +168,13 @@ async def test_writer_waits_exactly_while_a_reader_lags_more_than_the_limit():
         await log.append(b"a")
         assert await anext(frames) == (1, b"a")
         await log.append(b"b" * 9)
-        assert log.lag == 10  # what was handed out counts until more is asked for
+        assert log.lag == 10  # Yielded frames count as lag until the reader continues.
 
         async with background(log.append(b"c")) as writing:
             await turns()
             assert log.lag == 11
             assert not writing.done()
-            assert log.last_id == 3  # it is in the log all the same
+            assert log.last_id == 3  # The event is in the log nevertheless.
 
             assert await anext(frames) == (3, b"b" * 9 + b"c")
             await turns()

@@ -23,7 +23,7 @@ async def test_a_backlog_is_sent_in_pieces_up_to_the_end():
     assert pieces[-1].last_id == log.last_id
 
 
-async def test_frame_larger_than_a_piece_is_given_alone_and_shared():
+async def test_a_frame_larger_than_a_piece_is_yielded_alone_and_shared():
     log, large = EventLog(keep_bytes=MANY, lag_bytes=MANY), b"b" * 3 * PIECE_BYTES
     for frame in (b"a", large, b"c"):
         log.put(frame)
@@ -44,7 +44,7 @@ async def test_frames_that_an_attached_reader_has_not_read_are_not_dropped():
 
     async with aclosing(log.follow(0)) as reader:
         seen = (await anext(reader)).frames
-        more = [b"m" * 1024] * 200  # of a writer that does not wait
+        more = [b"m" * 1024] * 200  # The writer does not wait for readers.
         for frame in more:
             log.put(frame)
         log.finish(b"end")

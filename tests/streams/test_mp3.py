@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.mp3 import MAX_FRAME_BYTES, Mp3Joiner, mp3_duration_ms, mp3_header
-from tests.streams.mp3_files import dressed_mp3, plain_mp3, played_ms
+from tests.streams.mp3_files import plain_mp3, played_ms, tagged_mp3
 
 RATES = [8_000, 16_000, 22_050, 24_000, 44_100, 48_000]
 ID3V2 = b"ID3\x04\x00\x00\x00\x00\x02\x01" + b"t" * 257
@@ -51,8 +51,8 @@ def test_duration_equals_what_a_player_plays(sample_rate: int):
 
 @pytest.mark.parametrize("sample_rate", [16_000, 24_000, 44_100])
 def test_joined_mp3s_play_as_long_as_all_of_them(sample_rate: int):
-    first = dressed_mp3(seconds=0.5, sample_rate=sample_rate)
-    second = dressed_mp3(seconds=0.8, sample_rate=sample_rate)
+    first = tagged_mp3(seconds=0.5, sample_rate=sample_rate)
+    second = tagged_mp3(seconds=0.8, sample_rate=sample_rate)
     both = joined(first, second)
 
     assert b"TAG" not in both
@@ -139,7 +139,7 @@ def test_noise_is_filtered_the_same_for_every_split(noise: bytes, cuts: list[int
 
 
 parts = st.one_of(
-    st.sampled_from([plain_mp3(), plain_mp3(sample_rate=44_100, kbps=128), dressed_mp3(), ID3V1, ID3V2, b"\xff"]),
+    st.sampled_from([plain_mp3(), plain_mp3(sample_rate=44_100, kbps=128), tagged_mp3(), ID3V1, ID3V2, b"\xff"]),
     st.binary(max_size=30),
     st.builds(lambda size: plain_mp3()[:size], st.integers(min_value=0, max_value=1000)),
 )
@@ -149,7 +149,7 @@ parts = st.one_of(
     st.lists(parts, max_size=4).map(b"".join),
     st.lists(st.integers(min_value=0, max_value=100_000), max_size=30),
 )
-@example(dressed_mp3(), list(range(len(dressed_mp3()))))
+@example(tagged_mp3(), list(range(len(tagged_mp3()))))
 @example(ID3V2 + plain_mp3() + ID3V1 + ID3V2 + plain_mp3(), list(range(12_000)))
 def test_every_split_of_the_same_bytes_gives_the_same_frames(mp3: bytes, cuts: list[int]):
     passed, joiner = in_pieces(mp3, cuts)
@@ -164,7 +164,7 @@ def test_every_split_of_the_same_bytes_gives_the_same_frames(mp3: bytes, cuts: l
 
 
 @given(st.lists(parts, max_size=4).map(b"".join))
-def test_filtering_is_idempotent(mp3: bytes):
+def test_joining_is_idempotent(mp3: bytes):
     once = joined(mp3)
     frames = 0
     at = 0

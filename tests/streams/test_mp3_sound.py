@@ -8,7 +8,7 @@ import pytest
 
 from streams.mp3 import Mp3Joiner
 from streams.mp3_sound import has_sound
-from tests.streams.mp3_files import dressed_mp3, tone
+from tests.streams.mp3_files import tagged_mp3, tone
 
 RATES = [8_000, 16_000, 22_050, 24_000, 44_100, 48_000]
 
@@ -43,7 +43,7 @@ def test_a_tone_is_audible_in_every_encoding(sample_rate: int, hertz: float, kbp
     assert has_sound(frames_of(tone(seconds=0.3, sample_rate=sample_rate, hertz=hertz), sample_rate, kbps=kbps))
 
 
-def test_quiet_speech_is_recognised_only_after_silence():
+def test_quiet_speech_after_silence_is_sound():
     quiet = array("h", (sample // 80 for sample in array("h", tone(seconds=0.2, sample_rate=24_000))))
     assert max(quiet) == 100
     assert has_sound(frames_of(bytes(24_000) + quiet.tobytes(), 24_000))
@@ -63,7 +63,7 @@ def test_sound_on_either_channel_is_audible():
 
 def test_frames_of_another_encoder_are_read_and_truncated_ones_ignored():
     joiner = Mp3Joiner()
-    frames = joiner.feed(dressed_mp3()) + joiner.end()
+    frames = joiner.feed(tagged_mp3()) + joiner.end()
     assert has_sound(frames)
     assert not has_sound(b"")
     for size in range(1, 60):

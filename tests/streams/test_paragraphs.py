@@ -46,7 +46,7 @@ def test_every_split_gives_the_same_paragraphs(data: st.DataObject, delimiter: s
 
 @given(st.data(), st.sampled_from(DELIMITERS))
 @example(None, "---")
-def test_pieces_of_a_paragraph_are_its_text_and_come_before_its_close(data: st.DataObject | None, delimiter: str):
+def test_pieces_of_a_paragraph_add_up_to_its_text_before_it_ends(data: st.DataObject | None, delimiter: str):
     if data is None:
         deltas = ["  --", "x", " ", "--", "- --"]
     else:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streams.audio import WAV_HEAD_BYTES, wav_header
 from streams.pcm import PcmDecoder
 from streams.wire.errors import InvalidParameter
-from tests.streams.mp3_files import dressed_mp3, plain_mp3
+from tests.streams.mp3_files import plain_mp3, tagged_mp3
 from tests.streams.pcm_samples import RATE, samples, silence, tone
 from tests.streams.pieces import by_byte, split
 from tests.streams.wav_files import fmt, wav
@@ -73,7 +73,7 @@ FAULTS = {
     "flac": (b"fLaC" + bytes(20_000), f"audio is audio/flac: {WANTED}"),
     "mp4 that might be webm": (b"\x1a\x45\xdf\xa3ftypM4A " + bytes(20_000), f"audio is audio/mp4: {WANTED}"),
     "mp3": (plain_mp3(), f"audio is audio/mpeg: {WANTED}"),
-    "mp3 with a tag": (dressed_mp3(), f"audio is audio/mpeg: {WANTED}"),
+    "mp3 with a tag": (tagged_mp3(), f"audio is audio/mpeg: {WANTED}"),
     "stereo": (
         wav(fmt(1, 2, RATE, 16), data=tone(0.4)),
         f"audio is a WAV of PCM, 2 channels, 16000 Hz, 16 bits: {WANTED}",

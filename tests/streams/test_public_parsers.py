@@ -18,7 +18,7 @@ Seen = tuple[str, str, str]
 
 def by_httpx_sse(pieces: list[bytes]) -> Iterator[Seen]:
     lines, events = SSELineDecoder(), SSEDecoder()
-    text = b"".join(pieces).decode()  # it takes text, whose pieces httpx has made whole
+    text = b"".join(pieces).decode()  # This parser takes lines of text, which httpx has joined.
     for line in [*lines.decode(text), *lines.flush()]:
         if (event := events.decode(line)) is not None:
             yield event.event, event.id, event.data

@@ -63,7 +63,7 @@ def test_every_split_gives_the_same_sentences_without_loss(text: str, language: 
 @example("a" * 3001, [1000])
 @example("a" * 1000 + ". Next one ", [])
 @example("word " * 700, [1])
-def test_text_without_an_end_is_cut_wherever_deltas_end(text: str, at: list[int]):
+def test_text_without_a_sentence_end_is_split_at_any_delta(text: str, at: list[int]):
     whole = sentences([text])
 
     assert "".join(whole) == text
@@ -71,7 +71,7 @@ def test_text_without_an_end_is_cut_wherever_deltas_end(text: str, at: list[int]
     assert sentences(split(text, at)) == sentences(text) == whole
 
 
-def test_text_without_an_end_is_cut_at_a_space():
+def test_text_without_a_sentence_end_is_split_at_a_space():
     text = "word " * 250
 
     assert [len(sentence) for sentence in sentences([text])] == [1000, 250]
@@ -149,7 +149,7 @@ def test_spaces_before_a_sentence_end_are_accepted(language: str, space: str):
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=9), min_size=1, max_size=9), st.integers(0, 30))
-def test_merged_sentences_fit_the_limit_unless_the_first_alone_does_not(parts: list[str], limit: int):
+def test_merged_sentences_fit_the_limit_unless_a_single_one_exceeds_it(parts: list[str], limit: int):
     text, count = merged(parts, limit)
 
     assert text == "".join(parts[:count])

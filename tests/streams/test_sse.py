@@ -140,7 +140,7 @@ async def test_headers_are_sent_together_with_immediate_events():
     assert b"id: 1\nevent: user_input" in body
 
 
-async def test_connection_is_used_again_after_a_whole_stream():
+async def test_connections_are_reused_after_a_complete_stream():
     source = Source()
     source.end()
     async with running(source) as http:
@@ -207,7 +207,7 @@ async def test_no_ping_is_sent_while_events_are_sent():
     async with running(source) as http, http.get(source.url) as answer:
         for _ in range(10):
             await source.say("a")
-            await asyncio.sleep(0.1)  # all of them together are longer than that
+            await asyncio.sleep(0.1)  # Together, they take longer than the timeout.
         source.end()
         body = await answer.read()
 
@@ -219,7 +219,7 @@ async def test_reader_that_stops_reading_is_cut_after_the_send_timeout():
     source = Source(send_timeout_s=0.3)
     loop = asyncio.get_running_loop()
     async with running(source), connected(source) as client:
-        await asyncio.sleep(0.03)  # the limit counts from the write, not from the stream's beginning
+        await asyncio.sleep(0.03)  # The timeout starts at the write.
         begun = loop.time()
         await source.say("x" * 20_000_000)
 
@@ -267,7 +267,7 @@ async def test_a_reader_that_continues_in_time_is_not_cut():
     async with running(source), connected(source, b"Connection: close\r\n", receive_bytes=65_536) as client:
         for number in range(4):
             await source.say("x" * 3_000_000)
-            await asyncio.sleep(0.3)  # within the timeout, though all of them together are not
+            await asyncio.sleep(0.3)  # Each write is within the timeout, but all of them together are not.
             seen = 0
             while seen < 3_000_000 - 100:
                 piece = await loop.sock_recv(client, 1 << 20)
@@ -284,7 +284,7 @@ async def test_a_reader_that_continues_in_time_is_not_cut():
 async def test_idle_stream_is_not_cut_by_the_send_timeout():
     source = Source(send_timeout_s=0.05)
     async with running(source) as http, http.get(source.url) as answer:
-        await asyncio.sleep(0.2)  # several times the timeout
+        await asyncio.sleep(0.2)  # Several times the timeout.
         source.end()
 
         assert b"id: 1" in await answer.read()

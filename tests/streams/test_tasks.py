@@ -161,7 +161,7 @@ async def test_the_block_is_cancelled_when_its_task_fails():
     assert current.cancelling() == 0
 
 
-async def test_output_before_an_error_is_yielded_completely():
+async def test_a_later_failure_of_the_task_does_not_affect_a_finished_block():
     failing, witness = asyncio.Event(), Witness()
     witness.go.set()
     results = []
@@ -213,7 +213,7 @@ async def test_a_coroutine_that_suppresses_its_cancellation_leaves_none_behind()
         async with background(fails(failing)) as task:
             with unless_failed(task):
                 assert await stubborn() == "done"
-            await asyncio.sleep(0)  # a cancellation left behind would end it here
+            await asyncio.sleep(0)  # A remaining cancellation would be raised here.
 
     with pytest.raises(Fault):
         await both()

@@ -103,15 +103,15 @@ def assessing(url: str) -> dict[str, Any]:
 def failing(url: str) -> dict[str, Any]:
     path = "/azure/stt/speech/universal/v2"
 
-    def told(made: sdk.SpeechConfig) -> str:
+    def reported(made: sdk.SpeechConfig) -> str:
         return str(sdk.SpeechRecognizer(made, source(TONE)).recognize_once().cancellation_details.error_details)
 
     french = config(url, "/azure/tts/cognitiveservices/websocket/v1")
     french.speech_synthesis_voice_name = "fr-FR-NobodyNeural"
     unknown = sdk.SpeechSynthesizer(french, audio_config=None).speak_text_async(SAID).get()
     return {
-        "wrong key": told(config(url, path, wrong=True)),
-        "error": told(config(url, path, fault="error_inside_200", position="before")),
+        "wrong key": reported(config(url, path, wrong=True)),
+        "error": reported(config(url, path, fault="error_inside_200", position="before")),
         "unknown voice": str(unknown.cancellation_details.error_details),
     }
 

@@ -16,7 +16,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @asynccontextmanager
-async def asked(http1: Http1Client, url: str, **fields: Any) -> AsyncIterator[Response]:
+async def requested(http1: Http1Client, url: str, **fields: Any) -> AsyncIterator[Response]:
     given = {"method": "POST", "headers": {}, "body": b"question", "connect_s": 5, "repeatable": True, **fields}
     answer = await http1.send(url, **given)
     try:
@@ -33,7 +33,7 @@ async def body(answer: Response) -> bytes:
 
 
 async def ask(http1: Http1Client, url: str, **fields: Any) -> bytes:
-    async with asked(http1, url, **fields) as answer:
+    async with requested(http1, url, **fields) as answer:
         return await body(answer)
 
 
@@ -52,11 +52,11 @@ class Vendor:
         number = self.connections
         while True:
             try:
-                asked = await request(reader)
+                requested = await request(reader)
             except asyncio.IncompleteReadError:
                 self.left.set()
                 raise
-            self.requests.append((number, asked))
+            self.requests.append((number, requested))
             answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
             if answer is None:
                 return

@@ -144,7 +144,7 @@ async def test_unfinished_answers_are_continued_at_their_end(http: VendorHttp, u
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         ("how", "how"),
         (" how", "how"),
@@ -154,9 +154,9 @@ async def test_unfinished_answers_are_continued_at_their_end(http: VendorHttp, u
         (" x \n", "x \n"),
     ],
 )
-def test_repeated_spaces_are_sent_once(answer: str, told: str):
-    assert read([START, text(answer)], space_before=" \n")[0] == told
-    assert read(by_byte(START + b"".join(map(text, answer))), space_before=" \n")[0] == told
+def test_white_space_of_the_prefill_is_not_repeated(answer: str, reported: str):
+    assert read([START, text(answer)], space_before=" \n")[0] == reported
+    assert read(by_byte(START + b"".join(map(text, answer))), space_before=" \n")[0] == reported
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,12 @@ def test_the_model_name_determines_continuation(name: str, *, takes: bool):
     account = Account("main", "anthropic", "http://x")
 
     assert AnthropicChat(None, account, ChatSpec(name)).takes_prefill is takes  # type: ignore[arg-type]
-    told = ChatSpec(name, options={"prefill": not takes})
-    assert AnthropicChat(None, account, told).takes_prefill is not takes  # type: ignore[arg-type]
+    reported = ChatSpec(name, options={"prefill": not takes})
+    assert AnthropicChat(None, account, reported).takes_prefill is not takes  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "reported"),
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -193,8 +193,8 @@ def test_the_model_name_determines_continuation(name: str, *, takes: bool):
         (["x"], "stop"),
     ],
 )
-def test_finish_reasons_are_mapped(reason: Any, told: str):
-    assert read([START, text("a"), stopped(reason), STOP])[2] == Finish(told)  # type: ignore[arg-type]
+def test_finish_reasons_are_mapped(reason: Any, reported: str):
+    assert read([START, text("a"), stopped(reason), STOP])[2] == Finish(reported)  # type: ignore[arg-type]
 
 
 def test_counts_include_cached_tokens():
@@ -266,7 +266,7 @@ async def test_a_stream_without_its_end_is_an_error(http: VendorHttp, upstream: 
     assert fault.value.retryable
 
 
-async def test_text_is_whole_once_its_stop_reason_is_known(http: VendorHttp, upstream: Upstream):
+async def test_text_with_a_stop_reason_is_complete(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([START, text("Hello"), stopped("max_tokens")], end=cut))
 
     assert (await replied(model(http, upstream)))[1:] == [Usage(25, 15), Finish("length")]

@@ -17,7 +17,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import anthropic
 
-OWN_CLIENT = pytest.mark.xdist_group("anthropic")  # one worker imports it
+OWN_CLIENT = pytest.mark.xdist_group("anthropic")  # One worker imports the SDK.
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "repeat 5 words")]
 FIVE = "word1 word2 word3 word4 word5"
@@ -92,7 +92,7 @@ async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int,
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries
 
 
-async def test_empty_keys_are_refused_and_one_typo_is_accepted(call: Open, sandbox: Running):
+async def test_empty_keys_are_refused_and_one_error_is_retried(call: Open, sandbox: Running):
     assert (await outcome(call(""))).error is not None
     assert (await outcome(call(key_of(fault=Fault.SERVER_ERROR, times=1)))).text == FIVE
     assert [entry.how for entry in calls(sandbox)] == ["fault", "done"]
@@ -153,13 +153,13 @@ def theirs(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
 
 
 async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.types.Message"]:
-    asked = [{"role": "user", "content": ASKED[1].content}]
+    requested = [{"role": "user", "content": ASKED[1].content}]
     async with theirs(sandbox, key) as client:
         stream = client.messages.stream(
             model="claude-haiku-4-5",
             max_tokens=4096,
             system="Be kind.",
-            messages=asked,  # type: ignore[arg-type]
+            messages=requested,  # type: ignore[arg-type]
         )
         async with stream as events:
             text = "".join([text async for text in events.text_stream])
@@ -180,7 +180,7 @@ async def test_the_vendors_own_client_reads_the_same_content(call: Open, sandbox
 
 
 @OWN_CLIENT
-async def test_vendors_own_client_reads_whole_answers(sandbox: Running):
+async def test_the_vendors_own_client_reads_complete_answers(sandbox: Running):
     async with theirs(sandbox, "k1") as client:
         message = await client.messages.create(
             model="claude-haiku-4-5", max_tokens=2, messages=[{"role": "user", "content": ASKED[1].content}]

@@ -103,7 +103,7 @@ async def test_miscues_are_found_across_phrases(http: VendorHttp, sandbox: Runni
 async def test_granularity_selects_what_is_graded(
     http: VendorHttp, sandbox: Running, granularity: str, parts: set[str] | None
 ):
-    for audio in (buffered(TONE), buffered(TONE, PAUSE, TONE)):  # one phrase, and two that are joined
+    for audio in (buffered(TONE), buffered(TONE, PAUSE, TONE)):  # One phrase, and two phrases that are merged.
         result = await assess(
             sandbox_assessor(http, sandbox, text="good morning|my friend"),
             audio,
@@ -196,8 +196,8 @@ async def test_malformed_results_are_garbled(http: VendorHttp, upstream: Upstrea
         await service.samples(1 << 30)
         for begin in (0, 1):
             times = {"Offset": begin * SECOND, "Duration": SECOND}
-            told = {"RecognitionStatus": "Success", "DisplayText": "hi", **times, "NBest": best}
-            await service.say("speech.phrase", told)
+            reported = {"RecognitionStatus": "Success", "DisplayText": "hi", **times, "NBest": best}
+            await service.say("speech.phrase", reported)
         await service.say("turn.end", {})
 
     upstream.respond_with(playing(play))

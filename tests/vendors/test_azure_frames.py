@@ -166,7 +166,7 @@ def test_the_markup_has_the_language_of_the_voice(voice: str, language: str | No
     root = parsed(ssml("hi", Manner(voice, language=language)))
 
     assert root.get(XML_LANG) == document
-    assert list(root.iter(f"{SPEAK}lang")) == []  # voices of one language do not take it
+    assert list(root.iter(f"{SPEAK}lang")) == []  # Voices with one language do not support it.
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_header_of_a_stream_has_no_sizes():
     header = PcmFormat(16_000).header()
 
     assert (len(header), header[4:8], header[40:]) == (44, bytes(4), bytes(4))
-    told = parse_wav(header)
-    assert told is not None
-    assert (told.sample_rate, told.channels, told.bits) == (16_000, 1, 16)
+    reported = parse_wav(header)
+    assert reported is not None
+    assert (reported.sample_rate, reported.channels, reported.bits) == (16_000, 1, 16)
 
 
 @given(

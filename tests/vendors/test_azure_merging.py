@@ -1,5 +1,5 @@
 """Phrases of an assessment are merged into one result with omissions and insertions."""
-# ruff: noqa: RUF001 - signs of other scripts are meant
+# ruff: noqa: RUF001 - these are characters of other scripts
 
 from typing import Any
 
@@ -133,9 +133,9 @@ def test_phrases_are_merged_with_overall_scores():
     assert (best["Lexical"], best["Display"]) == ("good morning dear friend", "Good morning. Dear friend.")
     assert best["Words"] == first["NBest"][0]["Words"] + second["NBest"][0]["Words"]
     assert best["PronunciationAssessment"] == {
-        "AccuracyScore": 70.0,  # of all four
-        "FluencyScore": 42.9,  # 3 of 7 seconds were words without an error
-        "CompletenessScore": 75.0,  # 3 of 4 words
+        "AccuracyScore": 70.0,  # Of all four words.
+        "FluencyScore": 42.9,  # 3 of 7 seconds are words without an error.
+        "CompletenessScore": 75.0,  # 3 of 4 words.
         "ProsodyScore": 80.0,
         "PronScore": 62.1,  # 0.4 of 42.9 and 0.2 of (70 + 75 + 80)
     }
@@ -161,7 +161,7 @@ def test_miscues_are_found_in_the_whole_reference():
         "Phonemes": [],
     }
     scores = result["NBest"][0]["PronunciationAssessment"]
-    assert scores["AccuracyScore"] == 54.0  # three times 90 and two times nothing; what was put in does not count
+    assert scores["AccuracyScore"] == 54.0  # Three scores of 90 and two of 0. Insertions do not count.
     assert scores["CompletenessScore"] == 60.0
 
 
@@ -200,7 +200,7 @@ def test_single_phrase_with_an_omission_keeps_the_vendors_fluency():
         "ProsodyScore": 50.0,
         "PronScore": 56.4,
     }
-    assert only["NBest"][0]["Words"] == [word("good", 0)]  # what came stays as it is
+    assert only["NBest"][0]["Words"] == [word("good", 0)]  # The original is unchanged.
 
 
 def test_five_point_scores_are_returned_unchanged():

@@ -96,10 +96,12 @@ async def test_a_speech_turn_has_the_format_of_the_service(speaker: Client):
     assert {frame.headers["x-streamid"] for frame in audio} == {stream}
     assert [frame.headers.get("content-type") for frame in (audio[0], audio[-1])] == ["audio/basic", None]
     assert (audio[-1].body, frames[-1].body) == (b"", b"{}")
-    told = [item for frame in frames if frame.path == "audio.metadata" for item in loads(frame.body)["Metadata"]]
-    assert [item["Type"] for item in told] == ["WordBoundary", "WordBoundary", "SessionEnd"]
-    assert told[1]["Data"]["text"] == {"Text": "words", "Length": 5, "BoundaryType": "WordBoundary"}
-    assert told[2]["Data"]["Offset"] == sum(len(frame.body) for frame in audio) // 32 * 10_000
+    reported = [
+        item for frame in frames if frame.path == "audio.metadata" for item in loads(frame.body)["Metadata"]
+    ]
+    assert [item["Type"] for item in reported] == ["WordBoundary", "WordBoundary", "SessionEnd"]
+    assert reported[1]["Data"]["text"] == {"Text": "words", "Length": 5, "BoundaryType": "WordBoundary"}
+    assert reported[2]["Data"]["Offset"] == sum(len(frame.body) for frame in audio) // 32 * 10_000
 
 
 async def test_turns_follow_one_another_on_a_connection_with_ids_of_their_own(speaker: Client):
@@ -155,7 +157,7 @@ async def test_malformed_messages_close_the_socket(hearer: Client, message: str 
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("requested", "reason"),
     [
         ({}, "phraseDetection.mode is required."),
         (context("Whispering"), "phraseDetection.mode is required."),
@@ -168,8 +170,8 @@ async def test_malformed_messages_close_the_socket(hearer: Client, message: str 
         ("[]", "speech.context must be a JSON object."),
     ],
 )
-async def test_wrong_context_closes_the_socket(hearer: Client, asked: Any, reason: str):
-    await hearer.say("speech.context", asked)
+async def test_wrong_context_closes_the_socket(hearer: Client, requested: Any, reason: str):
+    await hearer.say("speech.context", requested)
 
     assert await hearer.closed() == (1007, reason)
 
@@ -189,8 +191,8 @@ async def test_wrong_audio_closes_the_socket(hearer: Client, audio: bytes, close
     assert await hearer.closed() == close
 
 
-async def hear(client: Client, asked: dict[str, Any], audio: bytes, turn: str = ID) -> list[Frame]:
-    await client.say("speech.context", asked, turn)
+async def hear(client: Client, requested: dict[str, Any], audio: bytes, turn: str = ID) -> list[Frame]:
+    await client.say("speech.context", requested, turn)
     for piece in (wav_header(16_000), *(audio[at : at + 3200] for at in range(0, len(audio), 3200)), b""):
         await client.say("audio", piece, turn)
     return await client.frames()
@@ -259,9 +261,9 @@ async def test_short_file_is_assessed_in_flat_form(session: aiohttp.ClientSessio
     async with session.post(
         f"{SHORT}?language=en-US&format=detailed", data=wav_header(16_000) + TONE, headers=header
     ) as answer:
-        told = await answer.json()
+        reported = await answer.json()
 
-    best = told["NBest"][0]
+    best = reported["NBest"][0]
     assert set(best) >= {"Confidence", "AccuracyScore", "FluencyScore", "CompletenessScore", "PronScore"}
     assert [(word["Word"], word["ErrorType"]) for word in best["Words"]] == [
         ("good", "None"), ("morning", "Insertion"), ("evening", "Omission"),

@@ -36,55 +36,55 @@ async def done(sandbox: Running, task: str) -> dict[str, Any]:
     )
     try:
         async with asyncio.timeout(50):
-            told, _ = await process.communicate()
+            reported, _ = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     assert process.returncode == 0
-    return loads(told)
+    return loads(reported)
 
 
 async def test_sdk_gets_the_same_audio_and_shapes(http: VendorHttp, sandbox: Running):
-    told = await done(sandbox, "speaking")
+    reported = await done(sandbox, "speaking")
 
     client = sandbox_voice(http, sandbox, spec={"need_viseme": True})
     items = await synthesize(client, SAID)
     once_more = await synthesize(client, "Once more.")
-    assert told["audio"] == [audio_of(items).hex(), audio_of(once_more).hex()]
+    assert reported["audio"] == [audio_of(items).hex(), audio_of(once_more).hex()]
     shapes = [(shape.offset_ms, shape.viseme_id) for shape in shapes_of([*items, *once_more])]
-    assert [tuple(shape) for shape in told["shapes"]] == shapes
-    assert told["words"] == ["Good", "morning,", "how", "are", "you?", "Once", "more."]
+    assert [tuple(shape) for shape in reported["shapes"]] == shapes
+    assert reported["words"] == ["Good", "morning,", "how", "are", "you?", "Once", "more."]
 
 
 async def test_sdk_recognises_the_same_text(http: VendorHttp, sandbox: Running):
-    told = await done(sandbox, "listening")
+    reported = await done(sandbox, "listening")
 
     client = sandbox_recognizer(http, sandbox, text="Good morning.|How are you?")
     transcripts = await transcribe(client, buffered(TONE, PAUSE, TONE))
-    assert " ".join(told["final"]) == transcripts[-1].text == told["once"]
-    assert told["final"] == ["Good morning.", "How are you?"]
-    assert set(told["partial"]) == {"good", "how"}
-    assert told["silence"] == "ResultReason.NoMatch"
+    assert " ".join(reported["final"]) == transcripts[-1].text == reported["once"]
+    assert reported["final"] == ["Good morning.", "How are you?"]
+    assert set(reported["partial"]) == {"good", "how"}
+    assert reported["silence"] == "ResultReason.NoMatch"
 
 
 async def test_sdk_gets_the_same_grades(http: VendorHttp, sandbox: Running):
-    told = await done(sandbox, "assessing")
+    reported = await done(sandbox, "assessing")
 
     client = sandbox_assessor(http, sandbox, text="good uh morning friend")
     request = AssessmentRequest(REFERENCE, enable_miscue=True, enable_prosody_assessment=True)
     result = await assess(client, buffered(TONE), request)
-    assert [tuple(word) for word in told["words"]] == words(result)
-    assert told["phonemes"] == list("good")
+    assert [tuple(word) for word in reported["words"]] == words(result)
+    assert reported["phonemes"] == list("good")
     ours = result.raw["NBest"][0]["PronunciationAssessment"]
-    # the vendor marks miscues itself when it hears one phrase; we do in every mode, by the same rules
-    assert {name: told["scores"][name] for name in ours} == pytest.approx(ours, abs=0.1)
+    # The vendor marks miscues itself in a single phrase. Our client marks them in every mode, by the same rules.
+    assert {name: reported["scores"][name] for name in ours} == pytest.approx(ours, abs=0.1)
 
 
 async def test_sdk_understands_faults(sandbox: Running):
-    told = await done(sandbox, "failing")
+    reported = await done(sandbox, "failing")
 
-    assert "Authentication error (401)" in told["wrong key"]
-    assert told["error"]
-    assert "1007" in told["unknown voice"]
-    assert "Unsupported voice fr-FR-NobodyNeural" in told["unknown voice"]
+    assert "Authentication error (401)" in reported["wrong key"]
+    assert reported["error"]
+    assert "1007" in reported["unknown voice"]
+    assert "Unsupported voice fr-FR-NobodyNeural" in reported["unknown voice"]

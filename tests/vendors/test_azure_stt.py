@@ -68,7 +68,7 @@ async def test_audio_is_uploaded_live_and_partial_text_arrives(http: VendorHttp,
     live = InputBuffer()
     live.write(b"abcd")
     async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
-        assert await anext(transcripts) == Transcript("good", final=False)  # the input goes on
+        assert await anext(transcripts) == Transcript("good", final=False)  # The input continues.
         live.write(b"efgh")
         live.end()
         assert [item async for item in transcripts] == [
@@ -169,7 +169,7 @@ async def test_a_turn_that_the_vendor_ends_early_is_continued(http: VendorHttp, 
         texts = [item async for item in transcripts]
 
     assert texts[-1] == Transcript("One. Two.", final=True)
-    assert rest == [TONE[24_000:] + b"more"]  # from 0.75 s on
+    assert rest == [TONE[24_000:] + b"more"]  # From 0.75 s.
 
 
 async def test_a_turn_that_ends_early_without_text_is_an_error(http: VendorHttp, upstream: Upstream):
@@ -251,7 +251,7 @@ async def test_audio_after_five_seconds_is_sent_at_double_speed(http: VendorHttp
     begun = monotonic()
     await transcribe(recognizer(http, upstream.url), buffered(*[TONE] * 5, TONE[:12_800]))
 
-    assert arrived[1] - begun >= 0.1  # for 0.4 s, less the last message
+    assert arrived[1] - begun >= 0.1  # 0.4 s, minus the last message.
 
 
 @pytest.mark.parametrize("kind", ["audio/mpeg", "audio/webm", "audio/mp4", "audio/flac"])

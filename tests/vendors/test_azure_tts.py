@@ -43,7 +43,7 @@ class Service:
         return socket
 
 
-def told(*items: tuple[str, int, int]) -> dict[str, Any]:
+def reported(*items: tuple[str, int, int]) -> dict[str, Any]:
     return {"Metadata": [{"Type": kind, "Data": {"Offset": at, "VisemeId": shape}} for kind, at, shape in items]}
 
 
@@ -110,7 +110,7 @@ async def test_with_visemes_speech_comes_over_a_socket(http: VendorHttp, upstrea
         ("turn.start", {"context": {"serviceTag": "ab"}}),
         ("response", {"audio": {"type": "inline", "streamId": "cd"}}),
         ("audio", b"a" * 1200),
-        ("audio.metadata", told(("Viseme", 0, 0), ("WordBoundary", 5, 9), ("Viseme", 1_000_000, 12))),
+        ("audio.metadata", reported(("Viseme", 0, 0), ("WordBoundary", 5, 9), ("Viseme", 1_000_000, 12))),
         ("audio", b"b" * 600),
         ("audio", b""),
         ("turn.end", {}),
@@ -124,7 +124,7 @@ async def test_with_visemes_speech_comes_over_a_socket(http: VendorHttp, upstrea
     assert items == [
         SpeechFormat("audio/mpeg", 24_000),
         Visemes([Viseme(0, 0), Viseme(100, 12)]),
-        AudioBytes(b"a" * 1200),  # which is the first tenth of a second
+        AudioBytes(b"a" * 1200),  # The first 0.1 s.
         AudioBytes(b"b" * 600),
     ]
     (seen,) = upstream.seen
@@ -248,7 +248,7 @@ def test_wrong_options_are_named(options: dict[str, Any]):
     )
 )
 def test_shapes_come_no_later_than_their_audio(steps: list[bytes | list[int]]):
-    aligned = AudioAligner(lambda duration_ms: duration_ms & ~1)  # a byte plays for a millisecond
+    aligned = AudioAligner(lambda duration_ms: duration_ms & ~1)  # A byte is a millisecond of audio.
     items: list[SpeechItem] = []
     last = 0
     for step in steps:
@@ -267,7 +267,7 @@ def test_shapes_come_no_later_than_their_audio(steps: list[bytes | list[int]]):
     ]
 
 
-def test_playback_is_estimated_without_shapes():
+def test_audio_without_shapes_is_held_for_ten_seconds():
     aligned = AudioAligner(lambda duration_ms: duration_ms)
 
     assert aligned.add_audio(bytes(10_000)) == []

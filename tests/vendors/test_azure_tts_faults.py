@@ -83,7 +83,7 @@ async def test_fault_in_a_response_over_http_is_never_a_normal_end(
         (("wrong_content_type", "before"), Refused),
         (("cut_mid_stream", "before"), Garbled),
         (("cut_mid_stream", "after"), Garbled),
-        (("cut_mid_stream", "1000"), Garbled),  # behind all audio, before the end mark
+        (("cut_mid_stream", "1000"), Garbled),  # After all audio and before the end mark.
         (("malformed_frame", "before"), Garbled),
         (("malformed_frame", "after"), Garbled),
         (("error_inside_200", "before"), Refused),

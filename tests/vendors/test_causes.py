@@ -99,7 +99,7 @@ async def test_connection_that_is_closed_without_an_answer(client: ClientName):
 
 
 @pytest.mark.parametrize(
-    ("host", "days", "told"),
+    ("host", "days", "reported"),
     [
         (HOST, (-3, -1), "its TLS certificate has expired"),
         (HOST, (1, 3), "its TLS certificate is not valid yet"),
@@ -107,14 +107,14 @@ async def test_connection_that_is_closed_without_an_answer(client: ClientName):
     ],
 )
 async def test_untrusted_certificates_are_refused(
-    client: ClientName, tmp_path: Path, host: str, days: tuple[int, int], told: str
+    client: ClientName, tmp_path: Path, host: str, days: tuple[int, int], reported: str
 ):
     authority = Authority(tmp_path)
     ours = ssl.create_default_context(cafile=str(authority.path))
     async with opened(client, ours) as http, played(answering, tls=authority.server(host, days=days)) as url:
         fault = await failing(http, url.replace("127.0.0.1", HOST))
 
-    assert (type(fault), cause(fault)) == (Unreachable, told)
+    assert (type(fault), cause(fault)) == (Unreachable, reported)
     assert fault.detail.strip()
 
 

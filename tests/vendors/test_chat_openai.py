@@ -92,7 +92,7 @@ def test_invalid_options_are_refused_when_the_client_is_created():
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "reported"),
     [
         ("stop", "stop"),
         ("length", "length"),
@@ -103,19 +103,19 @@ def test_invalid_options_are_refused_when_the_client_is_created():
         (1, "stop"),
     ],
 )
-async def test_finish_reasons_are_mapped(http: VendorHttp, upstream: Upstream, reason: Any, told: str):
+async def test_finish_reasons_are_mapped(http: VendorHttp, upstream: Upstream, reason: Any, reported: str):
     upstream.respond_with(streaming([text("a"), finish(reason), DONE]))
 
-    assert (await replied(http, upstream))[-1] == Finish(told)  # type: ignore[arg-type]
+    assert (await replied(http, upstream))[-1] == Finish(reported)  # type: ignore[arg-type]
 
 
-async def test_end_mark_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
+async def test_an_end_mark_without_a_finish_reason_is_a_normal_end(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([text("a"), DONE]))
 
     assert await replied(http, upstream) == [TextDelta("a"), Finish("stop")]
 
 
-async def test_finish_reason_alone_is_a_normal_end(http: VendorHttp, upstream: Upstream):
+async def test_a_finish_reason_without_an_end_mark_is_a_normal_end(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([text("a"), finish("length")]))
 
     assert (await replied(http, upstream))[-1] == Finish("length")
@@ -179,7 +179,7 @@ async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream
 
 
 @pytest.mark.parametrize(
-    ("chunk", "told"),
+    ("chunk", "reported"),
     [
         (b"data: {no json\n\n", "sent an event that is not JSON"),
         (b"data: \xff\n\n", "sent an event that is not JSON"),
@@ -196,7 +196,7 @@ async def test_refusal_of_the_model_is_text(http: VendorHttp, upstream: Upstream
 )
 @pytest.mark.parametrize("before", [b"", text("before")])
 async def test_malformed_frames_are_garbled_after_the_preceding_text(
-    http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, told: str
+    http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, reported: str
 ):
     upstream.respond_with(streaming([before + chunk + text("never"), finish(), DONE]))
 
@@ -204,11 +204,11 @@ async def test_malformed_frames_are_garbled_after_the_preceding_text(
 
     assert seen == ("before" if before else "")
     assert isinstance(fault, Garbled)
-    assert str(fault) == f"backend unavailable: vendor_b_llm {told}"
+    assert str(fault) == f"backend unavailable: vendor_b_llm {reported}"
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         ({"message": "overloaded", "type": "server_error", "code": None}, "overloaded"),
         ("plain", "plain"),
@@ -217,7 +217,7 @@ async def test_malformed_frames_are_garbled_after_the_preceding_text(
 )
 @pytest.mark.parametrize("apart", [True, False])
 async def test_errors_inside_a_200_are_raised_after_the_preceding_text(
-    http: VendorHttp, upstream: Upstream, error: Any, told: str, *, apart: bool
+    http: VendorHttp, upstream: Upstream, error: Any, reported: str, *, apart: bool
 ):
     pieces = [text("be"), text("fore"), event(error=error)]
     upstream.respond_with(streaming(pieces if apart else [b"".join(pieces)], apart=apart))
@@ -226,7 +226,7 @@ async def test_errors_inside_a_200_are_raised_after_the_preceding_text(
 
     assert seen == "before"
     assert isinstance(fault, Refused)
-    assert str(fault) == f"backend unavailable: vendor_b_llm broke off with an error: {told}"
+    assert str(fault) == f"backend unavailable: vendor_b_llm broke off with an error: {reported}"
 
 
 async def test_an_error_before_any_text_is_raised_despite_an_end_mark(http: VendorHttp, upstream: Upstream):
@@ -329,7 +329,7 @@ async def test_error_of_the_reader_is_raised_unchanged_and_closes_the_connection
         await upstream.left.wait()
 
 
-async def test_connection_is_used_again_after_whole_replies(http: VendorHttp, upstream: Upstream):
+async def test_connections_are_reused_after_complete_replies(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([text("a"), finish(), USAGE, DONE]), streaming([text("b"), DONE], apart=True))
 
     for _ in range(4):

@@ -179,7 +179,7 @@ def test_unknown_lines_are_errors(broken: bytes):
 
 
 @pytest.mark.parametrize(
-    ("detail", "told", "retryable"),
+    ("detail", "reported", "retryable"),
     [
         ({"status": "system_busy", "message": "too\n busy"}, "too busy", True),
         ({"status": "quota_exceeded", "message": "no credits"}, "no credits", False),
@@ -187,17 +187,17 @@ def test_unknown_lines_are_errors(broken: bytes):
     ],
 )
 async def test_errors_in_place_of_audio_are_reported(
-    http: VendorHttp, upstream: Upstream, detail: Any, told: str, *, retryable: bool
+    http: VendorHttp, upstream: Upstream, detail: Any, reported: str, *, retryable: bool
 ):
     upstream.respond_with(plain(200, dumps({"detail": detail}), Content_Type="application/json"))
 
-    with pytest.raises(Refused, match=f"vendor_c broke off with an error: {told}") as fault:
+    with pytest.raises(Refused, match=f"vendor_c broke off with an error: {reported}") as fault:
         await spoken(voice(http, upstream.url, need_viseme=True))
     assert fault.value.retryable is retryable
 
 
 @pytest.mark.parametrize(
-    ("status", "detail", "told"),
+    ("status", "detail", "reported"),
     [
         (401, {"status": "quota_exceeded", "message": "no credits"}, ("no credits", "quota_exceeded")),
         (401, {"status": "invalid_api_key", "message": "bad key"}, ("bad key", "invalid_api_key")),
@@ -211,15 +211,15 @@ async def test_errors_in_place_of_audio_are_reported(
     ],
 )
 async def test_refusals_use_the_vendors_messages(
-    http: VendorHttp, upstream: Upstream, status: int, detail: Any, told: tuple[str, str | None]
+    http: VendorHttp, upstream: Upstream, status: int, detail: Any, reported: tuple[str, str | None]
 ):
     body = dumps({"detail": detail})
     upstream.respond_with(plain(status, body, Content_Type="application/json", retry_after_ms="10"))
 
-    with pytest.raises(Refused, match=f"answered {status}: {told[0]}") as fault:
+    with pytest.raises(Refused, match=f"answered {status}: {reported[0]}") as fault:
         await spoken(voice(http, upstream.url))
 
-    assert (fault.value.extra.get("code"), fault.value.retryable) == (told[1], status == 429)
+    assert (fault.value.extra.get("code"), fault.value.retryable) == (reported[1], status == 429)
     assert len(upstream.seen) == (2 if status == 429 else 1)
 
 

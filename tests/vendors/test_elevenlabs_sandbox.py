@@ -22,7 +22,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     from elevenlabs import AsyncElevenLabs
 
-OWN_CLIENT = pytest.mark.xdist_group("elevenlabs")  # one worker imports it
+OWN_CLIENT = pytest.mark.xdist_group("elevenlabs")  # One worker imports the SDK.
 
 TEXT = "Show me the harbour, please"
 VOICE = "21m00Tcm4TlvDq8ikWAM"
@@ -74,7 +74,7 @@ async def test_shapes_precede_their_audio(call: Open):
 
 @pytest.mark.parametrize("need_viseme", [False, True])
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "reported"),
     [
         (Fault.UNAUTHORIZED, (401, False)),
         (Fault.OUT_OF_QUOTA, (401, False)),
@@ -83,12 +83,14 @@ async def test_shapes_precede_their_audio(call: Open):
         (Fault.UNAVAILABLE, (429, True)),
     ],
 )
-async def test_refusals(call: Open, sandbox: Running, fault: Fault, told: tuple[int, bool], *, need_viseme: bool):
+async def test_refusals(
+    call: Open, sandbox: Running, fault: Fault, reported: tuple[int, bool], *, need_viseme: bool
+):
     found = await outcome(call(key_of(fault=fault, retry_after_s=9), need_viseme=need_viseme))
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == told
+    assert (found.error.vendor_status, found.error.retryable) == reported
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 
@@ -152,7 +154,7 @@ async def test_leaving_a_waiting_call_closes_it(
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         ({"voice": "nobody"}, "voice_id nobody was not found"),
         ({"model": "eleven_v9"}, "eleven_v9 does not exist"),
@@ -161,11 +163,11 @@ async def test_leaving_a_waiting_call_closes_it(
         ({"options": {"extra": {"voice_settings": {"speed": 4}}}}, "speed"),
     ],
 )
-async def test_the_sandbox_refuses_what_the_vendor_refuses(call: Open, spec: dict[str, Any], told: str):
+async def test_the_sandbox_refuses_what_the_vendor_refuses(call: Open, spec: dict[str, Any], reported: str):
     found = await outcome(call("k1", **spec))
 
     assert isinstance(found.error, Refused)
-    assert told in str(found.error)
+    assert reported in str(found.error)
 
 
 async def test_text_that_is_too_long_is_refused(call: Open):
@@ -183,7 +185,7 @@ async def theirs(sandbox: Running, key: str = "k1") -> AsyncIterator["AsyncEleve
         yield AsyncElevenLabs(base_url=f"{sandbox.url}/elevenlabs", api_key=key, httpx_client=client)
 
 
-def asked() -> dict[str, Any]:
+def requested() -> dict[str, Any]:
     from elevenlabs import VoiceSettings  # noqa: PLC0415
 
     return {
@@ -200,8 +202,8 @@ async def test_the_vendors_own_client_recognises_the_same_text(call: Open, sandb
 
     async with theirs(sandbox) as client:
         speaking = client.text_to_speech
-        streamed = b"".join([piece async for piece in speaking.stream(VOICE, **asked())])
-        whole = b"".join([piece async for piece in speaking.convert(VOICE, **asked())])
+        streamed = b"".join([piece async for piece in speaking.stream(VOICE, **requested())])
+        whole = b"".join([piece async for piece in speaking.convert(VOICE, **requested())])
 
     assert streamed == whole == ours.audio
     first, second, third = calls(sandbox)
@@ -215,14 +217,14 @@ async def test_the_vendors_own_client_gets_the_same_times(call: Open, sandbox: R
 
     async with theirs(sandbox) as client:
         speaking = client.text_to_speech
-        lines = [line async for line in speaking.stream_with_timestamps(VOICE, **asked())]
-        whole = await speaking.convert_with_timestamps(VOICE, **asked())
+        lines = [line async for line in speaking.stream_with_timestamps(VOICE, **requested())]
+        whole = await speaking.convert_with_timestamps(VOICE, **requested())
 
     assert b"".join(b64decode(line.audio_base_64) for line in lines) == ours.audio
     assert b64decode(whole.audio_base_64) == ours.audio
     assert whole.alignment is not None
-    told = [letter for line in lines if line.alignment for letter in line.alignment.characters]
-    assert "".join(told) == "".join(whole.alignment.characters) == TEXT
+    reported = [letter for line in lines if line.alignment for letter in line.alignment.characters]
+    assert "".join(reported) == "".join(whole.alignment.characters) == TEXT
 
 
 @OWN_CLIENT
@@ -233,7 +235,7 @@ async def test_vendors_own_client_understands_its_errors(sandbox: Running):
         async with theirs(sandbox, key_of(fault=fault)) as client:
             with pytest.raises(ApiError) as error:
                 await client.text_to_speech.convert_with_timestamps(
-                    VOICE, request_options={"max_retries": 0}, **asked()
+                    VOICE, request_options={"max_retries": 0}, **requested()
                 )
         assert error.value.status_code == status
     async with theirs(sandbox) as client:

@@ -23,8 +23,8 @@ async def failures(attempts: Sequence[Attempt[str]]) -> list[dict[str, Any]]:
     with pytest.raises(AllStrategiesFailed) as failed:
         await run_attempts(attempts)
     assert failed.value.error_type == "all_strategies_failed"
-    told: list[dict[str, Any]] = failed.value.extra["attempts"]
-    return told
+    reported: list[dict[str, Any]] = failed.value.extra["attempts"]
+    return reported
 
 
 def counted(outcome: str) -> float:
@@ -87,9 +87,9 @@ async def test_error_lists_all_failed_strategies_in_order(script: ScriptedAttemp
         script.attempt("refusing", opening=Refused("acme", "answered 401: no", vendor_status=401)),
     ]
 
-    told = await failures(attempts)
+    reported = await failures(attempts)
 
-    assert [{**attempt, "elapsed_ms": 0} for attempt in told] == [
+    assert [{**attempt, "elapsed_ms": 0} for attempt in reported] == [
         {"strategy": strategy, "stage": "llm", "error_type": error_type, "message": message, "elapsed_ms": 0}
         for strategy, error_type, message in [
             ("gone", "item_not_found", "item_not_found: conversation gone"),
@@ -98,8 +98,8 @@ async def test_error_lists_all_failed_strategies_in_order(script: ScriptedAttemp
             ("refusing", "backend unavailable", "backend unavailable: acme answered 401: no"),
         ]
     ]
-    assert 28 <= told[1]["elapsed_ms"] < 1000
-    assert all(isinstance(attempt["elapsed_ms"], int) for attempt in told)
+    assert 28 <= reported[1]["elapsed_ms"] < 1000
+    assert all(isinstance(attempt["elapsed_ms"], int) for attempt in reported)
 
 
 async def test_message_names_the_strategies_that_failed(script: ScriptedAttempts):

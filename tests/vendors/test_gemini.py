@@ -129,11 +129,11 @@ def test_prefill_is_used_if_the_strategy_enables_it():
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "reported"),
     [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("RECITATION", "content_filter")],
 )
-def test_finish_reasons_are_mapped(reason: str, told: str):
-    assert read([text("a", reason=reason, usageMetadata=USAGE)])[2] == Finish(told)  # type: ignore[arg-type]
+def test_finish_reasons_are_mapped(reason: str, reported: str):
+    assert read([text("a", reason=reason, usageMetadata=USAGE)])[2] == Finish(reported)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reason", ["OTHER", "MALFORMED_FUNCTION_CALL", "NEW"])

@@ -130,8 +130,8 @@ async def test_a_reader_that_stops_early_closes_the_connection(call: Open, sandb
     assert (await sandbox.bill.wait()).how == "closed_by_client"
 
 
-async def raw(http: VendorHttp, sandbox: Running, method: str, **asked: Any) -> bytes:
-    body = {"contents": [{"parts": [{"text": "repeat 2 words"}]}], **asked}
+async def raw(http: VendorHttp, sandbox: Running, method: str, **requested: Any) -> bytes:
+    body = {"contents": [{"parts": [{"text": "repeat 2 words"}]}], **requested}
     url = f"{sandbox.url}{MODELS}/gemini-2.5-flash:{method}"
     async with http.stream(Outgoing("gemini", url, headers={"X-Goog-Api-Key": "k1"}, body=dumps(body))) as answer:
         return b"".join([piece async for piece in answer.pieces()])
@@ -148,7 +148,7 @@ async def test_the_sandbox_also_sends_complete_and_array_responses(http: VendorH
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "reported"),
     [
         ({"tempo": 1}, 'Unknown name "tempo"'),
         ({"contents": []}, "contents is not specified"),
@@ -161,8 +161,8 @@ async def test_the_sandbox_also_sends_complete_and_array_responses(http: VendorH
     ],
 )
 async def test_the_sandbox_refuses_what_the_vendor_refuses(
-    http: VendorHttp, sandbox: Running, asked: dict[str, Any], told: str
+    http: VendorHttp, sandbox: Running, requested: dict[str, Any], reported: str
 ):
     with pytest.raises(Refused, match="answered 400") as fault:
-        await raw(http, sandbox, "generateContent", **asked)
-    assert told in str(fault.value)
+        await raw(http, sandbox, "generateContent", **requested)
+    assert reported in str(fault.value)

@@ -83,9 +83,9 @@ async def test_service_account_exchanges_an_assertion_for_a_token(
 
     assert upstream.seen[0].headers["Authorization"] == "Bearer t1"
     assert "X-Goog-Api-Key" not in upstream.seen[0].headers
-    (asked,) = tokens.seen
-    assert (asked.path, asked.headers["Content-Type"]) == ("/token", "application/x-www-form-urlencoded")
-    form = {name: value for name, (value,) in parse_qs(asked.body.decode()).items()}
+    (requested,) = tokens.seen
+    assert (requested.path, requested.headers["Content-Type"]) == ("/token", "application/x-www-form-urlencoded")
+    form = {name: value for name, (value,) in parse_qs(requested.body.decode()).items()}
     assert form.keys() == {"grant_type", "assertion"}
     assert form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
     claims = jwt.decode(
@@ -128,8 +128,8 @@ async def test_refused_token_is_renewed_once(http: VendorHttp, upstream: Upstrea
     with pytest.raises(Refused, match="answered 401"):
         await ask(google, upstream)
 
-    told = [seen.headers["Authorization"].removeprefix("Bearer ") for seen in upstream.seen]
-    assert told == ["t1", "t2", "t2", "t3"]
+    reported = [seen.headers["Authorization"].removeprefix("Bearer ") for seen in upstream.seen]
+    assert reported == ["t1", "t2", "t2", "t3"]
 
 
 async def test_concurrent_calls_with_a_refused_token_renew_it_once(
@@ -175,15 +175,15 @@ async def test_refusal_of_the_token_endpoint_is_reported(http: VendorHttp, upstr
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "reported"),
     [
         ({"client_email": None}, "api_key is no service account: client_email is required"),
         ({"private_key": None}, "api_key is no service account: private_key is required"),
         ({"token_uri": "file:///x"}, "api_key is no service account: token_uri"),
     ],
 )
-def test_missing_field_of_a_service_account_is_named(fields: dict[str, Any], told: str):
-    with pytest.raises(ConfigInvalid, match=f"vendor_accounts main: {told}"):
+def test_missing_field_of_a_service_account_is_named(fields: dict[str, Any], reported: str):
+    with pytest.raises(ConfigInvalid, match=f"vendor_accounts main: {reported}"):
         caller(None, service_account(Upstream(), **fields))
 
 

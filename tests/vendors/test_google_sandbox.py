@@ -148,7 +148,7 @@ async def test_audio_over_a_minute_is_refused(hear: Open):
     assert "Sync input too long" in str((await outcome(hear("k1", bytes(32_000 * 61)))).error)
 
 
-async def test_service_account_speaks_and_hears(speak: Open, hear: Open, sandbox: Running):
+async def test_a_service_account_can_synthesise_and_recognise(speak: Open, hear: Open, sandbox: Running):
     key = service_account(sandbox, key_of(text="Good day."))
 
     assert (await outcome(speak(key))).audio == speech(TEXT, 24_000)
@@ -164,7 +164,7 @@ async def test_token_that_is_always_refused_is_reported(speak: Open, sandbox: Ru
 
 @pytest.mark.parametrize("direction", ["speak", "hear"])
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "reported"),
     [
         (Fault.UNAUTHORIZED, (400, False)),
         (Fault.OUT_OF_QUOTA, (403, False)),
@@ -174,7 +174,7 @@ async def test_token_that_is_always_refused_is_reported(speak: Open, sandbox: Ru
     ],
 )
 async def test_refusals(
-    both: dict[str, Open], sandbox: Running, direction: str, fault: Fault, told: tuple[int, bool]
+    both: dict[str, Open], sandbox: Running, direction: str, fault: Fault, reported: tuple[int, bool]
 ):
     call = both[direction]
 
@@ -182,7 +182,7 @@ async def test_refusals(
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == told
+    assert (found.error.vendor_status, found.error.retryable) == reported
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 
@@ -231,7 +231,7 @@ MP3 = {"audioEncoding": "MP3"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "reported"),
     [
         ({"voice": NAMED, "audioConfig": MP3}, "Invalid input oneof"),
         ({"input": INPUT | {"ssml": "<speak/>"}, "voice": NAMED, "audioConfig": MP3}, "Invalid input oneof"),
@@ -245,15 +245,15 @@ MP3 = {"audioEncoding": "MP3"}
     ],
 )
 async def test_the_sandbox_refuses_what_the_vendor_refuses(
-    http: VendorHttp, sandbox: Running, asked: dict[str, Any], told: str
+    http: VendorHttp, sandbox: Running, requested: dict[str, Any], reported: str
 ):
     url = f"{sandbox.url}/google/v1/text:synthesize"
-    call = Outgoing("google", url, headers={"X-Goog-Api-Key": "k1"}, body=dumps(asked))
+    call = Outgoing("google", url, headers={"X-Goog-Api-Key": "k1"}, body=dumps(requested))
 
     with pytest.raises(Refused, match="answered 400") as fault:
         async with http.stream(call):
             pass
-    assert told in str(fault.value)
+    assert reported in str(fault.value)
 
 
 @pytest.mark.parametrize("form", [{}, {"assertion": "x"}, {"grant_type": "x", "assertion": "x"}])

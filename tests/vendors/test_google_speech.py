@@ -93,7 +93,7 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
     await spoken(voice(http, upstream, audio_format="mp3", speed=0.25, voice="", prompt="Whisper."))
 
     first, second = (loads(seen.body) for seen in upstream.seen)
-    assert items[0] == SpeechFormat("audio/mpeg", 24_000), "what came, not what was asked for"
+    assert items[0] == SpeechFormat("audio/mpeg", 24_000), "the format of the response, not the requested one"
     assert first == {
         "input": {"text": "Hello you.", "prompt": "Whisper."},
         "voice": {"languageCode": "de-DE", "name": "Kore", "modelName": "gemini-2.5-flash-tts"},
@@ -107,11 +107,11 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
         },
     }
     assert (second["voice"], second["audioConfig"]["speakingRate"]) == ({"languageCode": "en-US"}, 0.25)
-    assert second["input"] == {"text": "Hello you."}, "a usual voice takes no instructions"
+    assert second["input"] == {"text": "Hello you."}, "ordinary voices accept no instructions"
 
 
 @pytest.mark.parametrize(
-    ("name", "wish", "told"),
+    ("name", "wish", "reported"),
     [
         ("en-US-Neural2-C", "en", "en-US"),
         ("cmn-CN-Wavenet-A", "zh-CN", "cmn-CN"),
@@ -121,13 +121,13 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
     ],
 )
 async def test_the_language_of_a_voice_follows_from_its_name(
-    http: VendorHttp, upstream: Upstream, name: str, wish: str | None, told: str
+    http: VendorHttp, upstream: Upstream, name: str, wish: str | None, reported: str
 ):
     upstream.respond_with(said(wav()))
 
     await spoken(voice(http, upstream, voice=name, language_code=wish))
 
-    assert loads(upstream.seen[0].body)["voice"]["languageCode"] == told
+    assert loads(upstream.seen[0].body)["voice"]["languageCode"] == reported
 
 
 async def test_marks_before_the_words_give_shapes_before_the_audio(http: VendorHttp, upstream: Upstream):
@@ -137,11 +137,11 @@ async def test_marks_before_the_words_give_shapes_before_the_audio(http: VendorH
 
     (seen,) = upstream.seen
     assert seen.path == "/v1beta1/text:synthesize"
-    asked = loads(seen.body)
-    assert asked["input"] == {
+    requested = loads(seen.body)
+    assert requested["input"] == {
         "ssml": '<speak><mark name="w0"/>Me <mark name="w1"/>&lt;&amp;&gt; <mark name="w2"/>so</speak>'
     }
-    assert asked["enableTimePointing"] == ["SSML_MARK"]
+    assert requested["enableTimePointing"] == ["SSML_MARK"]
     assert [type(item) for item in items[:3]] == [SpeechFormat, Visemes, AudioBytes]
     assert shapes(items) == [Viseme(100, 21), Viseme(233, 4), Viseme(500, 15), Viseme(666, 8), Viseme(1000, 0)]
 
@@ -284,7 +284,7 @@ async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstre
 
 
 @pytest.mark.parametrize(
-    ("mime_type", "audio", "told"),
+    ("mime_type", "audio", "reported"),
     [
         ("audio/wav", b"RIFF", {}),
         ("audio/flac", b"fLaC", {}),
@@ -298,15 +298,15 @@ async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstre
         ),
     ],
 )
-async def test_kinds_of_audio(
-    http: VendorHttp, upstream: Upstream, mime_type: str, audio: bytes, told: dict[str, Any]
+async def test_audio_types_are_converted_to_encodings(
+    http: VendorHttp, upstream: Upstream, mime_type: str, audio: bytes, reported: dict[str, Any]
 ):
     upstream.respond_with(heard("a"))
 
     await transcribed(http, upstream, audio, AudioFormat(mime_type, 0), options={"extra": {"useEnhanced": True}})
 
     config = loads(upstream.seen[0].body)["config"]
-    assert {name: config[name] for name in ("encoding", "sampleRateHertz") if name in config} == told
+    assert {name: config[name] for name in ("encoding", "sampleRateHertz") if name in config} == reported
     assert config["useEnhanced"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from streams.tasks import background
-from tests.streams.mp3_files import dressed_mp3, tone
+from tests.streams.mp3_files import tagged_mp3, tone
 from tests.streams.pieces import split
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.fallback import Attempt, AttemptRecord, first_success
@@ -185,7 +185,7 @@ def test_silence_is_refused_from_every_voice(kind: SpeechFormat, seconds: float,
         passed(guard_of(left=left), timeline, kind)
 
 
-def test_silence_is_refused_after_300_ms_where_another_can_speak():
+def test_silence_is_refused_after_300_ms_if_another_voice_remains():
     guard = guard_of()
     guard.take(WAV, 0)
     assert guard.take(AudioBytes(silence(0.29)), 0) == ()
@@ -353,15 +353,15 @@ async def test_reader_time_does_not_count_against_the_vendor():
     async with guarded(Voice([WAV, *pieces]).speak(), guard) as items:
         async for _ in items:
             if not guard.settled:
-                await asyncio.sleep(0.2)  # the reader is slow
+                await asyncio.sleep(0.2)  # The reader is slow.
     assert guard.settled
     assert slow_audio() == before
 
 
-def test_tags_in_front_of_an_mp3_are_no_audio():
+def test_tags_before_an_mp3_are_not_audio():
     guard = guard_of(left=0)
     guard.take(MP3, 0)
-    tagged = dressed_mp3(seconds=0.5)
+    tagged = tagged_mp3(seconds=0.5)
     tag = tagged[: tagged.index(b"\xff\xf3")]
     assert guard.take(AudioBytes(tag), 0) == ()
     assert guard.take(AudioBytes(tagged[len(tag) :]), 0) == [

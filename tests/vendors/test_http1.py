@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.vendors.http1_peers import CHUNKED, WHOLE, Vendor, ask, asked, body, gone, played, request
+from tests.vendors.http1_peers import CHUNKED, WHOLE, Vendor, ask, body, gone, played, request, requested
 from vendors.http1.client import Http1Client, open_http1
 from vendors.http1.errors import BrokenResponse
 from vendors.http1.request import parse_url
@@ -46,9 +46,9 @@ async def test_the_most_recent_connection_is_reused_first(http1: Http1Client):
     assert len({number for number, _ in vendor.requests[2:]}) == 1
 
 
-async def test_unread_answer_that_is_whole_leaves_its_connection_to_the_next(http1: Http1Client):
+async def test_the_connection_of_a_complete_unread_answer_is_reused(http1: Http1Client):
     vendor = Vendor(WHOLE)
-    async with played(vendor) as url, asked(http1, url) as first:
+    async with played(vendor) as url, requested(http1, url) as first:
         assert await ask(http1, url) == b"ok"
         assert await body(first) == b"ok"
 
@@ -143,11 +143,11 @@ async def test_calls_that_must_not_be_repeated_use_a_new_connection(http1: Http1
     assert vendor.connections == 2
 
 
-async def test_answer_may_come_before_its_request(http1: Http1Client):
+async def test_an_answer_may_arrive_before_its_request_is_sent(http1: Http1Client):
     async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(WHOLE.replace(b"200 OK", b"408 Late"))
 
-    async with played(hasty) as url, asked(http1, url) as answer:
+    async with played(hasty) as url, requested(http1, url) as answer:
         assert (answer.status, await body(answer)) == (408, b"ok")
 
 
@@ -168,9 +168,9 @@ async def test_the_vendor_is_throttled_while_nobody_reads(http1: Http1Client):
         writer.write(WHOLE)
 
     async with played(flood) as url:
-        async with asked(http1, url) as answer:
+        async with requested(http1, url) as answer:
             before = -1
-            while before < written:  # until the flood stands still
+            while before < written:  # Until the flood pauses.
                 before = written
                 await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.1)
             assert written < count
@@ -220,7 +220,7 @@ async def test_closing_a_client_leaves_nothing_open():
     async with played(vendor) as idle_url, played(silent) as url:
         async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1, AsyncExitStack() as held:
             await ask(http1, idle_url)
-            answer = await held.enter_async_context(asked(http1, url))
+            answer = await held.enter_async_context(requested(http1, url))
             held.pop_all()
         begun = loop.time()
         async with asyncio.timeout(5):
@@ -249,7 +249,7 @@ async def test_many_concurrent_lookups_are_answered_and_leave_no_file_open():
             assert await ask(http1, url, body=sent) == sent
 
     async with asyncio.timeout(50):
-        await asyncio.get_running_loop().run_in_executor(None, files)  # its thread's own
+        await asyncio.get_running_loop().run_in_executor(None, files)  # The loop of the thread.
         async with played(slow) as url:
             before = files()
             async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1:

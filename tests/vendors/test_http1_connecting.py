@@ -15,22 +15,22 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from streams.tasks import background
-from tests.vendors.http1_peers import WHOLE, ask, asked, gone, played, request
+from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from vendors.http1.client import open_http1
 from vendors.http1.lookup import Lookup
 
 
 class Names(AbstractResolver):
-    """Resolves one name once `told` is set."""
+    """Resolves one name once `answering` is set."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = list(addresses)
-        self.told = asyncio.Event()
+        self.answering = asyncio.Event()
         self.asked: list[str] = []
 
     async def resolve(self, host: str, port: int = 0, family: AddressFamily = AF_INET) -> list[ResolveResult]:
         self.asked.append(host)
-        await self.told.wait()
+        await self.answering.wait()
         if host != "vendor.test":
             raise OSError("no such name")
         return [
@@ -54,13 +54,13 @@ async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
         writer.write(WHOLE)
 
 
-async def test_name_is_looked_up_once_for_all_who_wait():
+async def test_concurrent_lookups_of_a_name_share_one_query():
     names = Names("127.0.0.1")
     async with played(answering) as url, open_http1(names, idle_s=60) as http1:
         port = url.rstrip("/").rpartition(":")[2]
         asking = asyncio.gather(*(ask(http1, f"http://vendor.test:{port}/") for _ in range(5)))
         await asyncio.wait([asking], timeout=0.02)
-        names.told.set()
+        names.answering.set()
         assert await asking == [b"ok"] * 5
 
     assert names.asked == ["vendor.test"]
@@ -71,7 +71,7 @@ async def test_unknown_names_fail_all_callers_and_are_queried_again():
     lookup = Lookup(names)
     waiting = asyncio.gather(*(lookup.addresses("other.test", 80) for _ in range(3)), return_exceptions=True)
     await asyncio.wait([waiting], timeout=0.02)
-    names.told.set()
+    names.answering.set()
 
     assert [str(fault) for fault in await waiting] == ["no such name"] * 3
     assert names.asked == ["other.test"]
@@ -82,7 +82,7 @@ async def test_unknown_names_fail_all_callers_and_are_queried_again():
 
 async def test_name_without_an_address_is_a_fault():
     names = Names()
-    names.told.set()
+    names.answering.set()
     with pytest.raises(OSError, match="has no address"):
         await Lookup(names).addresses("vendor.test", 80)
 
@@ -95,13 +95,13 @@ async def test_a_cancelled_lookup_does_not_affect_other_callers():
         async with background(lookup.addresses("vendor.test", 80)) as second:
             await asyncio.wait([second], timeout=0.02)
             first.cancel()
-            names.told.set()
+            names.answering.set()
             assert [address[4] for address in await second] == [("127.0.0.1", 80)]
 
 
 async def test_the_addresses_of_a_name_are_tried_in_turn():
     names = Names("127.0.0.1", "127.0.0.2", "::1")
-    names.told.set()
+    names.answering.set()
     lookup = Lookup(names)
 
     first = [(await lookup.addresses("vendor.test", 80))[0][4][0] for _ in range(6)]
@@ -120,8 +120,8 @@ async def test_address_is_not_looked_up(host: str, family: AddressFamily):
 
 
 async def test_the_next_address_is_tried_if_one_is_unreachable():
-    names = Names("127.0.0.2", "127.0.0.1")  # nobody listens at the first
-    names.told.set()
+    names = Names("127.0.0.2", "127.0.0.1")  # Nothing listens on the first address.
+    names.answering.set()
     async with played(answering) as url, open_http1(names, idle_s=0) as http1:
         port = url.rstrip("/").rpartition(":")[2]
         for _ in range(2):
@@ -180,7 +180,7 @@ async def test_large_bodies_work_in_both_directions_over_tls(theirs: ssl.SSLCont
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(got) + got)
 
     names = Names("127.0.0.1")
-    names.told.set()
+    names.answering.set()
     async with played(echo, tls=theirs) as url, open_http1(names, idle_s=60, tls=ours) as http1:
         named = url.replace("127.0.0.1", "vendor.test")
         for _ in range(2):
@@ -199,9 +199,9 @@ async def test_leaving_the_block_closes_a_tls_connection_immediately(theirs: ssl
         left.set()
 
     names = Names("127.0.0.1")
-    names.told.set()
+    names.answering.set()
     async with played(silent, tls=theirs) as url, open_http1(names, idle_s=60, tls=ours) as http1:
-        async with asked(http1, url.replace("127.0.0.1", "vendor.test")) as answer:
+        async with requested(http1, url.replace("127.0.0.1", "vendor.test")) as answer:
             assert answer.status == 200
         async with asyncio.timeout(0.1):
             await left.wait()
@@ -218,7 +218,7 @@ async def test_a_certificate_for_another_name_is_not_trusted(theirs: ssl.SSLCont
 
 async def test_unknown_authority_is_not_trusted(theirs: ssl.SSLContext):
     names = Names("127.0.0.1")
-    names.told.set()
+    names.answering.set()
     async with played(answering, tls=theirs) as url, open_http1(names, idle_s=60) as http1:
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(http1, url.replace("127.0.0.1", "vendor.test"))

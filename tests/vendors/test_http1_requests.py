@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from streams.tasks import background
-from tests.vendors.http1_peers import CHUNKED, WHOLE, ask, asked, body, gone, played, request
+from tests.vendors.http1_peers import CHUNKED, WHOLE, ask, body, gone, played, request, requested
 from vendors.http1.client import Http1Client
 
 
@@ -34,12 +34,12 @@ async def test_body_is_sent_while_its_answer_is_read(http1: Http1Client):
         writer.write(WHOLE)
 
     async with played(echo) as url:
-        async with asked(http1, url, body=speech(), repeatable=False) as answer:
-            told = []
+        async with requested(http1, url, body=speech(), repeatable=False) as answer:
+            reported = []
             while piece := await answer.read():
-                told.append(piece)
+                reported.append(piece)
                 heard.put_nowait(piece)
-        assert told == [b"piece %d" % number for number in range(5)]
+        assert reported == [b"piece %d" % number for number in range(5)]
         assert await ask(http1, url) == b"ok", "the connection is kept"
 
 
@@ -91,7 +91,7 @@ async def test_answer_before_the_end_of_the_body_ends_the_sending_and_the_connec
 
     async with played(refusing) as url:
         source = endless()
-        async with asked(http1, url, body=source) as answer:
+        async with requested(http1, url, body=source) as answer:
             assert (answer.status, await body(answer)) == (413, b"ok")
         await source.aclose()
         async with asyncio.timeout(5):
@@ -124,7 +124,7 @@ async def test_cancelling_a_call_does_not_wait_for_a_vendor_that_does_not_read(h
     assert read < 32 << 20
 
 
-async def test_large_body_is_sent_whole_though_the_vendor_is_slow(http1: Http1Client):
+async def test_a_large_body_is_sent_completely_to_a_slow_vendor(http1: Http1Client):
     large = os.urandom(5 << 20)
     got = bytearray()
 

@@ -60,7 +60,7 @@ def body(answer: Response) -> bytes:
     return whole
 
 
-def told(answer: Response) -> tuple[Any, ...]:
+def reported(answer: Response) -> tuple[Any, ...]:
     """Return everything that a response contains."""
     run(answer.head())
     return answer.status, list(answer.headers.items()), body(answer), answer.complete, answer.reusable
@@ -74,7 +74,7 @@ def split(raw: bytes, at: Iterable[int]) -> list[bytes]:
 def test_head_and_body_are_read():
     answer = fed([CHUNKED])
 
-    assert told(answer) == (
+    assert reported(answer) == (
         200,
         [
             ("Transfer-Encoding", "chunked"),
@@ -90,13 +90,13 @@ def test_head_and_body_are_read():
 
 
 @pytest.mark.parametrize("raw", ANSWERS)
-def test_every_byte_by_itself_gives_the_same(raw: bytes):
-    assert told(fed(raw[i : i + 1] for i in range(len(raw)))) == told(fed([raw]))
+def test_single_bytes_give_the_same_result(raw: bytes):
+    assert reported(fed(raw[i : i + 1] for i in range(len(raw)))) == reported(fed([raw]))
 
 
 @given(st.sampled_from(ANSWERS), st.lists(st.integers(0, 400), max_size=8))
 def test_every_split_gives_the_same(raw: bytes, at: list[int]):
-    assert told(fed(split(raw, at))) == told(fed([raw]))
+    assert reported(fed(split(raw, at))) == reported(fed([raw]))
 
 
 @pytest.mark.parametrize("raw", [CHUNKED, COUNTED, INTERIM + CHUNKED, INTERIM + COUNTED, CLOSING, EMPTY])
@@ -105,7 +105,7 @@ def test_an_answer_truncated_anywhere_is_incomplete(raw: bytes):
         answer = fed([raw[:size]])
         assert not answer.complete
         with pytest.raises((BrokenResponse, OSError)) as fault:
-            told(answer)
+            reported(answer)
         assert isinstance(fault.value, BrokenResponse) == bool(answer.status)
 
 
@@ -130,7 +130,7 @@ def test_output_before_an_error_is_yielded():
 @pytest.mark.parametrize("raw", [COUNTED, CHUNKED, EMPTY])
 @pytest.mark.parametrize("more", [b"H", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", b"\0", b"GARBAGE"])
 def test_bytes_after_an_answer_are_not_part_of_it(raw: bytes, more: bytes):
-    assert told(fed([raw + more]))[:4] == told(fed([raw]))[:4]
+    assert reported(fed([raw + more]))[:4] == reported(fed([raw]))[:4]
     assert not fed([raw + more]).reusable
 
 
@@ -147,13 +147,13 @@ def test_bytes_after_an_answer_are_not_part_of_it(raw: bytes, more: bytes):
 )
 def test_a_response_that_is_not_http_is_an_error(raw: bytes, what: str):
     with pytest.raises(BrokenResponse, match=what):
-        told(fed([raw]))
+        reported(fed([raw]))
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", COUNTED[:40], CHUNKED[:120], CHUNKED[:130]]))
 def test_arbitrary_bytes_end_in_an_error_or_an_answer(nonsense: bytes, before: bytes):
     with suppress(BrokenResponse, OSError):
-        told(fed([before, nonsense]))
+        reported(fed([before, nonsense]))
 
 
 def head_of(size: int) -> bytes:
@@ -167,7 +167,7 @@ def test_response_heads_have_a_size_limit(step: int):
 
     assert body(fed(largest[i : i + step] for i in range(0, len(largest), step))) == b"ok"
     with pytest.raises(BrokenResponse, match="head is too large"):
-        told(fed(larger[i : i + step] for i in range(0, len(larger), step)))
+        reported(fed(larger[i : i + step] for i in range(0, len(larger), step)))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_bytes_before_a_body_have_a_limit(begun: bytes, endless: bytes):
     answer = fed([begun, *[endless] * ((1 << 19) // len(endless))], ended=False)
 
     with pytest.raises(BrokenResponse):
-        told(answer)
+        reported(answer)
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -238,7 +238,7 @@ def test_a_body_with_another_encoding_is_malformed(coding: str, raw: bytes):
         body(fed([head + raw]))
 
 
-def test_small_body_that_holds_much_is_read_in_pieces():
+def test_small_compressed_bodies_are_decompressed_in_pieces():
     packed = gzip.compress(bytes(64 << 20))
     answer = fed(
         [f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()],

@@ -79,7 +79,7 @@ async def test_every_mp3_frame_is_passed_on(http: VendorHttp, sandbox: Running):
     assert items[2:] == [Usage(int(billed["input_tokens"]), int(billed["output_tokens"] + billed["audio_tokens"]))]
 
 
-async def test_model_is_told_to_read_and_how(http: VendorHttp, upstream: Upstream):
+async def test_the_model_is_instructed_how_to_read_the_text(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([DONE]))
     spec = {"prompt": "Softly.", "speed": 1.5, "language_code": "de-AT", "options": {"extra": {"temperature": 0.2}}}
 
@@ -121,7 +121,7 @@ async def test_short_texts_are_compared_completely(http: VendorHttp, sandbox: Ru
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
-async def test_reading_that_stops_half_way_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
+async def test_an_incomplete_reading_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
     with pytest.raises(Garbled, match="spoke only a part of the text"):
         await collect(
             spoken_chat(audio_format=audio_format)(http, account(sandbox, text="The boats go out with")), []
@@ -146,17 +146,17 @@ async def test_a_transcript_may_be_spelt_differently(
 
 @pytest.mark.parametrize("audio_format", FORMATS)
 async def test_a_strategy_may_disable_the_transcript_check(http: VendorHttp, sandbox: Running, audio_format: str):
-    asked = spoken_chat(audio_format=audio_format, options={"check": False})
+    requested = spoken_chat(audio_format=audio_format, options={"check": False})
 
-    assert output(await collect(asked(http, account(sandbox, text="Nobody knows.")), []))
+    assert output(await collect(requested(http, account(sandbox, text="Nobody knows.")), []))
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
 async def test_speech_cut_at_the_token_limit_is_a_failure(http: VendorHttp, sandbox: Running, audio_format: str):
-    asked = spoken_chat(audio_format=audio_format, options={"extra": {"max_completion_tokens": 9}})
+    requested = spoken_chat(audio_format=audio_format, options={"extra": {"max_completion_tokens": 9}})
 
     with pytest.raises(Garbled, match="ran out of tokens"):
-        await collect(asked(http, account(sandbox)), [])
+        await collect(requested(http, account(sandbox)), [])
 
 
 @pytest.mark.parametrize("audio_format", FORMATS)
@@ -246,7 +246,7 @@ def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
 
 
 @pytest.mark.parametrize(
-    ("stream", "told"),
+    ("stream", "reported"),
     [
         (STREAMS[0], (b"\1\2\3\4", Usage(9, 20), "")),
         (STREAMS[1], (b"\1\2\3\4", None, "")),
@@ -260,8 +260,8 @@ def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
         (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent an event of an unknown form")),
     ],
 )
-def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, told: tuple[bytes, Usage | None, str]):
-    assert read([stream]) == told
+def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, reported: tuple[bytes, Usage | None, str]):
+    assert read([stream]) == reported
 
 
 def test_audio_is_held_for_a_second_at_most():
@@ -273,5 +273,5 @@ def test_audio_is_held_for_a_second_at_most():
     assert reading.feed(sound(b"\5\6")) == b"\5\6"
 
 
-def test_audio_of_a_matching_transcript_is_not_held():
+def test_audio_is_not_held_if_any_transcript_is_accepted():
     assert Reading("v", None).feed(sound(b"\1\2")) == b"\1\2"

@@ -50,7 +50,7 @@ def check_part(name: str, part: str | bytes, whole: str | bytes, *, behind: int)
     if name in {
         "spoken_chat_wav",
         "recognition_streamed",
-    }:  # the one holds what is not sure yet, the other gives no output so early
+    }:  # One holds uncertain output back, the other has no output so early.
         return
     assert bool(part) == bool(behind)
 

@@ -37,7 +37,7 @@ DONE = event(type="speech.audio.done", usage={"input_tokens": 5, "output_tokens"
 END = b"data: [DONE]\n\n"
 
 
-async def asked(http: VendorHttp, sandbox: Running, **spec: Any) -> tuple[dict[str, Any], list[SpeechItem]]:
+async def requested(http: VendorHttp, sandbox: Running, **spec: Any) -> tuple[dict[str, Any], list[SpeechItem]]:
     """Return the request that the vendor got, and the result."""
     items = await collect(voice(**spec)(http, account(sandbox)), [])
     return list(sandbox.bill.since())[-1].asked, items
@@ -52,9 +52,9 @@ async def spoken(http: VendorHttp, upstream: Upstream, **spec: Any) -> list[Spee
 
 
 async def test_events_are_requested_from_models_that_support_them(http: VendorHttp, sandbox: Running):
-    told, items = await asked(http, sandbox, voice="marin", speed=1.5, prompt="Whisper.")
+    reported, items = await requested(http, sandbox, voice="marin", speed=1.5, prompt="Whisper.")
 
-    assert told == {
+    assert reported == {
         "model": "gpt-4o-mini-tts",
         "voice": "marin",
         "response_format": "mp3",
@@ -68,9 +68,9 @@ async def test_events_are_requested_from_models_that_support_them(http: VendorHt
 
 
 async def test_old_models_are_asked_for_audio_and_get_no_instructions(http: VendorHttp, sandbox: Running):
-    told, items = await asked(http, sandbox, model="tts-1-hd", prompt="Whisper.", speed=2.0)
+    reported, items = await requested(http, sandbox, model="tts-1-hd", prompt="Whisper.", speed=2.0)
 
-    assert told == {"model": "tts-1-hd", "voice": "alloy", "response_format": "mp3", "speed": 2.0}
+    assert reported == {"model": "tts-1-hd", "voice": "alloy", "response_format": "mp3", "speed": 2.0}
     assert output(items) == mp3(speech(TEXT, 24_000, speed=2.0), 24_000)
     assert not [item for item in items if isinstance(item, Usage)]
     assert list(sandbox.bill.since())[-1].billed == {"characters": len(TEXT)}
@@ -78,9 +78,9 @@ async def test_old_models_are_asked_for_audio_and_get_no_instructions(http: Vend
 
 @pytest.mark.parametrize("model", ["tts-1", "gpt-4o-mini-tts"])
 async def test_wav_is_requested_as_pcm(http: VendorHttp, sandbox: Running, model: str):
-    told, items = await asked(http, sandbox, model=model, audio_format="wav")
+    reported, items = await requested(http, sandbox, model=model, audio_format="wav")
 
-    assert told["response_format"] == "pcm"
+    assert reported["response_format"] == "pcm"
     assert output(items) == SAMPLES
     assert items[0] == SpeechFormat("audio/wav", 24_000)
 
@@ -88,24 +88,24 @@ async def test_wav_is_requested_as_pcm(http: VendorHttp, sandbox: Running, model
 async def test_options_choose_the_framing_and_add_fields(http: VendorHttp, sandbox: Running):
     options = {"stream_format": "audio", "extra": {"voice": "sage"}}
 
-    told, items = await asked(http, sandbox, options=options)
+    reported, items = await requested(http, sandbox, options=options)
 
-    assert "stream_format" not in told
-    assert told["voice"] == "sage"
+    assert "stream_format" not in reported
+    assert reported["voice"] == "sage"
     assert output(items) == mp3(SAMPLES, 24_000)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [({"stream_format": "ws"}, "stream_format must be one of"), ({"sample_rate": 1}, "sample_rate ")],
 )
-def test_options_that_do_not_fit_are_refused_when_the_voice_is_made(options: dict[str, Any], told: str):
-    with pytest.raises(InvalidParameter, match=told):
+def test_options_that_do_not_fit_are_refused_when_the_voice_is_made(options: dict[str, Any], reported: str):
+    with pytest.raises(InvalidParameter, match=reported):
         OpenAISpeech(None, Account("a", "b", "c"), SpeechSpec("tts-1", options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         ({"model": "tts-9"}, "answered 404: The model `tts-9` does not exist"),
         ({"model": "gpt-4o"}, "answered 404: The model `gpt-4o` is not supported"),
@@ -117,12 +117,12 @@ def test_options_that_do_not_fit_are_refused_when_the_voice_is_made(options: dic
     ],
 )
 async def test_refusals_use_the_vendors_message(
-    http: VendorHttp, sandbox: Running, spec: dict[str, Any], told: str
+    http: VendorHttp, sandbox: Running, spec: dict[str, Any], reported: str
 ):
     with pytest.raises(Refused) as fault:
         await collect(voice(**spec)(http, account(sandbox)), [])
 
-    assert told in str(fault.value)
+    assert reported in str(fault.value)
     assert not fault.value.retryable
 
 
@@ -214,10 +214,10 @@ def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
     ids=lambda chunk: repr(chunk[:60]),
 )
 def test_malformed_output_is_garbled_after_the_preceding_audio(chunk: bytes):
-    items, told = read([audio(b"\1"), chunk, DONE])
+    items, reported = read([audio(b"\1"), chunk, DONE])
 
     assert items == [AudioBytes(b"\1")]
-    assert told.startswith("backend unavailable: v sent ")
+    assert reported.startswith("backend unavailable: v sent ")
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"input_tokens": 5}, {"input_tokens": "5", "output_tokens": 7}])

@@ -28,8 +28,8 @@ async def heard(
     buffer = InputBuffer()
     buffer.write(audio)
     buffer.end()
-    asked = RecognitionSpec(**{"model": "gpt-4o-mini-transcribe", **spec})
-    client = OpenAITranscription(http, account(sandbox, text=text), asked)
+    requested = RecognitionSpec(**{"model": "gpt-4o-mini-transcribe", **spec})
+    client = OpenAITranscription(http, account(sandbox, text=text), requested)
     return await collect(client.transcribe(buffer, kind), [])
 
 
@@ -81,9 +81,9 @@ async def test_hints_use_the_parameter_names_of_the_model(
     items = await heard(http, sandbox, speech("x" * 600, 16_000), model=model, language_code="pt-BR", prompt="hint")
 
     assert items[-1].text == TEXT
-    told = next(sandbox.bill.since()).asked
+    reported = next(sandbox.bill.since()).asked
     assert {
-        name: told[name] for name in told if name not in {"model", "response_format", "stream", "seconds"}
+        name: reported[name] for name in reported if name not in {"model", "response_format", "stream", "seconds"}
     } == hints
 
 
@@ -131,8 +131,8 @@ def segment(text: str, no_speech_prob: Any = 0.01, avg_logprob: Any = -0.2) -> d
 async def verbose(http: VendorHttp, upstream: Upstream, segments: Any) -> Transcript:
     body = {"text": "Thank you. Hello.", "duration": 2.5, "segments": segments}
     upstream.respond_with(plain(200, dumps(body)))
-    asked = recognition(model="whisper-1", options={"response_format": "verbose_json"})
-    (item,) = await collect(asked(http, Account("main", "vendor_b_audio", upstream.url)), [])
+    requested = recognition(model="whisper-1", options={"response_format": "verbose_json"})
+    (item,) = await collect(requested(http, Account("main", "vendor_b_audio", upstream.url)), [])
     return item
 
 
@@ -210,7 +210,7 @@ def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
 
 
 @pytest.mark.parametrize(
-    ("stream", "told"),
+    ("stream", "reported"),
     [
         (STREAMS[0], ("Grüß Gott!", True, "")),
         (STREAMS[1], ("a", True, "")),
@@ -221,5 +221,5 @@ def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
         (b"data: []\n\n", ("", False, "backend unavailable: v sent an event of an unknown form")),
     ],
 )
-def test_events_are_text_an_end_or_a_fault(stream: bytes, told: tuple[str, bool, str]):
-    assert read([stream]) == told
+def test_events_are_text_an_end_or_a_fault(stream: bytes, reported: tuple[str, bool, str]):
+    assert read([stream]) == reported

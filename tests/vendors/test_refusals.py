@@ -143,7 +143,7 @@ async def test_redirect_is_not_followed(http: VendorHttp, upstream: Upstream, st
 
 
 @pytest.mark.parametrize(
-    ("raw", "told", "code"),
+    ("raw", "reported", "code"),
     [
         (b'{"error": "plain words"}', ": plain words", None),
         (b'{"message": "without a frame", "code": 7}', ": without a frame", "7"),
@@ -156,10 +156,10 @@ async def test_redirect_is_not_followed(http: VendorHttp, upstream: Upstream, st
         (b"\xff\xfe", "", None),
     ],
 )
-def test_message_of_a_vendor_is_reported_if_it_is_short_and_plain(raw: bytes, told: str, code: str | None):
+def test_message_of_a_vendor_is_reported_if_it_is_short_and_plain(raw: bytes, reported: str, code: str | None):
     fault = refusal("acme", 400, raw, {})
 
-    assert str(fault) == f"backend unavailable: acme answered 400{told}"
+    assert str(fault) == f"backend unavailable: acme answered 400{reported}"
     assert fault.extra.get("code") == code
 
 

@@ -111,7 +111,7 @@ async def test_silence_is_a_complete_answer_without_words(http: VendorHttp, upst
     assert await transcribed(http, upstream) == [Transcript("", final=True)]
 
 
-async def test_recogniser_that_is_busy_is_asked_once_more_with_the_same_audio(http: VendorHttp, upstream: Upstream):
+async def test_a_busy_recogniser_is_called_once_more_with_the_same_audio(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(refusing(503, retry_after_ms="5"), plain(200, b'{"text": "a"}'))
 
     assert await transcribed(http, upstream, b"\1\2" * 100_000) == [Transcript("a", final=True)]

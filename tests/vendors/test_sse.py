@@ -77,7 +77,7 @@ def test_every_split_gives_the_events_of_the_standard(stream: bytes, at: list[in
 @example(b"data: a\n\ndata: b\n\nevent: c\ndata: c\n\ndata: d\n\n", [9, 18, 28])
 @example(b"data: a\n\ndata: b\ndata: c\n\n", [9])
 @example(b"data: a\n\ndata: b\r\n\r\n\ndata: c\n\n", [9, 18, 19, 21])
-def test_payloads_are_those_of_the_events_whatever_the_split(stream: bytes, at: list[int]):
+def test_payloads_are_those_of_the_events_for_every_split(stream: bytes, at: list[int]):
     data = [event.data for event in expected(stream)]
     assert payloads([stream]) == data
     assert payloads(split(stream, at)) == data

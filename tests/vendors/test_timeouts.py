@@ -162,12 +162,12 @@ async def test_a_vendor_that_sends_only_announcements_times_out(script: Scripted
 
 
 async def test_timeouts_work_in_a_cancelled_task(script: ScriptedAttempts) -> None:
-    asked = asyncio.Event()
+    requested = asyncio.Event()
     seen: list[str] = []
 
     async def says_goodbye() -> None:
         try:
-            asked.set()
+            requested.set()
             await block_forever()
         finally:
             late = script.attempt("late", block_forever, first_output_s=0.02)
@@ -175,7 +175,7 @@ async def test_timeouts_work_in_a_cancelled_task(script: ScriptedAttempts) -> No
 
     async def cut_off() -> None:
         async with background(says_goodbye()) as task:
-            await asked.wait()
+            await requested.wait()
             task.cancel()
             await asyncio.wait([task])
 
@@ -185,7 +185,7 @@ async def test_timeouts_work_in_a_cancelled_task(script: ScriptedAttempts) -> No
     assert script.history == ["late opened", "late closed", "silent opened", "silent closed"]
 
 
-async def test_shorter_limit_between_outputs_is_kept_behind_a_long_one_for_the_first(
+async def test_the_limit_between_outputs_may_be_shorter_than_that_of_the_first(
     script: ScriptedAttempts,
 ) -> None:
     loop = asyncio.get_running_loop()

@@ -204,7 +204,7 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (plain(200, b'{"a"'), "sent invalid JSON"),
         (plain(200, b""), "sent invalid JSON"),
@@ -213,11 +213,11 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
     ],
 )
 async def test_invalid_or_too_large_json_is_garbled(
-    http: VendorHttp, upstream: Upstream, answer: Respond, told: str
+    http: VendorHttp, upstream: Upstream, answer: Respond, reported: str
 ):
     upstream.respond_with(answer)
 
-    with pytest.raises(Garbled, match=told):
+    with pytest.raises(Garbled, match=reported):
         await ask_json(http, upstream.url, limit_bytes=1000)
 
 
@@ -242,7 +242,7 @@ async def test_cancelling_closes_the_connection(http: VendorHttp, upstream: Upst
         await upstream.left.wait()
 
 
-async def test_connection_is_used_again_after_whole_answers(http: VendorHttp, upstream: Upstream):
+async def test_connections_are_reused_after_complete_answers(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(plain(200, b"a"), refusing(400), streaming([b"b"]), plain(200, b"c"))
 
     await ask(http, upstream.url)

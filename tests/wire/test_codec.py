@@ -50,7 +50,7 @@ def test_nesting_of_32_is_accepted_and_33_refused(opened: bytes, closed: bytes):
         loads_request(nested(MAX_DEPTH + 1))
 
 
-def test_brackets_in_strings_and_side_by_side_are_no_depth():
+def test_brackets_in_strings_and_side_by_side_do_not_add_depth():
     loads_request(dumps({"a" + "{[" * 40: '"[' * 40 + "\\", "b": [[]] * 100}))
 
 
@@ -67,7 +67,7 @@ def test_nul_is_refused_wherever_it_stands(value: Any):
         loads_request(dumps(value))
 
 
-def test_escaped_backslash_before_u0000_is_no_nul():
+def test_an_escaped_backslash_before_u0000_is_not_nul():
     assert loads_request(rb'{"a": "\\u0000"}') == {"a": r"\u0000"}
 
 

@@ -118,14 +118,14 @@ def test_first_fault_is_named_by_its_path(value: Any, message: str):
         ([], "body must be an object"),
     ],
 )
-def test_short_path_is_the_last_element_alone(value: Any, message: str):
+def test_a_short_path_contains_only_the_last_element(value: Any, message: str):
     with pytest.raises(InvalidParameter) as refused:
         Outer.of(value, short_paths=True)
 
     assert refused.value.what == message
 
 
-def test_numbers_that_no_float_holds_are_refused():
+def test_numbers_that_a_float_cannot_represent_are_refused():
     with pytest.raises(InvalidParameter, match="ratio must be a finite number"):
         Outer.of({"name": "a", "ratio": float("inf")})
 

@@ -1,4 +1,4 @@
-"""`python -m vendors.sandbox`: run the sandbox in a process of its own, or control a running one.
+"""`python -m vendors.sandbox`: run the sandbox as a separate process, or control a running one.
 
 The process prints one line of JSON when it listens. SIGTERM and SIGINT end it.
 """

@@ -24,8 +24,8 @@ from vendors.speech.azure_frames import Frame
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Z][a-z]+)?-(?:[A-Z]{2}|\d{3})(?:-[a-z]+)?")
 _MODES = frozenset({"interactive", "conversation", "dictation"})
-_MOST_FRAME_BYTES = 8192
-_MOST_S, _MOST_ASSESSED_S = 60, 30
+_MAX_FRAME_BYTES = 8192
+_MAX_S, _MAX_ASSESSED_S = 60, 30
 _CONFIDENCE = 0.97
 
 
@@ -113,7 +113,7 @@ async def recognize_file(call: Call) -> None:
         or not recorded
     ):
         raise plain_text(400, "Unsupported audio format")
-    if recorded.seconds > (_MOST_S if options is None else _MOST_ASSESSED_S):
+    if recorded.seconds > (_MAX_S if options is None else _MAX_ASSESSED_S):
         raise plain_text(400, "The audio is too long")
     call.charge(seconds=recorded.seconds)
     question = Question("interactive", query.get("format") == "detailed", options, call.key_options.text)
@@ -139,7 +139,7 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame, *, mo
         frame = await turns.next()
         if frame.path != "audio" or frame.request_id != turn:
             raise ProtocolError(1002, f"{frame.path} was not expected.")
-        if len(frame.body) > _MOST_FRAME_BYTES:
+        if len(frame.body) > _MAX_FRAME_BYTES:
             raise ProtocolError(1009, "The message is too large.")
         await recognizer.feed(frame)
     await flow.end()

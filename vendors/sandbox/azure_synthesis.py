@@ -33,8 +33,8 @@ _FORMATS = re.compile(
     r"|(?P<kind>raw|riff)-(?P<khz>8|16|24|48)khz-16bit-mono-pcm"
 )
 _BIT_RATES = {16: (32, 64, 128), 24: (48, 96, 160), 48: (96, 192)}
-_MOST_BYTES = 64 * 1024
-_MOST_MS = 600_000
+_MAX_BYTES = 64 * 1024
+_MAX_MS = 600_000
 _SPEAK = "{http://www.w3.org/2001/10/synthesis}"
 
 
@@ -85,7 +85,7 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame) -> No
     markup = await turns.next()
     if markup.path != "ssml" or markup.request_id != context.request_id:
         raise ProtocolError(1002, f"{markup.path} was not expected.")
-    if len(markup.body) > _MOST_BYTES:
+    if len(markup.body) > _MAX_BYTES:
         raise ProtocolError(1007, "SSML is too large.")
     audio, options = _options(context)
     synthesis = _synthesize(markup.body, str(audio.get("outputFormat", "")))
@@ -170,7 +170,7 @@ def _synthesize(markup: bytes, output_format: str) -> Synthesis:
     text = "".join(voice.itertext())
     speed = _speed(voice)
     rate = int(match["mp3khz"] or match["khz"]) * 1000
-    duration_ms = min(_MOST_MS, speech_ms(text, speed=speed)) if text.strip() else 0
+    duration_ms = min(_MAX_MS, speech_ms(text, speed=speed)) if text.strip() else 0
     pcm = speech(text, rate, speed=speed)[: duration_ms * rate // 1000 * 2]
     if match["kind"] == "riff":
         return Synthesis(text, wav_header(rate, data_bytes=len(pcm)) + pcm, "audio/x-wav", duration_ms)

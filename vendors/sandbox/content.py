@@ -20,7 +20,7 @@ CHARACTERS_A_SECOND = 15
 PIECE_MS = 100
 """Length of a piece of streamed speech."""
 
-_LEAST_SECONDS = 0.2
+_MIN_S = 0.2
 _LOUDNESS = 8_000
 _SILENT = 200
 """The highest absolute sample value that counts as silence."""
@@ -44,7 +44,7 @@ def tokens(text: str) -> int:
 
 def speech_ms(text: str, *, speed: float = 1.0) -> int:
     """Return the length of the speech for `text` in milliseconds."""
-    return round(1000 * max(_LEAST_SECONDS, len(text) / CHARACTERS_A_SECOND / speed))
+    return round(1000 * max(_MIN_S, len(text) / CHARACTERS_A_SECOND / speed))
 
 
 def speech(text: str, sample_rate: int, *, speed: float = 1.0) -> bytes:

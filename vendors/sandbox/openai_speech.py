@@ -29,7 +29,7 @@ from vendors.sandbox.openai_dialect import (
 from vendors.sandbox.sandbox import Sandbox
 
 _FIELDS = frozenset({"model", "input", "voice", "instructions", "response_format", "speed", "stream_format"})
-_MOST_CHARACTERS = 4_096
+_MAX_CHARACTERS = 4_096
 _OLD_VOICES = ("alloy", "ash", "coral", "echo", "fable", "onyx", "nova", "sage", "shimmer")
 _MEDIA_TYPES = {
     "mp3": "audio/mpeg",
@@ -76,8 +76,8 @@ def _parse(call: Call, body: Mapping[str, Any]) -> _SpeechRequest:
     model = check_model(body.get("model"), SPEECH_MODELS)
     is_old = model.startswith("tts-1")
     required(body, "input")
-    words = text(body, "input", least=1, most=_MOST_CHARACTERS) or ""
-    text(body, "instructions", most=_MOST_CHARACTERS)
+    words = text(body, "input", least=1, most=_MAX_CHARACTERS) or ""
+    text(body, "instructions", most=_MAX_CHARACTERS)
     if not isinstance(required(body, "voice"), dict):
         one_of(body, "voice", _OLD_VOICES if is_old else VOICES, default="")
     response_format = one_of(body, "response_format", _MEDIA_TYPES, default="mp3")

@@ -18,7 +18,7 @@ _FIELDS = frozenset({
     "model", "language", "languages[]", "prompt", "response_format", "temperature", "stream", "include[]",
     "timestamp_granularities[]", "chunking_strategy", "known_speaker_names[]", "known_speaker_references[]",
 })  # fmt: skip
-_MOST_BYTES = 25 * 1024 * 1024
+_MAX_BYTES = 25 * 1024 * 1024
 _SHORTEST_S = 0.1
 _LONGEST_S = 1_500
 _UNCHUNKED_S = 30
@@ -119,8 +119,8 @@ def _recording(form: MultiMapping[Any], model: str) -> Recording:
     if file.filename.rpartition(".")[2].lower() not in _EXTENSIONS:
         raise invalid(f"Invalid file format. Supported formats: {list(_EXTENSIONS)}", param="file")
     content = file.file.read()
-    if len(content) > _MOST_BYTES:
-        message = f"Maximum content size limit ({_MOST_BYTES}) exceeded ({len(content)} bytes read)"
+    if len(content) > _MAX_BYTES:
+        message = f"Maximum content size limit ({_MAX_BYTES}) exceeded ({len(content)} bytes read)"
         raise invalid(message, status=413)
     recorded = recording(content)
     if recorded is None:

@@ -9,7 +9,7 @@ from aiohttp import WSMsgType, web
 from streams.tasks import background
 from vendors.sandbox.flow import Close, Frame
 
-_MOST_WAITING = 4_096
+_MAX_WAITING = 4_096
 
 
 class ClientLeft(Exception):
@@ -23,7 +23,7 @@ class Socket:
         self.response = response
         self._transport = transport
         self._is_cut = False
-        self._messages: asyncio.Queue[Frame | None] = asyncio.Queue(_MOST_WAITING)
+        self._messages: asyncio.Queue[Frame | None] = asyncio.Queue(_MAX_WAITING)
         self._left = asyncio.Event()
 
     @asynccontextmanager

@@ -139,7 +139,7 @@ async def test_an_app_may_turn_anonymous_logins_off(server):
         assert (status, reply["error"]["error_type"]) == (400, "anonymous_login_not_allowed")
 
 
-async def test_a_frozen_user_cannot_log_in_and_is_told_for_how_long(server):
+async def test_a_frozen_user_cannot_log_in_and_gets_the_remaining_time(server):
     uid, _ = await server.login("phone-1")
     await freeze(server, uid)
     status, reply = await login(server, {"device": {"id": "phone-1"}})
@@ -153,7 +153,7 @@ async def test_a_frozen_user_cannot_log_in_and_is_told_for_how_long(server):
 
 
 async def freeze(server, uid: str):
-    """Five days ago, for fifteen."""
+    """Freeze a user from five days ago until in ten days."""
     async with server.services.database.connection() as conn:
         await conn.execute(
             "update users set status = 'frozen', freeze_time = now() - interval '5 days',"

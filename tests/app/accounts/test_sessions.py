@@ -57,7 +57,7 @@ async def test_a_bad_session_is_refused(server):
         assert (status, reply["error"]["error_type"]) == (400, "account.invalid_session"), token
 
 
-async def test_logout_ends_its_session_alone_and_answers_with_nothing(server):
+async def test_logout_ends_only_its_session_and_has_an_empty_reply(server):
     _, one = await server.login("phone")
     _, two = await server.login("phone")
     assert await logout(server, one) == (200, b"")

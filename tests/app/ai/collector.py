@@ -18,24 +18,24 @@ def attributes(span: Span) -> dict[str, str | int]:
 
 @dataclass
 class Collector:
-    """`status` is what it answers; while `open` is not set it answers nothing."""
+    """Answers with `status`. While `open` is not set, it does not answer."""
 
     url: str = ""
     status: int = 200
     open: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     bodies: list[bytes] = field(default_factory=list)
     resource: dict[str, str | int] = field(default_factory=dict)
     traces: asyncio.Queue[tuple[Span, list[Span]]] = field(default_factory=asyncio.Queue)
 
     async def trace(self) -> tuple[Span, list[Span]]:
-        """The next stream's span and those under it."""
+        """Return the span of the next stream and its children."""
         async with asyncio.timeout(20):
             return await self.traces.get()
 
     async def take(self, request: web.Request) -> web.Response:
         body = await request.read()
-        self.asked.set()
+        self.requested.set()
         await self.open.wait()
         self.bodies.append(body)
         (sent,) = ExportTraceServiceRequest.FromString(body).resource_spans

@@ -11,7 +11,7 @@ CHUNKED = [row.path for row in ROUTES if row.inputs.body is not None and row.inp
 
 @pytest.mark.parametrize("path", CHUNKED)
 async def test_each_request_without_a_body_is_refused(talk: Talk, path: str) -> None:
-    """More than one, because aiohttp has one object for the body of all of them."""
+    """Several requests are sent, because aiohttp has a single object for all empty bodies."""
     for _ in range(3):
         async with talk.post(path, data=b"") as response:
             assert response.status == 400

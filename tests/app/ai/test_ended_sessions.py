@@ -33,8 +33,8 @@ async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
         yield running
 
 
-async def told(response: ClientResponse) -> AsyncIterator[SeenEvent]:
-    """Read the whole story of a stream, which then waits for its vendor. Return its further events."""
+async def read_story(response: ClientResponse) -> AsyncIterator[SeenEvent]:
+    """Read the complete story of a stream, which then waits for its vendor. Return its further events."""
     reading, text = events(response), ""
     while text != STORY:
         text += "".join(chunk["text"] for chunk in named([await anext(reading)], "assistant_output_chunk"))
@@ -82,7 +82,7 @@ async def test_logout_ends_only_the_streams_of_its_session(
         far = await stack.enter_async_context(at(other, talk).say("two", "slow"))
         kept = await stack.enter_async_context(same_user.say("three", "slow"))
         by_server = await stack.enter_async_context(say_as_server(server, talk))
-        readings = [await told(response) for response in (first, far, kept, by_server)]
+        readings = [await read_story(response) for response in (first, far, kept, by_server)]
 
         await log_out(talk)
 
@@ -109,7 +109,7 @@ async def test_stream_ends_later_if_valkey_was_unavailable_at_the_logout(
     await strategy("slow", f"slow:{STORY}")
     await knows(other, "slow")
     async with at(other, talk).say("one", "slow") as response:
-        reading = await told(response)
+        reading = await read_story(response)
         await valkey_proxy.stop()
         await log_out(talk)
         await valkey_proxy.start()
@@ -123,7 +123,7 @@ async def test_streams_continue_if_the_end_of_their_session_was_rolled_back(
     device = "5b0c1d6e"
     talk, leaving = Talk(server, *await server.login(device)), Talk(server, *await server.login(device))
     async with talk.say("one", "slow") as kept, leaving.say("two", "slow") as ended:
-        readings = [await told(response) for response in (kept, ended)]
+        readings = [await read_story(response) for response in (kept, ended)]
         with pytest.raises(RuntimeError):
             await end_and_roll_back(server, talk)
         await log_out(leaving)  # This session is announced after the other.
@@ -156,7 +156,7 @@ async def test_login_over_the_session_limit_ends_the_streams_of_the_oldest_sessi
     device = "5b0c1d6e"
     talk = Talk(server, *await server.login(device))
     async with talk.say("one", "slow") as response:
-        reading = await told(response)
+        reading = await read_story(response)
         await server.login(device)
         check_ended((await rest(reading))[-1])
     async with talk.get("/bp/user/me") as response:

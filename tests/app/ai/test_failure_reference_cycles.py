@@ -49,19 +49,19 @@ async def turn(talk: Talk, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["say:Fine", "refuse:503", "cut:Once upon a time", "error:Once upon", "hang:x"])
-async def test_vendor_answers_become_items(talk: Talk, strategy, model: str) -> None:
+async def test_vendor_answers_leave_no_reference_cycles(talk: Talk, strategy, model: str) -> None:
     await strategy("one", model, waits={"first_output_s": 0.2, "between_s": 0.2})
     assert await left_by(lambda: turn(talk, "one")) == {}
 
 
-async def test_a_database_that_refuses_a_statement(talk: Talk, strategy, server: Server) -> None:
+async def test_refused_statements_leave_no_reference_cycles(talk: Talk, strategy, server: Server) -> None:
     await strategy("one", "say:Fine")
     async with server.services.database.connection() as conn:
         await conn.execute("alter table conversation_records rename to hidden")
     assert await left_by(lambda: turn(talk, "one")) == {}
 
 
-async def test_a_database_that_ends_its_connections_in_the_middle_of_a_turn(
+async def test_lost_database_connections_leave_no_reference_cycles(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", STORY)
@@ -84,7 +84,9 @@ async def test_a_database_that_ends_its_connections_in_the_middle_of_a_turn(
     assert await left_by(broken_turn) == {}
 
 
-async def test_unavailable_valkey_is_reported(talk: Talk, strategy, valkey_proxy: ValkeyProxy) -> None:
+async def test_unavailable_valkey_leaves_no_reference_cycles(
+    talk: Talk, strategy, valkey_proxy: ValkeyProxy
+) -> None:
     await strategy("one", "say:Fine")
     await valkey_proxy.stop()
     assert await left_by(lambda: turn(talk, "one")) == {}

@@ -104,7 +104,7 @@ async def test_a_late_strategy_is_hedged_and_the_faster_one_answers(talk: Talk, 
     assert vendor.closed == ["silent"]
 
 
-async def test_an_account_that_keeps_failing_is_not_asked_for_a_while(
+async def test_an_account_that_keeps_failing_is_not_called_for_a_while(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     account = {"platform": "vendor_b_llm", "base_url": vendor.url, "breaker": {"min_calls": 2}}

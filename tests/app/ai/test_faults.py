@@ -29,7 +29,7 @@ CALLER_CELLS = [cell for cell in caller_cells() if not isinstance(cell.expected,
 
 
 @pytest.fixture(scope="module")
-async def stand(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
+async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
     """One server and one sandbox for all cells. Each cell has its own configs."""
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(listening())
@@ -42,19 +42,19 @@ async def stand(databases: Databases, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(stand: FaultTestbed, cell: Cell) -> None:
-    await stand.configure(cell)
-    assert await judge(stand, cell) == []
+async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(testbed: FaultTestbed, cell: Cell) -> None:
+    await testbed.configure(cell)
+    assert await judge(testbed, cell) == []
 
 
 @pytest.mark.parametrize("cell", CALLER_CELLS, ids=lambda cell: cell.name)
-async def test_caller_faults_leave_no_call_open(stand: FaultTestbed, cell: CallerCell) -> None:
-    await stand.configure_slow(cell)
-    assert await judge_caller(stand, cell) == []
+async def test_caller_faults_leave_no_call_open(testbed: FaultTestbed, cell: CallerCell) -> None:
+    await testbed.configure_slow(cell)
+    assert await judge_caller(testbed, cell) == []
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ({"llm": (Outcome.BREAKS_OFF, Outcome.BREAKS_OFF)}, "the stream ended with"),
         ({"llm": (Outcome.NO_SPEECH, Outcome.NO_SPEECH)}, "no speech, and the stream ended with"),
@@ -62,9 +62,9 @@ async def test_caller_faults_leave_no_call_open(stand: FaultTestbed, cell: Calle
         ({"ended": CLOSED_BY_SERVER}, "a call ended with fault"),
     ],
 )
-async def test_a_server_that_deviates_from_the_table_fails(stand: FaultTestbed, wrong, told: str) -> None:
+async def test_a_server_that_deviates_from_the_table_fails(testbed: FaultTestbed, wrong, reported: str) -> None:
     found = next(cell for cell in CELLS if cell.name == "llm.openai.503.before")
-    row: Row = replace(found.row, name=f"503 {told}".replace(",", ""), **wrong)
+    row: Row = replace(found.row, name=f"503 {reported}".replace(",", ""), **wrong)
     cell = replace(found, row=row)
-    await stand.configure(cell)
-    assert any(told in what for what in await judge(stand, cell))
+    await testbed.configure(cell)
+    assert any(reported in what for what in await judge(testbed, cell))

@@ -22,8 +22,8 @@ from tests.waiting import until
 
 MIB = 1024 * 1024
 PATH = "/bp/ai/conversation/query"
-MOST_HELD = 7
-"""So many answers of a little over 1 MiB are within 8 MiB."""
+MAX_HELD = 7
+"""The number of responses of slightly more than 1 MiB that fit into 8 MiB."""
 
 
 async def limited(server: Server, **fields: Any) -> None:
@@ -133,7 +133,7 @@ async def test_unread_answers_of_a_user_are_bounded_and_cut_after_the_send_timeo
     other = Talk(server, *(await server.login()))
     with ExitStack() as stack:
         port = server.services.settings.port
-        for _ in range(MOST_HELD):
+        for _ in range(MAX_HELD):
             await begun(stack.enter_context(asking(large, port)))
         async with query(large) as response:
             await refused(response, 429, "api_rate_limit", "too many large responses")
@@ -158,7 +158,7 @@ async def test_a_stalled_reader_is_disconnected(large: Talk, server: Server) -> 
 async def test_a_disconnected_reader_frees_its_place_immediately(large: Talk, server: Server) -> None:
     await limited(server, send_timeout_s=60)
     port = server.services.settings.port
-    for _ in range(MOST_HELD + 1):
+    for _ in range(MAX_HELD + 1):
         with asking(large, port) as client:
             await begun(client)
     async with asyncio.timeout(10):

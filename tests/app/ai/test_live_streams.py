@@ -22,7 +22,7 @@ async def live(server: Server, *, status: int = 200, **query: Any) -> Any:
 
 @asynccontextmanager
 async def answering(talk: Talk, strategy: str) -> AsyncIterator[tuple[str, int]]:
-    """A stream whose first words are there and whose answer is not over; its id, and how many events it had."""
+    """Run a stream that has sent its first words. Yield its id and the number of its events so far."""
     async with talk.say("Hello", strategy, conversation_id="") as response:
         count, said = 0, ""
         seen = events(response)
@@ -33,7 +33,7 @@ async def answering(talk: Talk, strategy: str) -> AsyncIterator[tuple[str, int]]
         yield response.headers["X-Service-Stream-Id"], count
 
 
-async def test_without_the_operators_token_the_load_is_not_measured(server: Server, talk: Talk) -> None:
+async def test_streams_are_listed_only_with_the_operators_token(server: Server, talk: Talk) -> None:
     for headers in ({}, {"Authorization": "Bearer x"}, {"X-Service-Session-Token": talk.token}):
         async with server.http.get(f"{server.url}/admin/api/streams", headers=headers) as response:
             assert response.status == 401
@@ -90,7 +90,7 @@ async def test_disconnected_readers_are_not_counted(talk: Talk, strategy, server
     async with answering(talk, "slow"):
         assert (await live(server))["streams"][0]["readers"] == 1
     async with asyncio.timeout(10):
-        # a server finds that a reader has left when it writes to it
+        # The server notices a disconnected reader when it writes to it.
         vendor.release.set()
         while any(row["readers"] for row in (await live(server))["streams"]):
             pass

@@ -16,14 +16,14 @@ from vendors.sandbox.server import Running
 
 FREE_WITHIN_S = 2
 RETRIED_S = 0.6
-"""Several times as long as a turn waits for a row."""
+"""Several times the time for which a turn waits for a row."""
 
 WAITS = """
     select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
 """
 
 
-async def until_somebody_waits(database: Database) -> None:
+async def until_a_session_waits(database: Database) -> None:
     async with database.connection() as conn:
         await until(lambda: conn.fetchval(WAITS))
 
@@ -43,7 +43,7 @@ async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy
             await holding.execute("select from conversations where conversation_id = any($1) for update", ids)
             for one in held:
                 waiting.append(group.create_task(one.turn("second", "one")))
-                await until_somebody_waits(database)
+                await until_a_session_waits(database)
                 await asyncio.sleep(0.05)  # The next one is in another batch.
             async with asyncio.timeout(FREE_WITHIN_S):
                 ends = await asyncio.gather(*[one.turn("second", "one") for one in [*free, newcomer]])
@@ -88,7 +88,7 @@ async def test_speech_that_is_stopped_while_its_attempts_are_stored_ends_normall
                 seen.append(event)
                 if event.name == "audio":
                     break
-            await until_somebody_waits(database)
+            await until_a_session_waits(database)
             stopping = group.create_task(stop(server, talk, response.headers["X-Service-Stream-Id"]))
             await asyncio.wait([stopping], timeout=0.3)
             assert not stopping.done()

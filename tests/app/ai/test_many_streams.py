@@ -40,7 +40,7 @@ QUICK, SLOW = ("20x20", "10x20"), ("30x1000", "25x1000")
 
 @pytest.fixture
 def keep_alive_s() -> float:
-    """How long an idle connection to a vendor is kept."""
+    """How long idle connections to vendors are kept, in seconds."""
     return 0.2
 
 
@@ -93,9 +93,8 @@ async def _run(server: Server, *, at_once: int, streams: int) -> None:
         assert ended.total() == streams
         assert set(ended) <= {"end", "error"}
         await server.services.supervisor.idle()
-        assert (
-            psutil.Process().num_fds() <= before + 2 * at_once
-        )  # idle connections, fewer than one for each stream
+        # The idle connections are fewer than one for each stream.
+        assert psutil.Process().num_fds() <= before + 2 * at_once
         assert all(entry.ended is not None for entry in sandbox.bill.since(0))
     async with server.services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from conversation_records where status = 'running'") == 0
@@ -169,7 +168,7 @@ async def fill_pools(server: Server) -> None:
             await stack.enter_async_context(server.services.database.connection())
     async with asyncio.timeout(30):
         while True:
-            with suppress(StoreError):  # on a busy machine so many connections take longer than one may
+            with suppress(StoreError):  # Opening so many connections can time out on a busy machine.
                 await asyncio.gather(*(server.services.valkey.ping() for _ in range(COMMANDS)))
                 return
 
@@ -179,7 +178,7 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
     async with command("bench.upstream", "--failing", str(FAILING), "--seed", "1") as vendor:
         port = int(await vendor.until(""))
         await make_app(server.url, ADMIN_TOKEN)
-        # what has ended is let go as idle connections are: else a round would hold what the one before it said
+        # Ended streams expire soon, so that a round does not count the logs of the previous one.
         limits = {**RAISED_LIMITS, "readable_s": READABLE_S}
         await server.services.configs.put(APP, "limits", "default", limits, author="t", origin=COMMAND)
         wanted = DeploymentSpec(frozenset(QUICK + SLOW))
@@ -191,7 +190,7 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
         yield Crowd(server, port, folder)
 
 
-def faults_alone(_, method: str, line: dict) -> dict:
+def errors_only(_, method: str, line: dict) -> dict:
     if method not in {"error", "exception", "critical"}:
         raise DropEvent
     return line
@@ -203,7 +202,7 @@ async def _rounds(
     lost: list[dict] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     rss_bytes = []
-    with capture_logs(processors=[faults_alone]) as lines:
+    with capture_logs(processors=[errors_only]) as lines:
         async with gathered(server, folder, users=max(1, at_once // 4)) as crowd:
             await fill_pools(server)
             for number in range(ROUNDS):

@@ -38,7 +38,7 @@ async def scrape(server: Server) -> Scrape:
 
 
 async def until(server: Server, name: str, least: float, **labels: str) -> Scrape:
-    """Ask until the metric is as large."""
+    """Read the metrics until `name` is at least `least`, and return them."""
     async with asyncio.timeout(20):
         while (found := await scrape(server))(name, **labels) < least:
             pass
@@ -48,7 +48,7 @@ async def until(server: Server, name: str, least: float, **labels: str) -> Scrap
 async def test_the_times_in_metrics_equal_those_in_the_end_event(talk: Talk, strategy, server: Server) -> None:
     await strategy("good", "say:Here I am")
     before = await scrape(server)
-    told = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
+    reported = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
     after = await scrape(server)
 
     def grew(name: str, stage: str) -> float:
@@ -57,7 +57,7 @@ async def test_the_times_in_metrics_equal_those_in_the_end_event(talk: Talk, str
 
     for stage in ("first_text", "total", "overhead"):
         assert grew("parley_stream_seconds_count", stage) == 1
-        assert grew("parley_stream_seconds_sum", stage) == pytest.approx(told[stage] / 1000)
+        assert grew("parley_stream_seconds_sum", stage) == pytest.approx(reported[stage] / 1000)
     for stage in ("stt", "first_audio"):
         assert grew("parley_stream_seconds_count", stage) == 0
 
@@ -117,9 +117,9 @@ async def test_gauges_count_running_streams(talk: Talk, strategy, server: Server
 
 
 async def test_a_reader_that_does_not_read_lags_behind(talk: Talk, strategy, server: Server, listener) -> None:
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # else the system takes megabytes
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)  # Otherwise the kernel buffers megabytes.
     await strategy("long", "many:100000")
-    limits = {"lag_bytes": 65_536}  # its play waits for it, so that there is time to look
+    limits = {"lag_bytes": 65_536}  # The play waits for the reader, so that the metrics can be read.
     await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     async with ClientSession(connector=TCPConnector(socket_factory=_narrow)) as http:
         slow = Talk(replace(server, http=http), talk.uid, talk.token)

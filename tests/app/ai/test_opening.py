@@ -88,7 +88,7 @@ async def test_a_refused_turn_succeeds_once_there_is_a_free_slot(
 
 
 @pytest.mark.parametrize("limit", REFUSALS)
-async def test_refused_request_runs_when_it_is_asked_again_under_its_key(
+async def test_a_refused_request_can_be_repeated_with_its_key(
     talk: Talk, strategy, server: Server, vendor: Vendor, limit: str
 ) -> None:
     await strategy("one", "say:There is")
@@ -120,5 +120,5 @@ async def test_a_complete_turn_is_started_before_its_response(
     writer.close()
     await writer.wait_closed()
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
-    # said before anybody follows the stream: else each is a chunk of its own
+    # These words were sent before a reader followed the stream, so they are one chunk.
     assert re.findall(rb"^event: (.+)$", chunk, re.MULTILINE) == [b"start", b"user_input"]

@@ -68,9 +68,9 @@ async def test_all_options_reach_the_vendor(talk: Talk, server: Server, sandbox:
         + coded(tone(0.5)),
     )
     await assessed(talk, params() + coded(tone(0.5)))
-    asked = [call.asked["context"]["phraseDetection"] for call in calls(sandbox)]
-    assert [one["language"] for one in asked] == ["en-GB", "en-US"]
-    graded = [one["enrichment"]["pronunciationAssessment"] for one in asked]
+    requested = [call.asked["context"]["phraseDetection"] for call in calls(sandbox)]
+    assert [one["language"] for one in requested] == ["en-GB", "en-US"]
+    graded = [one["enrichment"]["pronunciationAssessment"] for one in requested]
     assert graded[0] == {
         "referenceText": REFERENCE,
         "gradingSystem": "FivePoint",
@@ -94,8 +94,8 @@ async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandb
     audio = tone(1) + silence(1) + tone(1)
     answer = await assessed(talk, params(enable_miscue=True) + coded(audio))
     words = answer["raw_data"]["NBest"][0]["Words"]
-    told = [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in words]
-    assert told == [
+    reported = [(word["Word"], word["PronunciationAssessment"]["ErrorType"]) for word in words]
+    assert reported == [
         ("good", "None"), ("uh", "Insertion"), ("morning", "None"), ("my", "Omission"), ("friend", "None"),
     ]  # fmt: skip
 

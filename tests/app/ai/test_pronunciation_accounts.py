@@ -85,7 +85,9 @@ async def test_next_account_assesses_the_whole_audio_when_one_fails(
     assert calls(sandbox)[-1].billed["seconds"] == pytest.approx(1.6)
 
 
-async def test_the_next_account_gets_the_whole_audio(talk: Talk, server: Server, sandbox: Running) -> None:
+async def test_an_early_failure_leaves_the_whole_audio_to_the_next_account(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
     await graders(server, sandbox, key_of(fault="unauthorized"), "sandbox")
 
     async def reading() -> AsyncIterator[bytes]:
@@ -107,12 +109,12 @@ async def test_error_lists_each_account_if_all_fail(talk: Talk, server: Server, 
     assert error["error_type"] == "backend unavailable"
     assert error["message"] == "backend unavailable: no account could assess the audio"
     assert error["extra"]["retryable"] is True
-    told = error["extra"]["attempts"]
-    assert [(one["strategy"], one["stage"], one["error_type"]) for one in told] == [
+    reported = error["extra"]["attempts"]
+    assert [(one["strategy"], one["stage"], one["error_type"]) for one in reported] == [
         ("first", "assess", "backend unavailable"),
         ("second", "assess", "backend unavailable"),
     ]
-    assert all(one["message"] and isinstance(one["elapsed_ms"], int) for one in told)
+    assert all(one["message"] and isinstance(one["elapsed_ms"], int) for one in reported)
     assert [row[:3] for row in await attempts(server)] == [
         ("first", "assess", "failed"),
         ("second", "assess", "failed"),
@@ -123,18 +125,18 @@ async def test_client_that_still_uploads_receives_the_error_of_all_accounts(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await graders(server, sandbox, key_of(fault="unauthorized"))
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     async def reading() -> AsyncIterator[bytes]:
         yield params()
         yield coded(tone(0.3))
-        await told.wait()
+        await reported.wait()
         for _ in range(20):
             yield coded(tone(0.3))
 
     async with asyncio.timeout(5), talk.post(PATH, data=reading()) as response:
         assert response.status == 502
-        told.set()
+        reported.set()
 
 
 async def test_timeout_of_the_result_starts_at_the_end_of_the_audio_and_grows_with_its_length(

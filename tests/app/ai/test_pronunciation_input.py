@@ -148,17 +148,17 @@ async def test_another_format_is_refused_before_the_rest_of_the_audio_arrives(
     talk: Talk, server: Server, sandbox: Running, head: bytes, message: str
 ) -> None:
     await graders(server, sandbox)
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     async def reading() -> AsyncIterator[bytes]:
         yield params() + coded(head)
-        await told.wait()
+        await reported.wait()
         yield coded(tone(1))
 
     async with asyncio.timeout(5), talk.post(PATH, data=reading()) as response:
         assert response.status == 400
         error = (await response.json())["error"]
-        told.set()
+        reported.set()
     assert error["error_type"] == "invalid_parameter"
     assert error["message"].startswith(f"invalid_parameter: {message}: send PCM")
     assert not calls(sandbox)
@@ -186,7 +186,7 @@ async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called
 ) -> None:
     await graders(server, sandbox, "sandbox", "sandbox")
     await limits(server, audio_bytes=50_000, input_idle_s=0.5)
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     async def reading() -> AsyncIterator[bytes]:
         yield params()
@@ -194,19 +194,19 @@ async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called
         await called(sandbox)
         for piece in rest:
             if piece is None:
-                await told.wait()
+                await reported.wait()
                 return
             yield piece
 
     async with asyncio.timeout(5), talk.post(PATH, data=reading()) as response:
         error = (await response.json())["error"]
-        told.set()
+        reported.set()
     assert (response.status, error["message"]) == (status, f"invalid_parameter: {message}")
     assert (await closed(sandbox)).how == "closed_by_client"
     assert len(calls(sandbox)) == 1
     (row,) = await attempts(server)
     assert row[:3] == ("first", "assess", "canceled")
-    assert row[3] in {1, 2}  # audio within the limit may reach the vendor before the rest exceeds it
+    assert row[3] in {1, 2}  # Audio within the limit may reach the vendor before the rest exceeds it.
 
 
 async def test_account_that_recognises_no_words_has_not_failed(

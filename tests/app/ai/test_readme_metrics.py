@@ -22,15 +22,15 @@ async def test_every_metric_is_in_the_readme_with_its_labels(talk: Talk, strateg
     await talk.turn("Hello", "good")
     async with talk.server.http.get(f"{talk.server.url}/metrics") as response:
         families = [one for one in text_string_to_metric_families(await response.text()) if "parley_" in one.name]
-    told = {f"{one.name}_total" if one.type == "counter" else one.name: one for one in families}
+    reported = {f"{one.name}_total" if one.type == "counter" else one.name: one for one in families}
 
-    assert sorted(name for name, _ in documented()) == sorted(told)
+    assert sorted(name for name, _ in documented()) == sorted(reported)
     assert {
         "parley_vendor_attempts_total",
         "parley_stream_seconds",
         "parley_bulkhead_busy",
         "parley_requests_total",
-    } <= {name for name, family in told.items() if family.samples}
+    } <= {name for name, family in reported.items() if family.samples}
     for name, labels in documented():
-        for sample in told[name].samples:
+        for sample in reported[name].samples:
             assert set(sample.labels) - {"le"} == labels, name

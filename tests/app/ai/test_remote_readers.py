@@ -154,7 +154,7 @@ async def test_reader_elsewhere_gets_every_event_although_valkey_is_paused_for_h
 
 @pytest.mark.soak
 @pytest.mark.timeout(180)
-async def test_reader_elsewhere_is_asked_to_resume_if_valkey_stays_unavailable(
+async def test_a_remote_reader_must_resume_if_valkey_stays_unavailable(
     story: Story, vendor: Vendor, valkey_proxy: ValkeyProxy
 ) -> None:
     await valkey_proxy.stop()

@@ -58,7 +58,7 @@ def text_of(seen: list[SeenEvent]) -> str:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_answer_read_in_two_parts_is_the_answer(
+async def test_an_answer_read_in_two_parts_is_complete(
     talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await strategy("one", "slow:Once upon a time there was a king")
@@ -172,7 +172,7 @@ async def test_many_readers_at_once_on_another_server_see_all_events(
         assert body == seen
 
 
-async def test_finished_stream_cannot_be_read_after_its_time(
+async def test_finished_streams_cannot_be_read_after_readable_s(
     talk: Talk, strategy, server: Server, other: Server
 ) -> None:
     await limits(server, readable_s=0.2)
@@ -292,7 +292,7 @@ async def test_reader_of_events_that_were_dropped_gets_an_error(
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_stream_that_nobody_reads_is_cancelled_and_one_that_is_read_again_is_not(
+async def test_streams_without_a_reader_are_cancelled_unless_they_are_resumed(
     talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
     await limits(server, resume_grace_s=0.3)

@@ -16,7 +16,7 @@ from tests.waiting import until
 LAG_BYTES = 64 * 1024
 LOG_BYTES = 256 * 1024
 ONE_READ_BYTES = 512 * 1024
-"""What of a vendor's may still be on its way when its play begins to wait, as events."""
+"""The number of events in transit when the play begins to wait."""
 WORDS = 150_000
 
 
@@ -42,14 +42,14 @@ async def limited(server: Server, *, send_timeout_s: float, grace_s: float) -> N
 
 
 async def lagging(server: Server) -> Actor:
-    """The stream, once it waits for its reader."""
+    """Return the stream once it waits for its reader."""
     supervisor = server.services.supervisor
     await until(lambda: any(actor.log.lag > LAG_BYTES for actor in supervisor.live()), within_s=20)
     [actor] = supervisor.live()
     return actor
 
 
-async def test_reader_that_never_reads_costs_bounded_memory_and_slows_nobody_else(
+async def test_a_reader_that_never_reads_costs_bounded_memory_and_delays_no_other(
     talk: Talk, strategy, server: Server
 ) -> None:
     await limited(server, send_timeout_s=60, grace_s=0.2)
@@ -63,7 +63,7 @@ async def test_reader_that_never_reads_costs_bounded_memory_and_slows_nobody_els
         for _ in range(5):
             assert (await other.turn("Hello", "quick"))[-1].name == "end"
         assert time.monotonic() - began < 2
-        assert actor.log.size_bytes == said  # it waits
+        assert actor.log.size_bytes == said  # The play waits for the reader.
         assert actor.log.lag <= LAG_BYTES + ONE_READ_BYTES
         assert actor.log.kept_bytes <= LOG_BYTES + ONE_READ_BYTES
     await asyncio.wait_for(server.services.supervisor.idle(), 20)
@@ -81,6 +81,6 @@ async def test_a_reader_that_never_reads_is_dropped_and_the_stream_continues(
         assert client.fileno() > 0
     path = f"/bp/ai/stream/{actor.stream_id}"
     async with talk.get(path) as answer:
-        assert answer.status == 410  # the beginning is no longer kept
+        assert answer.status == 410  # The first events were dropped.
     async with talk.get(path, headers={"Last-Event-ID": str(actor.log.dropped)}) as answer:
         assert (await all_events(answer))[-1].name == "end"

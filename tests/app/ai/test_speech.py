@@ -38,11 +38,11 @@ async def test_the_stored_file_equals_the_audio_that_was_sent(talk: Talk) -> Non
     assert all(chunk.keys() == {"audio"} for chunk in chunks[1:])
     audio = audio_of(chunks)
     assert 3_000 < mp3_duration_ms(audio) < 9_000
-    told = seen[-2].content
-    assert told["mime_type"] == "audio/mpeg"
-    assert told["unit_price"]["input_token"] == len(TEXT)
-    assert "viseme_url" not in told
-    assert await fetch(talk, told["audio_url"]) == audio
+    reported = seen[-2].content
+    assert reported["mime_type"] == "audio/mpeg"
+    assert reported["unit_price"]["input_token"] == len(TEXT)
+    assert "viseme_url" not in reported
+    assert await fetch(talk, reported["audio_url"]) == audio
     end = seen[-1].content
     assert (end["strategy"], end["finish_reason"]) == ("local", "stop")
     assert end["digest"] == {"chars": 0, "sha256": hashlib.sha256(audio).hexdigest()}
@@ -167,10 +167,10 @@ async def test_an_answer_whose_voice_fails_is_text_and_the_end_event_has_the_rea
 
 
 async def test_recognised_speech_becomes_the_user_input(talk: Talk) -> None:
-    asked = "Good morning. What is the capital of Japan?"
+    text = "Good morning. What is the capital of Japan?"
     value = {"account": "local-audio", "model": "piper", "audio_format": "wav", "waits": {"first_output_s": 30}}
     await talk.server.services.configs.put("default", "speech", "natural-wav", value, author="test", origin=COMMAND)
-    wav = audio_of(named(await speak(talk, asked, strategy="natural-wav"), "audio_chunk"))
+    wav = audio_of(named(await speak(talk, text, strategy="natural-wav"), "audio_chunk"))
     encoded = base64.b64encode(wav)
 
     async def upload():

@@ -80,18 +80,18 @@ async def test_a_repeated_text_is_replayed_as_the_same_events_at_no_cost(
     assert [event.name for event in second] == [event.name for event in first]
     for seen in (first, second):
         audio = audio_of(named(seen, "audio_chunk"))
-        told, end = named(seen, "audio")[0], seen[-1].content
+        reported, end = named(seen, "audio")[0], seen[-1].content
         assert end["digest"] == {"chars": 0, "sha256": hashlib.sha256(audio).hexdigest()}
         assert (end["strategy"], end["finish_reason"]) == ("one", "stop")
-        assert told["unit_price"]["input_token"] == len(TEXT)
-        assert told["unit_price"]["input_per_price"] == 0.25
-        kept = await fetch(talk, told["audio_url"])
+        assert reported["unit_price"]["input_token"] == len(TEXT)
+        assert reported["unit_price"]["input_per_price"] == 0.25
+        kept = await fetch(talk, reported["audio_url"])
         assert kept[44:] == audio[44:] if audio_format == "wav" else kept == audio
-        async with talk.server.http.get(told["viseme_url"]) as response:
+        async with talk.server.http.get(reported["viseme_url"]) as response:
             assert await response.json() == [v for content in named(seen, "viseme") for v in content["visemes"]]
     assert len(cached_files(settings)) == 2
-    asked, again = await rows(talk)
-    assert (asked["vendor"], asked["input_unit"], float(asked["price"])) == (
+    requested, again = await rows(talk)
+    assert (requested["vendor"], requested["input_unit"], float(requested["price"])) == (
         "vendor_c",
         len(TEXT),
         0.25 * len(TEXT),

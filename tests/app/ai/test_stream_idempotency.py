@@ -19,7 +19,7 @@ from tests.vendor import Vendor
 
 KEY = {"Idempotency-Key": "5b1f"}
 FINGERPRINT = sha256(b"/bp/ai/conversation 5b1f").hexdigest()
-"""What the name of the key in Valkey contains."""
+"""A part of the name of the key in Valkey."""
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.sse_client import events, named
 CONNECTIONS = 16
 EVERY_MS = 20
 PACED, DELTAS = f"150x{EVERY_MS}", 150
-"""A strategy whose vendor sends so many deltas, one every `EVERY_MS`."""
+"""A strategy whose vendor sends `DELTAS` deltas, one every `EVERY_MS`."""
 UNITS = {
     "one byte a chunk": b"1\r\nA\r\n",
     "extensions": b"1;" + b"e" * 60 + b"\r\nA\r\n",
@@ -149,7 +149,7 @@ async def watch_health(server: Server, delays: Delays) -> None:
 
 
 @pytest.mark.parametrize("attack", ["one byte a chunk", "json"])
-async def test_uploads_in_tiny_chunks_do_not_hold_up_others(
+async def test_uploads_in_tiny_chunks_do_not_delay_others(
     server: Server, talk: Talk, tmp_path: Path, attack: str
 ) -> None:
     async with paced_vendor(server):
@@ -255,7 +255,7 @@ async def test_uploads_in_tiny_chunks_delay_others_by_a_bounded_time(
     async with paced_vendor(server):
         alone = await measure_delays(server, talk)
         delays = await flooded(server, talk, tmp_path, attack)
-    told = f"{attack}: {delays}\nalone: {alone}"
-    assert max(delays.turns) < 20, told
-    assert max(delays.gaps) < max(alone.gaps) + 20, told
-    assert max(delays.health) < max(alone.health) + 50, told
+    reported = f"{attack}: {delays}\nalone: {alone}"
+    assert max(delays.turns) < 20, reported
+    assert max(delays.gaps) < max(alone.gaps) + 20, reported
+    assert max(delays.health) < max(alone.health) + 50, reported

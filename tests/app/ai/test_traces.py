@@ -88,7 +88,7 @@ async def test_stream_is_a_span_with_its_stages_and_attempts_below(talk: Talk, s
 async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collector) -> None:
     await strategy("good", "say:Here I am")
     before_ns = time.time_ns()
-    told = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
+    reported = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
 
     root, children = await collector.trace()
 
@@ -96,10 +96,10 @@ async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collect
         return (at_ns - root.start_time_unix_nano) / MS
 
     assert before_ns <= root.start_time_unix_nano <= time.time_ns()
-    assert since_the_head_ms(root.end_time_unix_nano) == told["total"]
+    assert since_the_head_ms(root.end_time_unix_nano) == reported["total"]
     for stage in ("admission", "input", "first_token", "first_text"):
-        assert since_the_head_ms(named(children, stage).end_time_unix_nano) == told[stage]
-    assert since_the_head_ms(named(children, "first_token").start_time_unix_nano) == told["input"]
+        assert since_the_head_ms(named(children, stage).end_time_unix_nano) == reported[stage]
+    assert since_the_head_ms(named(children, "first_token").start_time_unix_nano) == reported["input"]
     assert named(children, "end").end_time_unix_nano == root.end_time_unix_nano
 
 
@@ -149,7 +149,7 @@ async def test_client_errors_do_not_mark_the_span_as_failed(talk: Talk, strategy
 
 
 async def test_traces_contain_no_texts_and_no_keys(talk: Talk, strategy, collector) -> None:
-    await strategy("echo", "echo")  # repeats the key in its refusal
+    await strategy("echo", "echo")  # The sandbox repeats the key in its error.
     await strategy("good", "say:Answered")
     await talk.turn("Question", "echo", "good")
     await collector.trace()
@@ -178,14 +178,14 @@ async def test_speech_is_traced_from_its_text_to_its_first_audio(talk: Talk, col
     assert [span.name for span in children] == ["admission", "input", "first_audio", "end", "attempt tts"]
 
 
-async def test_collector_that_refuses_costs_traces_and_no_stream(talk: Talk, strategy, collector) -> None:
+async def test_a_refusing_collector_loses_traces_but_no_stream(talk: Talk, strategy, collector) -> None:
     await strategy("good", "say:Hello")
     collector.status, before = 400, lost()
     assert (await talk.turn("Hello", "good"))[-1].name == "end"
     await collector.trace()
     collector.status = 200
     assert (await talk.turn("Hello", "good"))[-1].name == "end"
-    await collector.trace()  # it is sent once the first was given up
+    await collector.trace()  # The second batch is sent after the first has timed out.
     assert lost() == before + 1
 
 
@@ -195,13 +195,13 @@ async def test_remaining_spans_are_sent_when_the_process_ends(settings, listener
     assert attributes((await collector.trace())[0])["parley.kind"] == "conversation"
 
 
-async def test_collector_that_hangs_does_not_hold_the_end_of_the_process(settings, listener, collector) -> None:
+async def test_a_hanging_collector_does_not_delay_the_end_of_the_process(settings, listener, collector) -> None:
     collector.open.clear()
     before = lost()
     async with open_services(settings) as services:
         await _one_stream(services, listener)
         async with asyncio.timeout(10):
-            await collector.asked.wait()
+            await collector.requested.wait()
         await _one_stream(services, listener)
         begin = time.monotonic()
         await services.traces.close()
@@ -238,8 +238,9 @@ async def test_without_the_package_a_log_line_replaces_traces(settings, listener
     assert not collector.bodies
 
 
-def test_server_that_traces_nothing_imports_nothing_of_it() -> None:
-    named = "('app.otlp', 'opentelemetry.exporter', 'opentelemetry.sdk.trace')"  # others may import the rest
+def test_without_tracing_no_tracing_package_is_imported() -> None:
+    # Other packages may import other modules of OpenTelemetry.
+    named = "('app.otlp', 'opentelemetry.exporter', 'opentelemetry.sdk.trace')"
     code = f"import sys, app.main; print([name for name in sys.modules if name.startswith({named})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=50)
     assert done.stdout.strip() == "[]"
@@ -263,6 +264,6 @@ def test_the_collector_is_set_by_the_variables_of_opentelemetry(env, url) -> Non
     assert Settings.from_env({**ENV, **env}).traces_url == url
 
 
-def test_collector_that_is_no_url_is_refused_at_the_start() -> None:
+def test_an_invalid_collector_url_is_refused_at_the_start() -> None:
     with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
         Settings.from_env({**ENV, "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"})

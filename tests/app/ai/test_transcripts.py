@@ -26,11 +26,11 @@ def check(name: str, seen: list[SeenEvent]) -> None:
         if event_name == "assistant_output_chunk":
             content = {"index": index, "text": "".join(event.content["text"] for event in events)}
         lines.append(f"event: {event_name}\ndata: {dumps(_made_equal(content)).decode()}\n\n")
-    told = "".join(lines)
+    reported = "".join(lines)
     path = FOLDER / f"{name}.sse"
     if os.environ.get("PARLEY_WRITE_TRANSCRIPTS"):  # noqa: TID251 - asked by whoever runs the tests
-        path.write_text(told)
-    assert told == path.read_text()
+        path.write_text(reported)
+    assert reported == path.read_text()
 
 
 def _kind(event: SeenEvent) -> tuple[str, Any]:
@@ -51,18 +51,18 @@ async def test_typed_turn_has_the_expected_transcript(talk: Talk, strategy) -> N
     check("typed-turn", await talk.turn("Hello", "one"))
 
 
-async def test_failed_first_strategy_has_the_expected_transcript(talk: Talk, strategy) -> None:
+async def test_a_turn_of_failed_strategies_has_the_expected_transcript(talk: Talk, strategy) -> None:
     await strategy("bad", "refuse:503")
     await strategy("empty", "empty")
     check("all-failed", await talk.turn("Hello", "bad", "empty", "unknown"))
 
 
-async def test_cancelled_turn_has_the_expected_transcript(talk: Talk, strategy) -> None:
+async def test_a_cut_answer_has_the_expected_transcript(talk: Talk, strategy) -> None:
     await strategy("cut", "cut:Half an answer")
     check("cut-turn", await talk.turn("Hello", "cut"))
 
 
-async def test_text_to_speech(talk: Talk, local_vendors: str) -> None:
+async def test_text_to_speech_has_the_expected_transcript(talk: Talk, local_vendors: str) -> None:
     wish = {"platform": "local_audio", "need_viseme": False}
     body = {"text": "Hello.", "strategies": ["local"], "platform_params": [wish]}
     async with talk.post("/bp/ai/audio/tts", json=body) as response:

@@ -101,8 +101,8 @@ async def test_history_beyond_the_token_budget_is_left_out(talk: Talk, strategy,
     await strategy("one", "say:Fine", context_tokens=30)
     for text in ("a" * 100, "b" * 40, "c"):
         await talk.turn(text, "one")
-    asked = [message["content"] for message in vendor.calls[2]["messages"]]
-    assert asked == ["b" * 40, "Fine", "c"]
+    requested = [message["content"] for message in vendor.calls[2]["messages"]]
+    assert requested == ["b" * 40, "Fine", "c"]
 
 
 async def test_text_split_anywhere_in_the_upload_is_put_together(talk: Talk, strategy) -> None:
@@ -193,7 +193,7 @@ async def test_a_disconnect_before_the_input_is_complete_stores_nothing(
         assert answer.status == 404
 
 
-async def test_a_reader_who_leaves_after_the_input_does_not_stop_the_answer(
+async def test_a_disconnect_after_the_input_does_not_stop_the_answer(
     talk: Talk, strategy, server: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
@@ -223,7 +223,7 @@ async def test_waiting_for_the_client_does_not_count_as_overhead(talk: Talk, str
 
     async def slowly():
         yield b" "
-        await asyncio.sleep(0.6)  # the client is slow; the server may see the request a little after it was sent
+        await asyncio.sleep(0.6)  # The server may see the request slightly after it was sent.
         yield talk.params("one") + b"Hello"
 
     async with talk.post("/bp/ai/conversation", data=slowly()) as response:

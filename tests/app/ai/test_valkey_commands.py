@@ -17,7 +17,7 @@ AT_ONCE = 50
 
 @asynccontextmanager
 async def watched(server: Server) -> AsyncIterator[Counter[str]]:
-    """Counts the commands that name a key of this server, by what they are; scripts inside of it are its own."""
+    """Counts the commands with a key of this server, by name. Commands inside scripts are not counted."""
     seen: Counter[str] = Counter()
     client, prefix = server.services.valkey.client, server.services.settings.redis_prefix
     end = f"{prefix}seen-all"
@@ -63,8 +63,8 @@ async def test_a_stream_costs_two_scripts_and_the_read_of_its_session(strategy, 
     await strategy("good", "say:All is well")
     seen = await _cost(server, streams=20)
     assert (seen.pop("EVALSHA"), seen.pop("GET")) == (40, 20)
-    assert seen.pop("EVAL", 0) <= 2  # a script that this Valkey did not know yet
-    assert seen.pop("SET") == 20  # the copy of a session that was read for the first time
+    assert seen.pop("EVAL", 0) <= 2  # The script was not in the cache of this Valkey.
+    assert seen.pop("SET") == 20  # The session was copied to Valkey when it was first read.
     assert set(seen) <= {"beat"}
 
 

@@ -42,5 +42,5 @@ async def test_ignored_proxy_of_the_environment_is_logged(settings: Settings):
         async with open_services(settings):
             pass
 
-    told = [line for line in lines if line["event"] == "vendors.proxy_ignored"]
-    assert [(line["log_level"], line["variables"]) for line in told] == [("warning", ("HTTPS_PROXY",))]
+    reported = [line for line in lines if line["event"] == "vendors.proxy_ignored"]
+    assert [(line["log_level"], line["variables"]) for line in reported] == [("warning", ("HTTPS_PROXY",))]

@@ -94,6 +94,6 @@ async def test_key_that_a_vendor_echoes_is_removed_from_messages_and_logs(
         chat = {"chat": {"account": "echo", "model": "gpt-4o-mini"}}
         await server.services.configs.put("default", "conversation", "echo", chat, author="test", origin=COMMAND)
         seen = await talk.turn("Hello", "echo")
-    told = f"{seen[-1].content} {capsys.readouterr().out}".lower()
-    assert "answered 401" in told
-    assert HOSTILE_KEY[:12] not in told
+    reported = f"{seen[-1].content} {capsys.readouterr().out}".lower()
+    assert "answered 401" in reported
+    assert HOSTILE_KEY[:12] not in reported

@@ -103,10 +103,10 @@ async def test_shapes_of_each_paragraph_of_an_answer_are_sent_before_its_audio(
     await strategy("answers", f"say:{ANSWER}", speech="one")
     seen = await talk.turn("Hello", "answers")
     assert "speech" not in seen[-1].content
-    for index, told in [(audio["index"], audio) for audio in named(seen, "assistant_output_audio")]:
+    for index, reported in [(audio["index"], audio) for audio in named(seen, "assistant_output_audio")]:
         of_index = [e for e in seen if isinstance(e.content, dict) and e.content.get("index") == index]
         shapes = shapes_in_time(of_index, "assistant_output_audio_chunk", late_ms=LATE_MS[audio_format])
-        assert await kept(talk, told["viseme_url"]) == shapes
+        assert await kept(talk, reported["viseme_url"]) == shapes
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
@@ -122,13 +122,13 @@ async def test_shapes_are_estimated_and_sent_after_the_audio_if_the_vendor_sends
         "audio",
         "end",
     ]
-    (told,) = named(seen, "viseme")
-    assert told["estimated"] is True
+    (reported,) = named(seen, "viseme")
+    assert reported["estimated"] is True
     chunks = named(seen, "audio_chunk")
     whole_ms = length_ms(b"".join(base64.b64decode(chunk["audio"]) for chunk in chunks), chunks[0])
-    check(told["visemes"], whole_ms)
-    assert told["visemes"] == shapes_of(TEXT, whole_ms)
-    assert await kept(talk, named(seen, "audio")[0]["viseme_url"]) == told["visemes"]
+    check(reported["visemes"], whole_ms)
+    assert reported["visemes"] == shapes_of(TEXT, whole_ms)
+    assert await kept(talk, named(seen, "audio")[0]["viseme_url"]) == reported["visemes"]
 
 
 async def test_shapes_are_estimated_for_each_sentence_of_paragraphs_without_times(
@@ -138,15 +138,15 @@ async def test_shapes_are_estimated_for_each_sentence_of_paragraphs_without_time
     await strategy("answers", f"say:{ANSWER}", speech="one")
     seen = await talk.turn("Hello", "answers")
     assert "speech" not in seen[-1].content
-    told = named(seen, "assistant_output_viseme")
-    assert [content["index"] for content in told] == [0, 1]
+    reported = named(seen, "assistant_output_viseme")
+    assert [content["index"] for content in reported] == [0, 1]
     files = {content["index"]: content for content in named(seen, "assistant_output_audio")}
     names = [
         (event.name, event.content["index"])
         for event in seen
         if isinstance(event.content, dict) and "index" in event.content
     ]
-    for content in told:
+    for content in reported:
         index = content["index"]
         chunks = [one for one in named(seen, "assistant_output_audio_chunk") if one["index"] == index]
         whole_ms = length_ms(b"".join(base64.b64decode(chunk["audio"]) for chunk in chunks), chunks[0])
@@ -159,9 +159,9 @@ async def test_shapes_are_estimated_for_each_sentence_of_paragraphs_without_time
     assert len(list(sandbox.bill.since())) >= 3, "the first sentence was spoken alone"
     first = "Good morning to you all."
     first_ms = speech_ms(first)
-    alone = [shape for shape in told[0]["visemes"] if shape["offset_ms"] < first_ms]
+    alone = [shape for shape in reported[0]["visemes"] if shape["offset_ms"] < first_ms]
     assert alone == shapes_of(first, first_ms)
-    assert told[0]["visemes"][len(alone)]["offset_ms"] == pytest.approx(first_ms, abs=20)
+    assert reported[0]["visemes"][len(alone)]["offset_ms"] == pytest.approx(first_ms, abs=20)
 
 
 async def test_a_request_chooses_whether_it_gets_shapes(talk: Talk, server: Server, sandbox: Running) -> None:

@@ -125,7 +125,7 @@ class TestInProduction:
     def settings(self, settings: Settings) -> Settings:
         return replace(settings, env="production")
 
-    async def test_clock_is_real_time_whatever_is_stored(self, server: Server, services: Services) -> None:
+    async def test_the_clock_is_real_time_in_production(self, server: Server, services: Services) -> None:
         async with services.database.connection() as conn:
             await conn.execute("insert into app_clocks values ('default', 86400)")
         async with open_clock(services.database, services.valkey, movable=services.settings.development) as clock:

@@ -97,10 +97,10 @@ async def test_a_well_read_text_has_a_complete_result(local: Local, reader: Read
 
 async def test_words_syllables_and_phonemes_have_times(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
-    told = words(await graded(local, reader))
+    reported = words(await graded(local, reader))
 
     end = 0
-    for word in told:
+    for word in reported:
         for parts in (word["Syllables"], word["Phonemes"]):
             assert parts[0]["Offset"] == word["Offset"]
             assert sum(part["Duration"] for part in parts) == word["Duration"]
@@ -108,7 +108,7 @@ async def test_words_syllables_and_phonemes_have_times(local: Local, reader: Rea
         assert word["Offset"] >= end
         end = word["Offset"] + word["Duration"]
     assert end <= len(pcm) / 32_000 * SECOND
-    lazy = told[-2]
+    lazy = reported[-2]
     assert [phoneme["Phoneme"] for phoneme in lazy["Phonemes"]] == ["l", "ey", "z", "iy"]
     assert [syllable["Syllable"] for syllable in lazy["Syllables"]] == ["ley", "ziy"]
 
@@ -155,9 +155,9 @@ async def test_a_replaced_word_is_a_mispronunciation_or_a_miscue(local: Local, r
     pcm = await reader("The quick brown cow jumps over the lazy dog.")
 
     assert ("fox", "Mispronunciation") in errors(await assessed(local, pcm))
-    told = errors(await assessed(local, pcm, enable_miscue="true"))
-    assert ("fox", "Omission") in told
-    assert "Insertion" in dict.fromkeys(error for _, error in told)
+    reported = errors(await assessed(local, pcm, enable_miscue="true"))
+    assert ("fox", "Omission") in reported
+    assert "Insertion" in dict.fromkeys(error for _, error in reported)
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,18 @@ async def test_five_point_scores_are_a_twentieth_of_hundred_point_scores(local: 
 
 
 async def test_prosody_is_graded_on_request(local: Local, reader: Reader) -> None:
-    told = scores(await assessed(local, await reader(REFERENCE), enable_prosody_assessment="true"))
-    assert set(told) == {"AccuracyScore", "FluencyScore", "CompletenessScore", "ProsodyScore", "PronScore"}
-    assert 50 <= told["ProsodyScore"] <= 100
+    reported = scores(await assessed(local, await reader(REFERENCE), enable_prosody_assessment="true"))
+    assert set(reported) == {"AccuracyScore", "FluencyScore", "CompletenessScore", "ProsodyScore", "PronScore"}
+    assert 50 <= reported["ProsodyScore"] <= 100
 
 
 async def test_words_missing_from_the_dictionary_are_spelt_out(local: Local, reader: Reader) -> None:
     text = "Our new product Zyntrafol costs 25 dollars in Kuala Lumpur."
     answer = await assessed(local, await reader(text), reference_text=text)
-    told = {word["Word"]: word for word in words(answer)}
+    reported = {word["Word"]: word for word in words(answer)}
     for name, phonemes in {"zyntrafol": 6, "lumpur": 5}.items():
-        assert told[name]["PronunciationAssessment"]["AccuracyScore"] > 40
-        assert len(told[name]["Phonemes"]) >= phonemes
+        assert reported[name]["PronunciationAssessment"]["AccuracyScore"] > 40
+        assert len(reported[name]["Phonemes"]) >= phonemes
 
 
 async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs) -> None:
@@ -222,9 +222,9 @@ async def test_a_long_reference_is_graded_within_the_time_limit(local: Local, re
     strange = "\u2d30\u2d31 \u6f22\u5b57 \U0001f98a ((( a(b c(2) </s> <sil> " + "x" * 500
     text = " ".join([REFERENCE, strange, *(f"word{number} again and again" for number in range(1_500))])
     answer = await assessed(local, pcm, reference_text=text, enable_miscue="true")
-    told = errors(answer)
-    assert told[: len(sound(REFERENCE))] == sound(REFERENCE)
-    assert sum(error == "Omission" for _, error in told) > 5_000
+    reported = errors(answer)
+    assert reported[: len(sound(REFERENCE))] == sound(REFERENCE)
+    assert sum(error == "Omission" for _, error in reported) > 5_000
     assert scores(answer)["CompletenessScore"] < 5
 
 
@@ -235,7 +235,7 @@ async def test_wav_of_the_right_format_is_accepted(local: Local, reader: Reader)
 
 
 @pytest.mark.parametrize(
-    ("audio", "fields", "told"),
+    ("audio", "fields", "reported"),
     [
         (bytes(32_000), {"language": "de-DE"}, (400, "language", "unsupported_language")),
         (bytes(32_000), {"reference_text": ""}, (400, "reference_text", None)),
@@ -256,12 +256,12 @@ async def test_wav_of_the_right_format_is_accepted(local: Local, reader: Reader)
     ],
 )
 async def test_audio_that_cannot_be_graded_is_refused(
-    local: Local, needs, audio: bytes, fields: dict[str, str], told: tuple[int, str, str | None]
+    local: Local, needs, audio: bytes, fields: dict[str, str], reported: tuple[int, str, str | None]
 ) -> None:
     needs("pocketsphinx")
     async with asking(local, form(audio, **fields)) as response:
         status, error = await refusal(response)
-    assert (status, error["param"], error["code"]) == told
+    assert (status, error["param"], error["code"]) == reported
 
 
 async def test_a_form_with_a_missing_or_misplaced_file_is_refused(local: Local, needs) -> None:

@@ -53,7 +53,9 @@ async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, read
     )
     result = await assessed(http, local.url, buffered(pcm), request, model="pocketsphinx")
 
-    assert "jumps over the lazy dog" in result.text.lower()  # a short word, spoken anew each time, may be misheard
+    assert (
+        "jumps over the lazy dog" in result.text.lower()
+    )  # A short word may be misrecognised, because its audio differs in each run.
     (best,) = result.raw["NBest"]
     assert "ProsodyScore" in best["PronunciationAssessment"]
     assert best["PronunciationAssessment"]["AccuracyScore"] <= 5
@@ -88,12 +90,12 @@ async def test_audio_is_sent_while_it_arrives(http: VendorHttp, local: Local, re
 
     live.write(pcm[:half])
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(assessed(http, local.url, Watched()))
+        requested = group.create_task(assessed(http, local.url, Watched()))
         await read.wait()
-        assert not asked.done()
+        assert not requested.done()
         live.write(pcm[half:])
         live.end()
-    assert asked.result().raw["NBest"][0]["PronunciationAssessment"]["AccuracyScore"] > 85
+    assert requested.result().raw["NBest"][0]["PronunciationAssessment"]["AccuracyScore"] > 85
 
 
 async def test_errors_of_the_input_are_reported(http: VendorHttp, local: Local, needs) -> None:

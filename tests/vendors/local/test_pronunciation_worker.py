@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.vendors.local.worker_processes import obey, refuse
+from tests.vendors.local.worker_processes import answer_requests, refuse
 from vendors.local.worker import Worker, WorkerFailed, WorkerLate, WorkerLost
 
 
@@ -15,7 +15,7 @@ def wanted() -> bool:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    made = Worker(obey, name="obedient")
+    made = Worker(answer_requests, name="obedient")
     yield made
     made.stop()
 

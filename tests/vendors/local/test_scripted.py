@@ -80,7 +80,7 @@ async def test_history_and_system_prompt_reach_the_model(local: Local) -> None:
         assert (await whole(response))["choices"][0]["message"]["content"] == "My instructions are: Be kind."
 
 
-async def test_answer_is_cut_at_the_most_tokens(local: Local) -> None:
+async def test_answers_are_cut_at_the_token_limit(local: Local) -> None:
     for field in ("max_completion_tokens", "max_tokens"):
         async with local.chat("repeat 10 words", **{field: 3}) as response:
             answered = await whole(response)
@@ -115,8 +115,8 @@ async def test_errors_have_openais_format(
     local: Local, fields: dict, status: int, param: str, code: str | None
 ) -> None:
     async with local.chat("hello", **fields) as response:
-        told, error = await refusal(response)
-    assert (told, error["param"], error["code"]) == (status, param, code)
+        reported, error = await refusal(response)
+    assert (reported, error["param"], error["code"]) == (status, param, code)
     assert error["type"] == "invalid_request_error"
     assert error["message"]
 

@@ -29,7 +29,7 @@ async def test_question_is_answered_in_a_stream(local: Local) -> None:
     assert done == {}
 
 
-async def test_answer_is_no_longer_than_asked_for(local: Local) -> None:
+async def test_answers_do_not_exceed_the_requested_length(local: Local) -> None:
     async with local.chat("Count to one hundred.", model="smollm2", max_tokens=5) as response:
         answer = await response.json()
     assert answer["choices"][0]["finish_reason"] == "length"

@@ -1,5 +1,5 @@
 """The real voices espeak-ng and piper."""
-# ruff: noqa: RUF001 - letters of phonetics are meant, not their Latin look-alikes
+# ruff: noqa: RUF001 - these are phonetic letters, which look like Latin ones
 
 import base64
 import itertools
@@ -32,14 +32,14 @@ def phonemes_of(seen: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def assert_phonemes_come_before_their_audio(seen: list[dict[str, Any]], bytes_per_ms: float) -> None:
-    told_ms = audio_ms = 0.0
+    phonemes_ms = audio_ms = 0.0
     for event in seen:
         if event["type"] == "speech.audio.phonemes":
-            assert event["phonemes"][0]["offset_ms"] >= audio_ms - 2  # both are cut to whole milliseconds
-            told_ms = event["phonemes"][-1]["offset_ms"]
+            assert event["phonemes"][0]["offset_ms"] >= audio_ms - 2  # Both are truncated to milliseconds.
+            phonemes_ms = event["phonemes"][-1]["offset_ms"]
         elif event["type"] == "speech.audio.delta":
             audio_ms += len(base64.b64decode(event["audio"])) / bytes_per_ms
-    assert audio_ms - told_ms < 1_000
+    assert audio_ms - phonemes_ms < 1_000
 
 
 @pytest.fixture(params=["espeak", "piper"])
@@ -75,7 +75,7 @@ async def test_audio_is_sent_before_the_synthesis_is_complete(local: Local, engi
 
 
 @pytest.mark.parametrize("response_format", ["mp3", "wav", "pcm"])
-async def test_formats_play_as_long_as_they_should(local: Local, engine: str, response_format: str) -> None:
+async def test_every_format_has_the_expected_duration(local: Local, engine: str, response_format: str) -> None:
     async with local.speech(SAID, engine, response_format=response_format) as response:
         assert response.status == 200
         audio = await response.read()
@@ -96,7 +96,7 @@ async def test_formats_play_as_long_as_they_should(local: Local, engine: str, re
     assert SECONDS[0] < seconds < SECONDS[1]
 
 
-async def test_speed_changes_how_long_it_takes(local: Local, engine: str) -> None:
+async def test_speed_changes_the_duration(local: Local, engine: str) -> None:
     text = "The quick brown fox jumps over the lazy dog."
     lengths = []
     for speed in (0.25, 0.5, 1, 2, 4):

@@ -100,7 +100,7 @@ async def test_long_recordings_are_accepted(local: Local, needs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("audio", "fields", "told"),
+    ("audio", "fields", "reported"),
     [
         (b"ffconcat version 1.0\nfile /etc/hostname\n", {}, ("file", None)),
         (b"<html></html>", {}, ("file", None)),
@@ -116,13 +116,13 @@ async def test_long_recordings_are_accepted(local: Local, needs) -> None:
     ids=["playlist", "html", "empty", "webm", "wav", "short", "language", "format", "model", "large"],
 )
 async def test_undecodable_audio_is_refused(
-    local: Local, needs, audio: bytes, fields: dict[str, str], told: tuple[str, str | None]
+    local: Local, needs, audio: bytes, fields: dict[str, str], reported: tuple[str, str | None]
 ) -> None:
     needs("whisper")
     async with local.transcription(audio, **fields) as response:
         status, error = await refusal(response)
     assert status in {400, 404, 413}
-    assert (error["param"], error["code"]) == told
+    assert (error["param"], error["code"]) == reported
 
 
 async def test_form_without_file_is_refused(local: Local, needs) -> None:

@@ -5,22 +5,24 @@ import signal
 from multiprocessing.connection import Connection
 
 
-def obey(line: Connection) -> None:
+def answer_requests(connection: Connection) -> None:
     """Execute each request, and answer with it and the id of the process."""
-    line.send((None, None))
+    connection.send((None, None))
     while True:
         try:
-            order = line.recv()
+            request = connection.recv()
         except EOFError:
             return
-        if order == "hang":
+        if request == "hang":
             signal.pause()
-        elif order == "die" or (order.startswith("die once ") and not _known(order.removeprefix("die once "))):
+        elif request == "die" or (
+            request.startswith("die once ") and not _known(request.removeprefix("die once "))
+        ):
             os.kill(os.getpid(), signal.SIGKILL)
-        elif order == "fail":
-            line.send(("it went wrong", None))
+        elif request == "fail":
+            connection.send(("it went wrong", None))
         else:
-            line.send((None, (order, os.getpid())))
+            connection.send((None, (request, os.getpid())))
 
 
 def _known(path: str) -> bool:
@@ -31,5 +33,5 @@ def _known(path: str) -> bool:
     return False
 
 
-def refuse(line: Connection) -> None:
-    line.send(("a library is missing", None))
+def refuse(connection: Connection) -> None:
+    connection.send(("a library is missing", None))

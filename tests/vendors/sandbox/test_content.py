@@ -91,5 +91,5 @@ def test_silence_has_no_transcript_whatever_the_options():
 
 
 @pytest.mark.parametrize("audio", [b"", b"hello", bytes(1_000), b"RIFF\0\0\0\0WAVEdata\0\0\0\0"])
-def test_inaudible_audio_is_detected(audio: bytes):
+def test_invalid_audio_is_no_recording(audio: bytes):
     assert content.recording(audio) is None

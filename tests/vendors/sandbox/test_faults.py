@@ -25,7 +25,7 @@ def test_options_are_parsed_from_the_key():
 
 
 @given(st.text(max_size=40), st.integers(0, 9), st.sampled_from(Fault))
-def test_key_that_is_made_is_read_the_same(text: str, position: int, fault: Fault):
+def test_created_keys_are_parsed_unchanged(text: str, position: int, fault: Fault):
     key = key_of(text=text, position=position, fault=fault)
 
     assert key.isascii()
@@ -42,7 +42,7 @@ def test_any_other_key_is_valid_and_masked():
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "reported"),
     [
         ("sandbox,fualt=server_error", "fualt is unknown"),
         ("sandbox,fault=earthquake", "fault must be one of"),
@@ -53,8 +53,8 @@ def test_any_other_key_is_valid_and_masked():
         ("sandbox,", " is unknown"),
     ],
 )
-def test_misspelt_options_are_reported(key: str, told: str):
-    with pytest.raises(InvalidParameter, match=told):
+def test_misspelt_options_are_reported(key: str, reported: str):
+    with pytest.raises(InvalidParameter, match=reported):
         KeyOptions.of_key(key)
 
 
@@ -85,7 +85,7 @@ async def test_refused_callers_get_no_output(sandbox: Running) -> None:
     async with ClientSession() as http:
         with pytest.raises(ClientConnectionError):
             await http.get(f"{sandbox.url}/openai/v1/models", headers=headers)
-    # aiohttp asks for a page once more by itself
+    # aiohttp repeats a GET request by itself.
     assert {(entry.how, entry.billed.total()) for entry in sandbox.bill.since()} == {("fault", 0)}
 
 

@@ -167,9 +167,9 @@ async def test_invalid_fields_are_refused_with_field_and_code(
     ask: SandboxClient, path: str, body: Any, *, status: int, param: str | None, code: str | None
 ):
     async with ask.post(path, body) as response:
-        told, error = await refusal(response)
+        reported, error = await refusal(response)
 
-    assert (told, error["param"], error["code"]) == (status, param, code)
+    assert (reported, error["param"], error["code"]) == (status, param, code)
     assert error["type"] == "invalid_request_error"
     (entry,) = ask.running.bill.since()
     assert (entry.how, entry.billed) == ("refused", {})
@@ -292,9 +292,9 @@ async def test_faulty_recordings_are_refused(
     ask: SandboxClient, body: FormData, *, status: int, param: str | None, code: str | None
 ):
     async with hear(ask, body) as response:
-        told, error = await refusal(response)
+        reported, error = await refusal(response)
 
-    assert (told, error["param"], error["code"]) == (status, param, code)
+    assert (reported, error["param"], error["code"]) == (status, param, code)
 
 
 async def test_diarization_of_long_audio_requires_a_chunking_strategy(ask: SandboxClient):

@@ -21,7 +21,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import openai
 
-pytestmark = pytest.mark.xdist_group("openai")  # one worker imports it
+pytestmark = pytest.mark.xdist_group("openai")  # One worker imports the SDK.
 
 ASKED = "Tell me a story about the sea, please."
 WAV = wav_header(16_000, data_bytes=64_000) + speech("x" * 30, 16_000)
@@ -96,9 +96,9 @@ async def test_transcription_gives_the_same_text(http: VendorHttp, sandbox: Runn
     ours = OpenAITranscription(http, account(sandbox, text=text), spec)
 
     async with client(sandbox, text=text) as theirs:
-        asked = {"model": "gpt-4o-transcribe", "language": "de", "response_format": "json"}
-        whole = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), **asked)
-        stream = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), stream=True, **asked)
+        requested = {"model": "gpt-4o-transcribe", "language": "de", "response_format": "json"}
+        whole = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), **requested)
+        stream = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), stream=True, **requested)
         events = [event async for event in stream]
     heard = await collect(ours.transcribe(_Wav(), AudioFormat("audio/wav", 0)), [])
 

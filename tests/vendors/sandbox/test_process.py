@@ -30,7 +30,7 @@ async def running() -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
         await process.wait()
 
 
-async def told(*words: str) -> tuple[int | None, str]:
+async def reported(*words: str) -> tuple[int | None, str]:
     process = await asyncio.create_subprocess_exec(
         *SANDBOX, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -52,12 +52,12 @@ async def status(url: str) -> int:
 async def test_faults_are_switched_from_the_command_line_and_calls_listed():
     async with running() as (url, process):
         switched = "openai: server_error in 100% of calls, position: after\n"
-        assert await told("fault", "openai", "server_error", "--url", url) == (0, switched)
+        assert await reported("fault", "openai", "server_error", "--url", url) == (0, switched)
         assert await status(url) == 500
-        assert await told("clear", "openai", "--url", url) == (0, "openai: no fault\n")
+        assert await reported("clear", "openai", "--url", url) == (0, "openai: no fault\n")
         assert await status(url) == 200
-        code, lines = await told("calls", "--url", url)
-        refused, words = await told("fault", "openai", "server_error", "--rate", "2", "--url", url)
+        code, lines = await reported("calls", "--url", url)
+        refused, words = await reported("fault", "openai", "server_error", "--rate", "2", "--url", url)
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(10):
             ended = await process.wait()

@@ -270,9 +270,9 @@ async def test_sockets_yield_frames_and_close_normally():
     ],
 )
 async def test_faults_occur_on_sockets_too(fault: str, heard: list[object], code: int):
-    told, closed, sandbox = await _converse(f"sandbox,fault={fault}")
+    reported, closed, sandbox = await _converse(f"sandbox,fault={fault}")
 
-    assert (told, closed) == (heard, code)
+    assert (reported, closed) == (heard, code)
     assert [entry.how for entry in sandbox.bill.since()] == ["fault"]
 
 
