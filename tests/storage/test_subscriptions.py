@@ -47,14 +47,14 @@ async def test_messages_of_the_topic_are_received_in_order(settings):
 async def test_a_subscription_is_made_again_after_an_outage_of_valkey(settings, tmp_path):
     log = Log()
     async with (
-        valkey_proxy_to(settings.redis_url, tmp_path / "v.sock") as door,
-        open_valkey(door.url, prefix=settings.redis_prefix) as valkey,
+        valkey_proxy_to(settings.redis_url, tmp_path / "v.sock") as valkey_proxy,
+        open_valkey(valkey_proxy.url, prefix=settings.redis_prefix) as valkey,
         background(log.subscription(valkey)),
     ):
         await until(lambda: log.calls == ["subscribed"])
-        await door.shut()
+        await valkey_proxy.stop()
         await until(lambda: "unsubscribed" in log.calls)
-        await door.open()
+        await valkey_proxy.start()
         await until(lambda: log.calls[-1] == "subscribed")
 
         async def is_received() -> bool:
