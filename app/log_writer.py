@@ -1,4 +1,4 @@
-"""Writes log lines to standard output in a thread of its own: an output that is not read blocks no other thread."""
+"""Writes log lines to standard output in a separate thread, so that an unread output blocks no other thread."""
 
 import atexit
 import os

@@ -48,7 +48,7 @@ class Settings:
     data_dir: Path = Path(".parley")
     redis_prefix: str = "parley:"
     local_url: str | None = None
-    """Base URL of `python -m vendors.local`, used for local vendor accounts without a URL of their own."""
+    """Base URL of `python -m vendors.local`, used for local vendor accounts without a URL."""
     drain_timeout_s: float = 60
     log_level: str = "info"
     s3_bucket: str | None = None

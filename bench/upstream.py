@@ -201,7 +201,7 @@ class Upstream(asyncio.Protocol):
                 self.play(int(model[1]), int(model[2]), after_ms=int(model[3] or 0))
 
     def play(self, count: int, every_ms: int, *, after_ms: int = 0) -> None:
-        """Write `count` deltas, one every `every_ms`. With 0 each delta is still a write of its own."""
+        """Write `count` deltas, one every `every_ms`. With 0 each delta is still a separate write."""
         self._remaining, self._every_ms = count, every_ms
         if self._fault:  # The answer breaks off half-way.
             self._remaining = max(1, count // 2)

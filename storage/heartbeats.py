@@ -181,7 +181,7 @@ class Heartbeat:
         )
 
     async def stop(self) -> None:
-        """Remove this process from both stores, so that everything it still holds is free at once."""
+        """Remove this process from both stores, so that everything it still holds is free immediately."""
         with suppress(StoreError), map_database_errors():
             async with asyncio.timeout(_STOP_S), self._database.connection() as conn:
                 await rows.remove(conn, self.process)

@@ -107,7 +107,7 @@ returning operation_id, claimed_at
 async def claim(conn: Connection, key: RequestKey) -> Claim | None:
     """Take the key for a call. Return `None` if another call has it or has succeeded.
 
-    `conn` must not be in a transaction, so that other calls see at once that this one runs.
+    `conn` must not be in a transaction, so that other calls see immediately that this one runs.
     """
     row = await conn.fetchrow(_CLAIM, *key, new_id(), CLAIM_S)
     return None if row is None else Claim(key, **row)

@@ -144,7 +144,7 @@ _LOCK = "select app_id, source, status, job_id from webhooks where webhook_id = 
 
 
 async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
-    """Have a webhook worked on again, whatever its status. Return `False` if it is not stored.
+    """Enqueue a webhook for another attempt, whatever its status. Return `False` if it is not stored.
 
     `conn` must be in a transaction. The error is not recorded, because it may hold personal data.
     """

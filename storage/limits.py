@@ -51,9 +51,9 @@ class RateLimiter:
         self._unavailable = False
 
     async def count(self, rate: Rate, *, app_id: str, name: str, who: str, calls: Literal[0, 1] = 1) -> Count:
-        """Count one call by `who`. `Count.check()` tells whether it is allowed.
+        """Count one call by `who`. `Count.check()` raises an error if it is not allowed.
 
-        With `calls=0`, no call is counted, and `Count.check()` tells whether one would be allowed.
+        With `calls=0`, no call is counted, and `Count.check()` raises an error if one would not be allowed.
         """
         key = self._valkey.key(f"{app_id}:{who}", "rate", name)
         try:

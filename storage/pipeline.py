@@ -49,7 +49,7 @@ class CommandPipeline:
         """The error of the last attempt to connect, or `None` if that succeeded."""
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """Send a command and return an awaitable for its reply, which must be awaited at once.
+        """Send a command and return an awaitable for its reply, which must be awaited immediately.
 
         Awaiting it raises the subclasses of `RedisError` that redis-py raises, or `OSError`.
         """
@@ -124,7 +124,7 @@ class _Wire(asyncio.Protocol):
     def send(self, command: tuple[Word, ...]) -> asyncio.Future[Any]:
         """Send a command and return a future for its reply.
 
-        The first command of an iteration of the event loop is written at once, the others together at its end.
+        The first command of an iteration of the event loop is written immediately, the others together at its end.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         if len(self._pending) >= _MAX_PENDING:

@@ -34,12 +34,12 @@ select count(*) from unnest(array_fill(repeat('x', 1024), array[128]))
 """Fails if the server is read-only, or if the database's disk is full. One round trip, and one transaction.
 
 A read-only server refuses the `delete`, although it deletes nothing. The rows of the `select` exceed `work_mem`, so
-PostgreSQL writes them to a temporary file of 130 kB, beside the data. That costs 2 ms, no WAL and no catalog row; a
+PostgreSQL writes them to a temporary file of 130 kB, on the disk of the data. That costs 2 ms, no WAL and no catalog row; a
 temporary table costs 10 ms, 11 kB of WAL, and 5 kB of dead catalog rows that are left to autovacuum.
 
 A small write needs no space on a full disk, because it fits into a page or a WAL segment that exists. So
 `pg_logical_emit_message` succeeds there, even with 130 kB, and it succeeds in a read-only transaction. If the WAL
-has a disk of its own and that is full, PostgreSQL stops, and the database is not reachable.
+is on another disk that is full, PostgreSQL stops, and the database is not reachable.
 """
 
 
@@ -130,7 +130,7 @@ class Database:
         self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """Acquire a connection for single statements, each in a transaction of its own."""
+        """Acquire a connection for single statements, each in a separate transaction."""
         return _AcquiredConnection(self._pool, self.health)
 
     @asynccontextmanager
@@ -142,7 +142,7 @@ class Database:
     async def ping(self) -> None:
         """Raise `StoreError` if the database does not answer, or if a write has failed in the last seconds.
 
-        Every ten seconds, and at each call after a failed write, it is probed whether the database accepts writes.
+        Every ten seconds, and at each call after a failed write, a probe checks whether the database accepts writes.
         """
         health = self.health
         async with self.connection() as conn:
@@ -158,7 +158,7 @@ class Database:
 
 
 def location(dsn: str) -> str:
-    """Describe where `dsn` leads, for operators. The password is left out."""
+    """Describe the target of `dsn`, for operators. The password is left out."""
     parts = urlsplit(dsn)
     options = dict(parse_qsl(parts.query))
     host = options.get("host") or parts.hostname or "the default socket"

@@ -7,7 +7,7 @@ from storage import sessions
 async def logout(call: Call) -> None:
     """Log out.
 
-    The session ends at once, and so do the streams that it has started.
+    The session ends immediately, and so do the streams that it has started.
     """
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"

@@ -121,8 +121,8 @@ class ParsingTurns:
 class SlicedConnection(ServerConnection):
     """A server connection that parses a read of many bytes or lines in slices, over several loop iterations.
 
-    Other reads are parsed at once. The transport is paused while a part of a read is held back. Thus at most one
-    read is held, and the end of the connection is noticed only after it.
+    Other reads are parsed immediately. The transport is paused while a part of a read is held back. Thus at most
+    one read is held, and the end of the connection is noticed only after it.
 
     Parsing costs time per line of framing, not per byte. Therefore a connection is dense while its slices have on
     average more than one line of framing per `_FREE_BYTES_PER_LINE`, as tiny chunks and pipelined requests have.

@@ -1,4 +1,4 @@
-"""What a handler gets beside its `Call`, and what it returns, as its signature says.
+"""The inputs and the reply of a handler, as its signature declares them.
 
 A signature is read once, when its row of the route table is created.
 """

@@ -56,7 +56,7 @@ async def check(
         await _count(services, app_limits, request, caller, name="server", who=f"key:{caller.server_key}")
     if limit is None:
         return
-    # The digest keeps keys short, whatever the request holds.
+    # The digest keeps keys short, whatever the request contains.
     of_value = "" if limit.by is None else f":{sha256_hex(str(value).encode())[:_DIGEST_CHARACTERS]}"
     if caller.user_id is not None:
         who = f"user:{caller.user_id}{of_value}"

@@ -27,7 +27,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def limit_free_memory() -> None:
-    """Allocate large blocks in mappings of their own, which are unmapped when freed. Called once, at start-up.
+    """Allocate large blocks in separate mappings, which are unmapped when freed. Called once, at start-up.
 
     By default, glibc raises this threshold to up to 32 MiB when large blocks are freed. Answers are then allocated
     on the heap between small blocks that live longer, so their memory is not returned.

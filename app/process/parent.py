@@ -121,7 +121,7 @@ class _Parent:
         return self._code
 
     def _stop(self) -> None:
-        """Have the children drain, or end them at once if they already drain."""
+        """Have the children drain, or end them immediately if they already drain."""
         number = signal.SIGKILL if self._stopping.is_set() else signal.SIGTERM
         for event in (self._stopping, self._replace_requested, *(slot.vacant for slot in self._slots)):
             event.set()

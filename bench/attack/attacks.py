@@ -28,7 +28,7 @@ class Attack:
     descriptors: int = 4096
     """Limit of file descriptors of a server that is started for the attack."""
     own_logs: bool = False
-    """Whether each reader of the attack has a stream of its own, and so an event log of its own."""
+    """Whether each reader of the attack has a separate stream, and thus a separate event log."""
 
 
 _FLOOD = Targets(connection_kib=2048)

@@ -1,4 +1,4 @@
-"""The healthy clients during an attack: paced streams, small requests and uploads, in a process of their own.
+"""The healthy clients during an attack: paced streams, small requests and uploads, in a separate process.
 
 The process answers each message on its pipe with a `Window` of measurements since the previous message.
 """

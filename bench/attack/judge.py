@@ -80,7 +80,7 @@ class Measurement:
     victims_failed: Sequence[str] = field(default=())
     """The reasons why requests failed that the attack made in the name of other users."""
     log_of_a_reader_bytes: int = 0
-    """Size of the event log that each connection of the attack has of its own; 0 if they share existing logs."""
+    """Size of the separate event log of each connection of the attack; 0 if they share existing logs."""
     stopped: str = ""
     """Why the attack was stopped before its end."""
     recovered: bool = True

@@ -137,7 +137,7 @@ class Run:
         deadline.reschedule(asyncio.get_running_loop().time() + _END_TIMEOUT_S)
 
     async def _disturb(self) -> None:
-        """Disturb each target in a task of its own, so that a slow restart of a store delays no replacement."""
+        """Disturb each target in a separate task, so that a slow restart of a store delays no replacement."""
         planned = schedule(
             self.plan.total_s, replace_every_s=self.plan.replace_every_s, fault_every_s=self.plan.fault_every_s
         )

@@ -1,7 +1,7 @@
 -- A leaky bucket. KEYS[1] holds: calls in the bucket, the time of that count in ms, the ms in which one call
 -- leaks. The bucket counts calls instead of time, so that the count stays meaningful when the rate changes.
 -- ARGV: ms per call, maximum number of calls at once, number of calls to count: 1 (default), or 0 to count none and
--- only tell whether a call would be allowed. Returns the ms to wait, 0 if the call is allowed, and the number
+-- only report whether a call would be allowed. Returns the ms to wait, 0 if the call is allowed, and the number
 -- of calls in the bucket as text, because Redis truncates numbers.
 local now = redis.call('TIME')
 now = now[1] * 1000 + now[2] / 1000

@@ -9,19 +9,19 @@ import pytest
 from bench import failover
 from bench.failover import write
 
-KEPT = Path(failover.__file__).with_suffix(".md")
+STORED = Path(failover.__file__).with_suffix(".md")
 
 
 def test_report_has_the_prose_of_the_repository_and_does_not_change_that_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    before = KEPT.read_text()
+    before = STORED.read_text()
     path = tmp_path / "build" / "report.md"
     write("1 of 1 cells pass\n", path)
     prose, _, cells = path.read_text().partition("## Cells\n\n")
     assert (cells, prose) == ("1 of 1 cells pass\n", before.partition("## Cells\n\n")[0])
     assert capsys.readouterr().out == f"\nwritten to {path}\n"
-    assert KEPT.read_text() == before
+    assert STORED.read_text() == before
 
 
 def test_report_is_written_to_build_by_default():

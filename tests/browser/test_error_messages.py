@@ -173,7 +173,9 @@ async def test_a_message_refused_while_speaking_can_be_sent_again(
 async def test_the_page_explains_what_an_app_with_signed_requests_needs(
     talk: TalkPage, server, page_faults: PageFaults
 ) -> None:
-    await server.services.configs.put("signed", "apps", "default", {"playground": True}, author="test", origin=COMMAND)
+    await server.services.configs.put(
+        "signed", "apps", "default", {"playground": True}, author="test", origin=COMMAND
+    )
     page_faults.expected.append(ANSWERED.format(r"\d{3}"))
     await talk.page.goto(f"{server.url}/?app=signed")
     await expect(talk.alert).to_have_text(containing("requires signed requests", "turn require_sign off"))

@@ -72,7 +72,7 @@ async def test_secrets_are_usable_but_never_visible(settings, configs):
     assert SECRET not in repr(configs.get(VENDOR_ACCOUNTS, "default", "main"))
 
 
-async def test_a_secret_in_a_list_of_models_is_one_too(settings, configs):
+async def test_secrets_in_lists_of_models_are_encrypted_too(settings, configs):
     value = {
         "sign_keys": [{"id": "a", "key": SECRET}],
         "server_keys": [{"kid": "s", "alg": "HS256", "secret": SECRET}],
@@ -110,7 +110,9 @@ async def test_kept_secrets_follow_their_items_through_a_list(configs):
 
 async def test_a_ciphertext_moved_to_another_row_is_not_decrypted(settings, configs):
     await configs.put(*MAIN, {"platform": "p", "api_key": SECRET}, author="ada", origin=COMMAND)
-    await configs.put("default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND)
+    await configs.put(
+        "default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND
+    )
     conn = await asyncpg.connect(settings.database_url)
     await conn.execute(
         "update config_revisions set secrets = (select secrets from config_revisions where name = 'main')"

@@ -172,9 +172,7 @@ async def test_type_must_be_that_of_the_key(objects: ObjectStore):
     assert not await is_stored(objects)
 
 
-async def test_lists_of_many_pages_are_complete(
-    objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
-):
+async def test_lists_of_many_pages_are_complete(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")  # The server of the bucket is in this process.
     keys = [f"speech/a/{day}/{name}.mp3" for day in range(3) for name in ("one", "two")]
     for key in keys:

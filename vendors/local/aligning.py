@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FRAMES_A_SECOND = 100
 _SAMPLES_A_FRAME = 160
 _SILENCE_FRAMES = 20
-"""Silence added before and after the audio. Without it the front end cuts off a word that starts at once."""
+"""Silence added before and after the audio. Without it the front end cuts off a word that starts immediately."""
 _OMITTED_PROBABILITY, _EXTRA_PROBABILITY = 0.05, 0.3
 """The probability that an unrecognized word of the reference was omitted, and that an extra word was spoken."""
 _MAX_ADDED_WORDS = 5_000

@@ -79,7 +79,7 @@ def new_tag() -> str:
 
 
 class TurnReader:
-    """Reads and validates a client's messages: first a configuration, then turns with ids of their own."""
+    """Reads and validates a client's messages: first a configuration, then turns with their own ids."""
 
     def __init__(self, socket: Socket) -> None:
         self._socket = socket

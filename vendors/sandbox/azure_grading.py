@@ -82,7 +82,7 @@ def grade(words: Sequence[Timed], options: AssessmentOptions, *, interactive: bo
 
 
 def flatten(best: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a result to the format of the HTTP endpoint, in which scores have no object of their own."""
+    """Convert a result to the format of the HTTP endpoint, in which scores are not a separate object."""
     result: dict[str, Any] = {}
     for name, value in best.items():
         if name == "PronunciationAssessment":

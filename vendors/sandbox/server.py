@@ -1,4 +1,4 @@
-"""The sandbox's HTTP server: every vendor under a prefix of its own, and a control API under `/_sandbox`."""
+"""The sandbox's HTTP server: every vendor under a separate prefix, and a control API under `/_sandbox`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

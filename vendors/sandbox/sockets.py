@@ -1,4 +1,4 @@
-"""A WebSocket of the sandbox. A task reads it all the time, so that a client's close is noticed at once."""
+"""A WebSocket of the sandbox. A task reads it all the time, so that a client's close is noticed immediately."""
 
 import asyncio
 from collections.abc import AsyncIterator

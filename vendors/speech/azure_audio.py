@@ -96,6 +96,6 @@ class Chunker:
 def send_delay_s(sent_s: float, elapsed_s: float) -> float:
     """Return the delay before more audio is sent.
 
-    Five seconds of audio are sent at once, the rest at twice the playback speed.
+    Five seconds of audio are sent immediately, the rest at twice the playback speed.
     """
     return max(0.0, (sent_s - _AHEAD_S) / _SPEED - elapsed_s)

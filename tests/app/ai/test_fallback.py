@@ -85,7 +85,7 @@ async def test_after_the_first_output_no_other_strategy_is_tried(
     assert [call["model"] for call in vendor.calls] == [model]
 
 
-async def test_the_connection_of_the_slower_strategy_is_closed(talk: Talk, strategy, vendor: Vendor) -> None:
+async def test_the_connection_of_a_failed_strategy_is_closed(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("hangs", "hang", waits=WAITS)
     await strategy("good", "say:Here I am")
     await talk.turn("Hello", "hangs", "good")
@@ -221,7 +221,9 @@ async def test_audio_of_discarded_words_is_not_recorded(talk: Talk, strategy) ->
 
 
 async def test_answers_end_at_the_maximum_length(talk: Talk, strategy, server: Server) -> None:
-    await server.services.configs.put("default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND)
+    await server.services.configs.put(
+        "default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND
+    )
     await strategy("long", "say:" + "ä" * 5_000)
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"

@@ -77,7 +77,12 @@ async def paced_vendor(server: Server) -> AsyncIterator[None]:
         audio = {"platform": "vendor_b_audio", "base_url": url, "api_key": "sk-test"}
         await configs.put("default", "vendor_accounts", "audio", audio, author="test", origin=COMMAND)
         await configs.put(
-            "default", "recognition", "audio", {"account": "audio", "model": "whisper-1"}, author="test", origin=COMMAND
+            "default",
+            "recognition",
+            "audio",
+            {"account": "audio", "model": "whisper-1"},
+            author="test",
+            origin=COMMAND,
         )
         chat = {"chat": {"account": "llm", "model": PACED}, "recognition": "audio"}
         await configs.put("default", "conversation", PACED, chat, author="test", origin=COMMAND)

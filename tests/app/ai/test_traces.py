@@ -185,7 +185,7 @@ async def test_a_refusing_collector_loses_traces_but_no_stream(talk: Talk, strat
     await collector.trace()
     collector.status = 200
     assert (await talk.turn("Hello", "good"))[-1].name == "end"
-    await collector.trace()  # The second batch is sent after the first has timed out.
+    await collector.trace()  # The second batch is sent after the first was dropped.
     assert lost() == before + 1
 
 

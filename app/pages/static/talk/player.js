@@ -47,7 +47,7 @@ export class Player {
     this.#format = null;
   }
 
-  /** Stop at once. Return `playedMs`. */
+  /** Stop immediately. Return `playedMs`. */
   stop() {
     this.#format = null;
     this.#finish("idle");

@@ -47,7 +47,7 @@ export class StreamedSound {
     this.#append();
   }
 
-  /** Stop at once. */
+  /** Stop immediately. */
   stop() {
     this.#off.abort();
     this.#audio.pause();

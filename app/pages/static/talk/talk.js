@@ -76,7 +76,7 @@ export class Talk {
     await this.#send({ type: "text", input: text, shown: text });
   }
 
-  /** The user starts to speak. This interrupts the answer at once. */
+  /** The user starts to speak. This interrupts the answer immediately. */
   async hold() {
     if (this.recorder.held) return;
     this.trouble = null;

@@ -102,7 +102,7 @@ const withDelay = (advice, seconds) => {
   return advice.includes("in a moment") ? advice.replace("in a moment", delay) : `${advice} It may work ${delay}.`;
 };
 
-/** An error message. Screen readers announce it at once. */
+/** An error message. Screen readers announce it immediately. */
 export function Alert({ fault, onRetry, onClose }) {
   const { text, advice, detail } = inWords(fault);
   const shown = useRef(null);
