@@ -34,8 +34,8 @@ select count(*) from unnest(array_fill(repeat('x', 1024), array[128]))
 """Fails if the server is read-only, or if the database's disk is full. One round trip, and one transaction.
 
 A read-only server refuses the `delete`, although it deletes nothing. The rows of the `select` exceed `work_mem`, so
-PostgreSQL writes them to a temporary file of 130 kB, on the disk of the data. That costs 2 ms, no WAL and no catalog row; a
-temporary table costs 10 ms, 11 kB of WAL, and 5 kB of dead catalog rows that are left to autovacuum.
+PostgreSQL writes them to a temporary file of 130 kB, on the disk of the data. That costs 2 ms, no WAL and no
+catalog row; a temporary table costs 10 ms, 11 kB of WAL, and 5 kB of dead catalog rows that are left to autovacuum.
 
 A small write needs no space on a full disk, because it fits into a page or a WAL segment that exists. So
 `pg_logical_emit_message` succeeds there, even with 130 kB, and it succeeds in a read-only transaction. If the WAL
@@ -142,7 +142,7 @@ class Database:
     async def ping(self) -> None:
         """Raise `StoreError` if the database does not answer, or if a write has failed in the last seconds.
 
-        Every ten seconds, and at each call after a failed write, a probe checks whether the database accepts writes.
+        Every ten seconds, and at each call after a failed write, a probe checks if the database accepts writes.
         """
         health = self.health
         async with self.connection() as conn:

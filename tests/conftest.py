@@ -46,7 +46,7 @@ hypothesis.settings.load_profile("parley")
 _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 10
-_OUTLIVES_TESTS = "stand"
+_OUTLIVES_TESTS = "testbed"
 """The fixture of a module whose client keeps connections, and thereby server tasks, between tests."""
 _ONE_WORKER = {"engines", "local_vendors"}
 """Fixtures of a session that take seconds to create."""

@@ -46,14 +46,14 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-async def bring(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
+async def import_configs(configs: ConfigStore, folder: Path, *, author: str = "ada", **options) -> dict[str, str]:
     """Import the folder. Return the outcome of each config, with the changed fields."""
     changes = await import_folder(configs, folder, author=author, env=options.pop("env", ENV), **options)
     return {"/".join(change.key): " ".join((change.outcome, *change.fields)) for change in changes}
 
 
 async def test_an_import_adds_new_configs_and_reports_changes(configs, folder):
-    added = await bring(configs, folder)
+    added = await import_configs(configs, folder)
     assert list(added) == [
         "default/apps/default",
         "default/vendor_accounts/main",
@@ -62,11 +62,11 @@ async def test_an_import_adds_new_configs_and_reports_changes(configs, folder):
     ]
     assert set(added.values()) == {"added"}
     assert api_key(configs) == "sk-from-env"
-    assert set((await bring(configs, folder)).values()) == {"unchanged"}
+    assert set((await import_configs(configs, folder)).values()) == {"unchanged"}
     write(
         folder, "default/speech/s.yaml", "account: main\nvoice: x\noptions: {extra: {pitch: null, style: [1, b]}}\n"
     )
-    changed = await bring(configs, folder, env={"VENDOR_KEY": "sk-other"})
+    changed = await import_configs(configs, folder, env={"VENDOR_KEY": "sk-other"})
     assert changed["default/speech/s"] == "changed speed options.extra.style[1] voice"
     assert changed["default/vendor_accounts/main"] == "changed api_key"
     assert changed["default/conversation/talk"] == "unchanged"
@@ -75,17 +75,17 @@ async def test_an_import_adds_new_configs_and_reports_changes(configs, folder):
 
 
 async def test_exported_configs_are_imported_unchanged(configs, folder, settings, tmp_path):
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     out = tmp_path / "out"
     assert await export_folder(configs, out, app_id=None) == Exported(strays=[], skipped=[])
     files = {path.relative_to(out).as_posix() for path in out.rglob("*.yaml")}
     assert files == {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")}
-    assert set((await bring(configs, out)).values()) == {"unchanged"}
+    assert set((await import_configs(configs, out)).values()) == {"unchanged"}
     assert api_key(configs) == "sk-from-env"
 
 
 async def test_exported_files_contain_no_secrets_and_state_this(configs, folder, tmp_path):
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     await export_folder(configs, tmp_path / "out", app_id="default")
     text = (tmp_path / "out" / ACCOUNT).read_text()
     assert "not exported: api_key." in text
@@ -95,16 +95,16 @@ async def test_exported_files_contain_no_secrets_and_state_this(configs, folder,
 async def test_lists_of_keys_keep_their_secrets_through_a_round_trip(configs, folder, tmp_path):
     keys = "sign_keys:\n- {id: a, key: {env: VENDOR_KEY}}\n- {id: b, key: {env: VENDOR_KEY}}\n"
     write(folder, "default/auth/default.yaml", keys)
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     out = tmp_path / "out"
     await export_folder(configs, out, app_id="default")
     auth = (out / "default/auth/default.yaml").read_text()
     assert "not exported: sign_keys[0].key, sign_keys[1].key." in auth
-    assert set((await bring(configs, out)).values()) == {"unchanged"}
+    assert set((await import_configs(configs, out)).values()) == {"unchanged"}
 
 
 async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp_path):
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     out = tmp_path / "out"
     await export_folder(configs, out, app_id="default")
     await configs.delete(ConfigKey("default", "speech", "s"), author="ada", origin=COMMAND)
@@ -113,7 +113,7 @@ async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp
 
 
 async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
-    assert set((await bring(configs, folder, dry_run=True)).values()) == {"added"}
+    assert set((await import_configs(configs, folder, dry_run=True)).values()) == {"added"}
     assert await configs.overview() == []
 
 
@@ -143,10 +143,10 @@ async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
 async def test_nothing_is_written_if_one_file_is_invalid(configs, folder, name, text, what):
     write(folder, name, text)
     if what is None:
-        assert len(await bring(configs, folder)) == 4, "hidden folders are passed over"
+        assert len(await import_configs(configs, folder)) == 4, "hidden folders are passed over"
         return
     with pytest.raises(ServiceError) as caught:
-        await bring(configs, folder)
+        await import_configs(configs, folder)
     assert what in str(caught.value)
     assert await configs.overview() == []
 
@@ -155,10 +155,10 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder,
     outside = tmp_path / "outside"
     outside.mkdir()
     write(outside, "x.yaml", "account: a\n")
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     (folder / "default/speech/link.yaml").symlink_to(outside / "x.yaml")
     with pytest.raises(ServiceError, match=r"link\.yaml is a symbolic link"):
-        await bring(configs, folder)
+        await import_configs(configs, folder)
     out = tmp_path / "out"
     (out / "default").mkdir(parents=True)
     (out / "default/speech").symlink_to(outside)
@@ -168,12 +168,12 @@ async def test_nothing_outside_of_the_folder_is_read_or_written(configs, folder,
 
 
 async def test_a_seed_does_not_change_what_another_author_wrote_or_deleted(configs, folder):
-    await bring(configs, folder, author="seed", keep_edited_by_others=True)
+    await import_configs(configs, folder, author="seed", keep_edited_by_others=True)
     speech, talk = ConfigKey("default", "speech", "s"), ConfigKey("default", "conversation", "talk")
     await configs.put(*speech, {"account": "main", "voice": "mine"}, author="ada", origin=COMMAND)
     await configs.delete(talk, author="ada", origin=COMMAND)
     write(folder, "default/apps/default.yaml", "title: Second\n")
-    assert await bring(configs, folder, author="seed", keep_edited_by_others=True) == {
+    assert await import_configs(configs, folder, author="seed", keep_edited_by_others=True) == {
         "default/apps/default": "changed title",
         "default/vendor_accounts/main": "unchanged",
         "default/speech/s": "kept",
@@ -184,7 +184,7 @@ async def test_a_seed_does_not_change_what_another_author_wrote_or_deleted(confi
 
 async def test_only_the_selected_configs_are_imported(configs, folder):
     write(folder, "two/apps/default.yaml", "")
-    changes = await bring(configs, folder, only=lambda key: key.app_id == "two")
+    changes = await import_configs(configs, folder, only=lambda key: key.app_id == "two")
     assert changes == {"two/apps/default": "added"}
 
 
@@ -203,9 +203,9 @@ async def command(settings: Settings, *args: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "app", "config", *args, env=env, stdout=-1, stderr=-1
     )
-    out, complaints = await process.communicate()
+    out, errors = await process.communicate()
     assert process.returncode is not None
-    return process.returncode, out.decode(), complaints.decode()
+    return process.returncode, out.decode(), errors.decode()
 
 
 async def test_the_command_imports_shows_and_exports(settings, folder, tmp_path):
@@ -232,12 +232,12 @@ async def test_the_command_imports_shows_and_exports(settings, folder, tmp_path)
 async def test_configs_of_an_app_that_was_deleted_are_skipped_and_reported(configs, folder, settings, tmp_path):
     write(folder, "two/apps/default.yaml", "title: Two\n")
     write(folder, "two/auth/default.yaml", "anonymous_login: false\n")
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     await configs.delete(ConfigKey("two", "apps", "default"), author="ada", origin=COMMAND)
     out = tmp_path / "out"
-    code, _, complaints = await command(settings, "export", str(out))
-    assert (code, complaints) == (0, "two/auth/default is skipped: app two does not exist\n")
-    assert set((await bring(configs, out)).values()) == {"unchanged"}
+    code, _, errors = await command(settings, "export", str(out))
+    assert (code, errors) == (0, "two/auth/default is skipped: app two does not exist\n")
+    assert set((await import_configs(configs, out)).values()) == {"unchanged"}
 
 
 @pytest.mark.parametrize(
@@ -257,15 +257,15 @@ async def test_configs_of_an_app_that_was_deleted_are_skipped_and_reported(confi
 async def test_unsupported_or_invalid_yaml_is_refused_in_one_line(configs, folder, text, what):
     write(folder, "default/speech/bad.yaml", text)
     with pytest.raises(InvalidParameter, match=rf"default/speech/bad\.yaml: .*{what}") as refused:
-        await bring(configs, folder)
+        await import_configs(configs, folder)
     assert "\n" not in str(refused.value)
 
 
 async def test_errors_of_the_command_are_one_line(settings, folder):
     write(folder, "default/speech/bad.yaml", "voice: x\n")
-    code, out, complaints = await command(settings, "import", str(folder))
+    code, out, errors = await command(settings, "import", str(folder))
     assert (code, out) == (1, "")
-    assert complaints == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"
+    assert errors == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"
 
 
 async def test_warnings_of_an_import_or_export_are_printed_on_standard_error(settings, folder, tmp_path):
@@ -275,10 +275,10 @@ async def test_warnings_of_an_import_or_export_are_printed_on_standard_error(set
         "warning: default/conversation/talk: recognition names recognition ears, which does not exist\n"
     )
     for _ in range(2):  # Unchanged configs have warnings too.
-        code, _, complaints = await command(settings, "import", str(folder))
-        assert (code, complaints) == (0, reported)
-    code, _, complaints = await command(settings, "export", str(tmp_path / "out"))
-    assert (code, complaints) == (0, reported)
+        code, _, errors = await command(settings, "import", str(folder))
+        assert (code, errors) == (0, reported)
+    code, _, errors = await command(settings, "export", str(tmp_path / "out"))
+    assert (code, errors) == (0, reported)
 
 
 async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchanged(settings, configs, folder):
@@ -297,6 +297,6 @@ async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchan
 
 async def test_an_import_refuses_an_option_that_the_platform_does_not_have(settings, folder):
     write(folder, "default/speech/s.yaml", "account: main\noptions: {style: calm}\n")
-    code, out, complaints = await command(settings, "import", str(folder))
+    code, out, errors = await command(settings, "import", str(folder))
     assert (code, out) == (1, "")
-    assert complaints == "parley: invalid_parameter: default/speech/s.yaml: options.style is unknown\n"
+    assert errors == "parley: invalid_parameter: default/speech/s.yaml: options.style is unknown\n"

@@ -50,7 +50,7 @@ class Client:
             headers = dict(line.split(": ", 1) for line in lines)
             return int(status.split()[1]), headers, await self.reader.readexactly(int(headers["Content-Length"]))
 
-    async def asks(self) -> int:
+    async def get_status(self) -> int:
         self.send(ASK)
         return (await self.answer())[0]
 
@@ -93,7 +93,7 @@ async def test_a_head_that_is_incomplete_after_ten_seconds_closes_its_connection
         client(server) as uploading,
     ):
         half.send(ASK[:-2])
-        assert await second.asks() == 200
+        assert await second.get_status() == 200
         second.send(ASK[:9])
         uploading.send(b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{")
         trickling = asyncio.create_task(trickle(slow))  # noqa: TID251
@@ -137,28 +137,28 @@ async def test_an_incomplete_head_after_a_request_times_out_after_ten_seconds_to
         for _, raw in await asyncio.gather(*map(seconds_until_closed, halves)):
             assert raw.startswith(b"HTTP/1.1 408 ")
         for one in kept:
-            assert await one.asks() == 200
+            assert await one.get_status() == 200
 
 
 @changed(keep_alive_s=KEEP_ALIVE_S)
 async def test_an_idle_connection_is_closed_and_one_in_use_is_not(server: Server) -> None:
     async with client(server) as idle, client(server) as used:
-        assert await idle.asks() == 200
+        assert await idle.get_status() == 200
         clock = asyncio.get_running_loop().time
         began = clock()
         for _ in range(4):
-            assert await used.asks() == 200
+            assert await used.get_status() == 200
             await asyncio.sleep(KEEP_ALIVE_S / 4)  # The other connection is idle all the time.
         assert await idle.rest(KEEP_ALIVE_S + LATER_S) == b""
         assert clock() - began > KEEP_ALIVE_S - 0.25
-        assert await used.asks() == 200
+        assert await used.get_status() == 200
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(150)
 async def test_an_idle_connection_is_kept_for_75_seconds(server: Server) -> None:
     async with client(server) as idle:
-        assert await idle.asks() == 200
+        assert await idle.get_status() == 200
         began = asyncio.get_running_loop().time()
         assert await idle.rest(90) == b""
         assert 74 < asyncio.get_running_loop().time() - began < 80
@@ -167,7 +167,7 @@ async def test_an_idle_connection_is_kept_for_75_seconds(server: Server) -> None
 @changed(keep_alive_s=KEEP_ALIVE_S)
 async def test_a_request_that_arrives_as_its_connection_expires_is_answered(server: Server) -> None:
     async with client(server) as idle:
-        assert await idle.asks() == 200
+        assert await idle.get_status() == 200
         await asyncio.sleep(KEEP_ALIVE_S - 0.7)  # Most of its time has passed.
         idle.writer.get_extra_info("socket").setblocking(False)
         idle.send(ASK)
@@ -180,7 +180,7 @@ async def test_connections_over_the_limit_of_the_process_get_an_error(server: Se
     before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) or 0
     async with client(server) as first, client(server) as second, client(server) as third:
         for each in (first, second, third):
-            assert await each.asks() == 200
+            assert await each.get_status() == 200
         assert REGISTRY.get_sample_value("parley_connections") == 3
         async with client(server) as fourth:
             upload = (
@@ -200,7 +200,7 @@ async def test_connections_over_the_limit_of_the_process_get_an_error(server: Se
         first.writer.close()
         await open_are(2)
         async with client(server) as fifth:
-            assert await fifth.asks() == 200
+            assert await fifth.get_status() == 200
 
 
 async def open_are(count: int) -> None:
@@ -210,7 +210,7 @@ async def open_are(count: int) -> None:
 @changed(connections=1)
 async def test_a_refused_client_that_sends_nothing_gets_the_error_and_is_closed_too(server: Server) -> None:
     async with client(server) as only, client(server) as silent:
-        assert await only.asks() == 200
+        assert await only.get_status() == 200
         assert (await silent.answer())[0] == 503
         assert await silent.rest(5) == b""
 
@@ -221,11 +221,11 @@ async def test_refusals_leave_one_log_line_a_second_with_their_count(server: Ser
     clock = asyncio.get_running_loop().time
     with capture_logs() as lines:
         async with client(server) as only:
-            assert await only.asks() == 200
+            assert await only.get_status() == 200
             began = clock()
             for _ in range(count):
                 async with client(server) as refused:
-                    assert await refused.asks() == 503
+                    assert await refused.get_status() == 503
             await until(lambda: sum(line["count"] for line in of_refusals(lines)) >= count)
             seconds = clock() - began
     reported = of_refusals(lines)
@@ -242,24 +242,24 @@ def of_refusals(lines: list) -> list:
 async def test_connections_of_one_address_are_bounded_and_others_are_not_affected(server: Server) -> None:
     before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "address"}) or 0
     async with client(server) as first, client(server) as second, client(server) as third:
-        assert [await first.asks(), await second.asks()] == [200, 200]
+        assert [await first.get_status(), await second.asks()] == [200, 200]
         third.send(ASK)
         status, headers, body = await third.answer()
         assert (status, headers["Connection"], headers["Retry-After"]) == (429, "close", "1")
         assert loads(body)["error"]["error_type"] == "api_rate_limit"
         async with client(server, local_addr=("127.0.0.2", 0)) as elsewhere:
-            assert await elsewhere.asks() == 200
+            assert await elsewhere.get_status() == 200
         first.writer.close()
         await open_are(1)
         async with client(server) as next_one:
-            assert await next_one.asks() == 200
+            assert await next_one.get_status() == 200
     assert REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "address"}) == before + 1
 
 
 @changed(connections_per_address=2, trusted_proxies=("127.0.0.0/30",))
 async def test_a_trusted_proxy_may_open_any_number_of_connections(server: Server) -> None:
     async with client(server) as first, client(server) as second, client(server) as third:
-        assert [await each.asks() for each in (first, second, third)] == [200] * 3
+        assert [await each.get_status() for each in (first, second, third)] == [200] * 3
 
 
 @pytest.mark.soak

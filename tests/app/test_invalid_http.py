@@ -239,8 +239,8 @@ logging.getLogger("asyncio").warning("bad %d", "words")
 logging.getLogger("asyncio").info("chatter")
 """
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1, stderr=-1)
-    out, complaints = await process.communicate()
-    assert (process.returncode, complaints) == (0, b"")
+    out, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
     first, *others = [loads(line) for line in out.splitlines()]
     assert first.pop("timestamp")
     assert first == {

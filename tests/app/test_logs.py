@@ -75,8 +75,8 @@ log.info("short", text="t" * 1000)
 
 async def lines(code: str) -> list[dict[str, Any]]:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1, stderr=-1)
-    out, complaints = await process.communicate()
-    assert (process.returncode, complaints) == (0, b"")
+    out, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
     assert out.endswith(b"}\n")
     return [loads(line) for line in out.splitlines()]
 

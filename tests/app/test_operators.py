@@ -257,9 +257,9 @@ async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "app", "operators", *arguments, env=env, stdout=-1, stderr=-1
     )
-    out, complaints = await process.communicate()
+    out, errors = await process.communicate()
     assert process.returncode is not None
-    return process.returncode, out.decode(), complaints.decode()
+    return process.returncode, out.decode(), errors.decode()
 
 
 async def test_commands_manage_operators(server: Server) -> None:

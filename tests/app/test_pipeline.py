@@ -36,8 +36,12 @@ async def test_pages_of_allowed_origins_may_call(server: Server) -> None:
     value = {"cors": {"origins": ["https://app.example"]}}
     await server.services.configs.put("default", "apps", "default", value, author="test", origin=COMMAND)
     url, origin = f"{server.url}/bp/ai/conversation", {"Origin": "https://app.example"}
-    asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-service-sign"}
-    async with server.http.options(url, headers=asks) as response:
+    preflight = {
+        **origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "x-service-sign",
+    }
+    async with server.http.options(url, headers=preflight) as response:
         assert response.status == 204
         assert response.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert "POST" in response.headers["Access-Control-Allow-Methods"]
@@ -46,12 +50,12 @@ async def test_pages_of_allowed_origins_may_call(server: Server) -> None:
         assert response.status == 400
         assert response.headers["Access-Control-Allow-Origin"] == "https://app.example"
         assert "X-Service-Stream-Id" in response.headers["Access-Control-Expose-Headers"]
-    async with server.http.options(url, headers={**asks, "Origin": "https://evil.example"}) as response:
+    async with server.http.options(url, headers={**preflight, "Origin": "https://evil.example"}) as response:
         assert response.status == 204
         assert "Access-Control-Allow-Origin" not in response.headers
 
 
-async def test_health_readiness_and_metrics(server: Server) -> None:
+async def test_health_readiness_and_metrics_are_answered(server: Server) -> None:
     async with server.http.get(f"{server.url}/healthz") as response:
         assert response.status == 200
     async with server.http.get(f"{server.url}/readyz") as response:

@@ -27,7 +27,7 @@ def names(cell: str) -> set[str]:
 
 
 def paths(model: type[Model], before: str = "") -> Iterator[str]:
-    """The fields of a strategy. Those of its vendor call have the path at which the call stands."""
+    """Yield the fields of a strategy. Those of its vendor call have the path of the call."""
     for name, field in model.model_fields.items():
         types = [field.annotation, *getattr(field.annotation, "__args__", ())]
         calls = [each for each in types if isinstance(each, type) and issubclass(each, VendorCall)]

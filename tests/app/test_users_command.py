@@ -24,9 +24,9 @@ async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "app", "users", *arguments, env=env, stdout=-1, stderr=-1
     )
-    out, complaints = await process.communicate()
+    out, errors = await process.communicate()
     assert process.returncode is not None
-    return process.returncode, out.decode(), complaints.decode()
+    return process.returncode, out.decode(), errors.decode()
 
 
 async def test_every_user_has_a_separate_session(server: Server):
@@ -62,17 +62,17 @@ async def test_only_the_owner_can_read_the_file_of_tokens(server: Server, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (("make", "1", "--app", "none"), "app none does not exist"),
         (("make", "1", "--out", "/none/users"), "No such file or directory"),
     ],
 )
-async def test_users_that_cannot_be_created_are_reported(server: Server, arguments, complaint):
-    found, out, complaints = await users(server, *arguments)
+async def test_users_that_cannot_be_created_are_reported(server: Server, arguments, message):
+    found, out, errors = await users(server, *arguments)
 
     assert (found, out) == (1, "")
-    assert complaint in complaints
+    assert message in errors
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "100001", "many"])

@@ -21,11 +21,11 @@ from tests.servers import Server
 
 USERS = 12
 LOAD_S = 4
-KEPT_WITHIN_S = 20
+RECORDS_TIMEOUT_S = 20
 
 
 @pytest.fixture
-async def sound(server: Server) -> AsyncIterator[Server]:
+async def healthy(server: Server) -> AsyncIterator[Server]:
     """The server with the configs of a soak, and a vendor without faults."""
     async with command("bench.upstream") as vendor:
         for key, value in soak_configs(f"http://127.0.0.1:{int(await vendor.until(''))}", SHORT).items():
@@ -34,31 +34,33 @@ async def sound(server: Server) -> AsyncIterator[Server]:
         yield server
 
 
-async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(sound: Server):
-    tokens = [token for _, token in await make_users(sound.services, APP, USERS)]
+async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(healthy: Server):
+    tokens = [token for _, token in await make_users(healthy.services, APP, USERS)]
     headers = [{"X-Service-App-Id": APP, "X-Service-Session-Token": token} for token in tokens]
     begun = time.monotonic()
     notes = Observations(lambda: time.monotonic() - begun)
     async with open_http() as http:
-        clients = [UserClient(http, sound.url, one, notes) for one in headers]
+        clients = [UserClient(http, healthy.url, one, notes) for one in headers]
         callers = make_callers(clients, notes, lengths=SHORT, seed=3)
         over = asyncio.Event()
         asyncio.get_running_loop().call_later(LOAD_S, over.set)
         await asyncio.gather(*(caller.run(first_s=0, over=over) for caller in callers))
-    settings, calm = sound.services.settings, Disturbances()
+    settings, undisturbed = healthy.services.settings, Disturbances()
     remains = await read_remains(
-        settings.database_url, settings.redis_url, within_s=KEPT_WITHIN_S, prefix=settings.redis_prefix
+        settings.database_url, settings.redis_url, within_s=RECORDS_TIMEOUT_S, prefix=settings.redis_prefix
     )
     rows = await read_rows(settings.database_url)
-    history = await read_history(sound.url, notes.turns, headers=lambda user: headers[user])
+    history = await read_history(healthy.url, notes.turns, headers=lambda user: headers[user])
 
     assert set(notes.started) >= {"text", "tts", "audio", "leave", "cancel"}
     assert len(notes.streams) == notes.started.total() >= USERS
     assert notes.live == 0
-    assert stream_anomalies(notes.streams, calm) == []
-    assert [one for one in error_anomalies(notes.streams, calm) if one.miss and "canceled" not in one.what] == []
-    assert answer_anomalies(notes.answers, calm) == []
+    assert stream_anomalies(notes.streams, undisturbed) == []
+    assert [
+        one for one in error_anomalies(notes.streams, undisturbed) if one.miss and "canceled" not in one.what
+    ] == []
+    assert answer_anomalies(notes.answers, undisturbed) == []
     assert {turn.status for turn in notes.turns} == {"complete", "interrupted"}
-    assert record_anomalies(notes.turns, rows, calm, where="PostgreSQL") == []
-    assert record_anomalies(notes.turns, history, calm, where="the history") == []
+    assert record_anomalies(notes.turns, rows, undisturbed, where="PostgreSQL") == []
+    assert record_anomalies(notes.turns, history, undisturbed, where="the history") == []
     assert remains.is_empty

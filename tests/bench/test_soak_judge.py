@@ -31,7 +31,7 @@ RECORD = Record("complete", "Hello", sha256(b"Hi").hexdigest(), "s1")
 MIB = 2**20
 
 
-def calm() -> Disturbances:
+def undisturbed() -> Disturbances:
     return Disturbances()
 
 
@@ -47,7 +47,7 @@ def missed(anomalies: list[Anomaly]) -> list[str]:
 
 
 def test_good_streams_have_no_anomaly():
-    assert stream_anomalies([GOOD], calm()) == []
+    assert stream_anomalies([GOOD], undisturbed()) == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_good_streams_have_no_anomaly():
     ],
 )
 def test_faulty_streams_are_found(fields: dict, what: str):
-    (found,) = stream_anomalies([replace(GOOD, **fields)], calm())
+    (found,) = stream_anomalies([replace(GOOD, **fields)], undisturbed())
 
     assert (found.what, found.miss) == (what, True)
     assert (found.stream_id, found.request_id, found.at_s) == ("s1", "soak-1", 110)
@@ -83,7 +83,7 @@ def test_an_unavailable_store_excuses_no_missing_terminal_event():
     ],
 )
 def test_an_error_without_a_reason_is_found(fields: dict):
-    (found,) = error_anomalies([replace(GOOD, **fields)], calm())
+    (found,) = error_anomalies([replace(GOOD, **fields)], undisturbed())
 
     assert found.miss
     assert found.what.startswith(f"ended with {fields['outcome']}")
@@ -91,7 +91,7 @@ def test_an_error_without_a_reason_is_found(fields: dict):
 
 @pytest.mark.parametrize("outcome", ["error all_strategies_failed", "error backend_unavailable"])
 def test_errors_that_vendors_may_cause_are_not_misses(outcome: str):
-    assert missed(error_anomalies([replace(GOOD, outcome=outcome)], calm())) == []
+    assert missed(error_anomalies([replace(GOOD, outcome=outcome)], undisturbed())) == []
 
 
 def test_an_unavailable_store_explains_only_its_own_errors():
@@ -105,7 +105,7 @@ def test_an_unavailable_store_explains_only_its_own_errors():
 @pytest.mark.parametrize(
     ("cut_at_s", "disturbances", "miss"),
     [
-        ([103], calm(), True),
+        ([103], undisturbed(), True),
         ([103], disturbed("server", "replace"), True),
         ([103], disturbed("PostgreSQL", "kill"), False),
         ([103, 150], disturbed("PostgreSQL", "kill"), True),
@@ -133,9 +133,9 @@ def answer(status: int, error_type: str = "backend unavailable") -> Answer:
         (answer(429, "api_rate_limit"), disturbed("Valkey", "empty"), True),
         (answer(409, "invalid_operation"), disturbed("Valkey", "kill"), True),
         (answer(503), disturbed("server", "replace"), False),
-        (answer(503), calm(), False),
-        (answer(429, "api_rate_limit"), calm(), False),
-        (answer(409, "invalid_operation"), calm(), False),
+        (answer(503), undisturbed(), False),
+        (answer(429, "api_rate_limit"), undisturbed(), False),
+        (answer(409, "invalid_operation"), undisturbed(), False),
         (answer(409, "invalid_operation"), disturbed("server", "replace"), False),
         (answer(503, ""), disturbed("Valkey", "pause"), False),
         (answer(500, "internal"), disturbed("Valkey", "pause"), False),
@@ -151,8 +151,10 @@ def test_an_answer_may_be_a_refusal_only_in_the_envelope_and_with_a_reason(
 
 
 def test_stored_answers_that_equal_the_received_ones_have_no_anomaly():
-    assert record_anomalies([TURN], {("c1", 1): RECORD}, calm(), where="PostgreSQL") == []
-    assert record_anomalies([TURN], {("c1", 1): replace(RECORD, stream_id="")}, calm(), where="history") == []
+    assert record_anomalies([TURN], {("c1", 1): RECORD}, undisturbed(), where="PostgreSQL") == []
+    assert (
+        record_anomalies([TURN], {("c1", 1): replace(RECORD, stream_id="")}, undisturbed(), where="history") == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_stored_answers_that_equal_the_received_ones_have_no_anomaly():
 def test_acknowledged_answers_that_are_not_stored_are_found(record: Record | None, wrong: str):
     kept = {("c1", 1): record} if record else {}
 
-    (found,) = record_anomalies([TURN], kept, calm(), where="PostgreSQL")
+    (found,) = record_anomalies([TURN], kept, undisturbed(), where="PostgreSQL")
 
     assert found.what == f"PostgreSQL: {wrong}"
     assert found.request_id == "soak-1"

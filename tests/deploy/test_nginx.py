@@ -27,7 +27,7 @@ TOKEN = "X-Service-Session-Token"
 PARAMS = {"strategies": ["paced"], "language_code": "en-US", "target_language_code": "en-US"}
 WORDS = ["Once ", "upon ", "a ", "time."]
 PAUSE_S = 0.005
-LONGEST_S = 20
+TIMEOUT_S = 20
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 
@@ -60,13 +60,13 @@ class Vendor:
 
 @pytest.fixture
 async def vendor() -> AsyncIterator[Vendor]:
-    playing = Vendor()
+    vendor = Vendor()
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", playing.chat)
-    app.router.add_post("/v1/audio/transcriptions", playing.transcribe)
+    app.router.add_post("/v1/chat/completions", vendor.chat)
+    app.router.add_post("/v1/audio/transcriptions", vendor.transcribe)
     async with _listening(app, handler_cancellation=True) as url:
-        playing.url = f"{url}/v1"
-        yield playing
+        vendor.url = f"{url}/v1"
+        yield vendor
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def _converse(
             yield piece
 
     async with (
-        asyncio.timeout(LONGEST_S),
+        asyncio.timeout(TIMEOUT_S),
         http.post(url + CONVERSATION, data=body(), headers={TOKEN: token}) as answer,
     ):
         stream = events(answer)
@@ -189,7 +189,7 @@ async def test_a_turn_streams_in_both_directions_over_tls_and_http_2(
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(TIMEOUT_S):
             process.stdin.write(dumps({**PARAMS, "type": "text"}))
             assert b"event: start\n" in await process.stdout.readuntil(b"\n\n")
             process.stdin.write(b"Tell me a story")
@@ -214,7 +214,7 @@ async def test_the_server_notices_a_caller_that_disconnects(
     limits = {"ping_after_s": 0.05, "resume_grace_s": 0}
     await server.services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     body = dumps({**PARAMS, "type": "text"}) + b"Tell me a story"
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(TIMEOUT_S):
         async with server.http.post(nginx.url + CONVERSATION, data=body, headers={TOKEN: token}) as answer:
             vendor.words.put_nowait(WORDS[0])
             async for event in events(answer):
@@ -231,7 +231,7 @@ async def test_a_refusal_is_the_servers_own_and_does_not_wait_for_the_rest(serve
         await answered.wait()
 
     async with (
-        asyncio.timeout(LONGEST_S),
+        asyncio.timeout(TIMEOUT_S),
         server.http.post(nginx.url + CONVERSATION, data=body()) as answer,
     ):
         refusal = await answer.json()

@@ -28,12 +28,12 @@ async def test_sandbox_speaks_the_whole_text(http: VendorHttp, sandbox: Running,
 
 
 async def test_mp3_is_the_same_with_and_without_shapes(http: VendorHttp, sandbox: Running):
-    plainly = audio_of(await synthesize(sandbox_voice(http, sandbox)))
+    without_shapes = audio_of(await synthesize(sandbox_voice(http, sandbox)))
     items = await synthesize(sandbox_voice(http, sandbox, spec={"need_viseme": True}))
 
-    assert audio_of(items) == plainly
+    assert audio_of(items) == without_shapes
     joiner = Mp3Joiner()
-    joiner.feed(plainly)
+    joiner.feed(without_shapes)
     joiner.end()
     assert joiner.duration_ms == pytest.approx(speech_ms(SAID), abs=100)
 

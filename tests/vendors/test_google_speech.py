@@ -111,7 +111,7 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
 
 
 @pytest.mark.parametrize(
-    ("name", "wish", "reported"),
+    ("name", "language_code", "reported"),
     [
         ("en-US-Neural2-C", "en", "en-US"),
         ("cmn-CN-Wavenet-A", "zh-CN", "cmn-CN"),
@@ -121,11 +121,11 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
     ],
 )
 async def test_the_language_of_a_voice_follows_from_its_name(
-    http: VendorHttp, upstream: Upstream, name: str, wish: str | None, reported: str
+    http: VendorHttp, upstream: Upstream, name: str, language_code: str | None, reported: str
 ):
     upstream.respond_with(said(wav()))
 
-    await spoken(voice(http, upstream, voice=name, language_code=wish))
+    await spoken(voice(http, upstream, voice=name, language_code=language_code))
 
     assert loads(upstream.seen[0].body)["voice"]["languageCode"] == reported
 

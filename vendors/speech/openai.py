@@ -1,4 +1,4 @@
-"""Transcription with OpenAI's API: a complete file is uploaded, and the text arrives in one response or in parts."""
+"""Transcription with OpenAI's API: it uploads a complete file, and receives the text whole or in parts."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager

@@ -24,17 +24,19 @@ async def voice(
 
 
 def tts(talk: Talk, *strategies: str, text: str = TEXT, **params: Any):
-    wishes = {"platform_params": [{"platform": "vendor_c", **params}]} if params else {}
-    return talk.post("/bp/ai/audio/tts", json={"text": text, "strategies": strategies or ("one",), **wishes})
+    platform_params = {"platform_params": [{"platform": "vendor_c", **params}]} if params else {}
+    return talk.post(
+        "/bp/ai/audio/tts", json={"text": text, "strategies": strategies or ("one",), **platform_params}
+    )
 
 
-async def speak(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
-    async with tts(talk, *strategies, **wishes) as response:
+async def speak(talk: Talk, *strategies: str, **fields: Any) -> list[SeenEvent]:
+    async with tts(talk, *strategies, **fields) as response:
         return await all_events(response)
 
 
-async def spoken(talk: Talk, *strategies: str, **wishes: Any) -> list[SeenEvent]:
-    seen = await speak(talk, *strategies, **wishes)
+async def spoken(talk: Talk, *strategies: str, **fields: Any) -> list[SeenEvent]:
+    seen = await speak(talk, *strategies, **fields)
     assert seen[-1].name == "end", seen[-1]
     return seen
 

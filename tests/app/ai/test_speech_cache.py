@@ -138,11 +138,11 @@ async def test_a_request_that_differs_in_any_setting_is_synthesised(
 ) -> None:
     await voice(server, sandbox)
     await spoken(talk)
-    for count, wishes in enumerate(
+    for count, fields in enumerate(
         [{"text": "Good night."}, {"speed": 1.1}, {"need_viseme": False}, {"voice": "AZnzlk1XvdvUeBnXmlld"}], 2
     ):
         for _ in range(2):
-            await spoken(talk, **wishes)
+            await spoken(talk, **fields)
         assert calls(sandbox) == count
     await voice(server, sandbox, price={"input": 1})
     await spoken(talk)
