@@ -285,9 +285,9 @@ async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchan
     write(folder, "default/conversation/talk.yaml", "chat: {account: man}\n")
     refusal = "default/conversation/talk.yaml: chat.account names vendor_accounts man, which does not exist"
     with pytest.raises(InvalidParameter, match=re.escape(refusal)):
-        await bring(configs, folder, strict=True)
+        await import_configs(configs, folder, strict=True)
     assert await configs.overview() == []
-    await bring(configs, folder)
+    await import_configs(configs, folder)
     assert await command(settings, "import", str(folder), "--strict") == (
         1,
         "",
