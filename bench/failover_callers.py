@@ -17,7 +17,7 @@ from bench.failover_testbed import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps
 from vendors.sandbox.bill import Entry
 
-_LONGEST_S = 10
+_TIMEOUT_S = 10
 _POLL_S = 0.02
 _WINDOW_BYTES = 4_096
 _GRACE_S = sum(APPS[CALLER_APP][name] for name in ("resume_grace_s", "send_timeout_s", "ping_after_s"))
@@ -81,7 +81,7 @@ async def judge_caller(testbed: FaultTestbed, cell: CallerCell) -> list[str]:
     """
     request_id = token_hex(8)
     try:
-        async with asyncio.timeout(_LONGEST_S), _connected(testbed) as connection:
+        async with asyncio.timeout(_TIMEOUT_S), _connected(testbed) as connection:
             await connection.send(_request_head(testbed, cell, request_id))
             conversation_id = await _upload(connection, testbed, cell, request_id)
             match cell.row.action:

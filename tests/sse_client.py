@@ -1,6 +1,6 @@
 """Reads event streams like a client, independently of the server's own code."""
 
-import json  # noqa: TID251 - a client of its own
+import json  # noqa: TID251 - an independent client
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any

@@ -21,7 +21,7 @@ _PROCESS_BYTES = 128 * 1024 * 1024
 
 
 class UnsentBytes:
-    """Counts the bytes of large responses from their making until the reader has them or is cut.
+    """Counts the bytes of large responses from their creation until the reader has them or is disconnected.
 
     They count for the user, or for the network of a caller without one. A caller and the process may each have one
     response of any size, because a record of a conversation has to be readable whatever its size.

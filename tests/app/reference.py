@@ -1,6 +1,6 @@
 """Access to the operations of the OpenAPI document, and checks of values against its schemas."""
 
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - an independent reader
 import re
 from collections.abc import Iterator
 from typing import Any

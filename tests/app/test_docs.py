@@ -2,7 +2,7 @@
 
 import gzip
 import hashlib
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - an independent reader
 import re
 
 import pytest

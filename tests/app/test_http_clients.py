@@ -20,7 +20,7 @@ PATH = "/bp/ai/conversation"
 PARAMS = dumps({"strategies": ["hello"], "type": "text", "language_code": "en-US", "target_language_code": "en-US"})
 TOKEN = "X-Service-Session-Token"
 WHOLE = ["start", "user_input", "assistant_output_chunk", "assistant_output_content_segment", "end"]
-LONGEST_S = 20
+TIMEOUT_S = 20
 
 CURL = [*("curl", "-N", "--no-progress-meter", "-X", "POST", "-T", "."), "-H", f"{TOKEN}: @token", "@url"]
 NODE = ["node", "--input-type=module", "-e"]
@@ -82,7 +82,7 @@ async def test_http_client_of_the_standard_library_reads_events_while_it_sends(s
 
 def _by_http_client(url: str, token: str) -> tuple[bytes, bytes]:
     """Return what was received before and after the input was sent."""
-    connection = HTTPConnection(urlsplit(url).netloc, timeout=LONGEST_S)
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)
 
     def send(piece: bytes) -> None:
         connection.send(b"%x\r\n%b\r\n" % (len(piece), piece))
@@ -115,7 +115,7 @@ async def test_a_program_prints_events_while_it_sends_its_input(
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     filled = [word.replace("@url", server.url + PATH).replace("@token", token) for word in command]
-    async with _program(filled) as process, asyncio.timeout(LONGEST_S):
+    async with _program(filled) as process, asyncio.timeout(TIMEOUT_S):
         process.stdin.write(PARAMS)
         before = await process.stdout.readuntil(b"\n\n")
         process.stdin.write(b"How are ")

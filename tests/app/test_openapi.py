@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import inspect
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - an independent reader
 from typing import Any
 
 import pytest

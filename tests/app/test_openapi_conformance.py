@@ -1,6 +1,6 @@
 """Errors, replies and events of the server conform to its OpenAPI document."""
 
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - an independent reader
 from typing import Any
 
 import pytest

@@ -1,7 +1,7 @@
 """The talk page, its static files and its list of strategies, as a browser receives them."""
 
 import hashlib
-import json  # noqa: TID251 - a reader of its own
+import json  # noqa: TID251 - an independent reader
 import re
 from dataclasses import replace
 from typing import Any

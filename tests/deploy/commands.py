@@ -14,7 +14,7 @@ import psutil
 from app.process.children import ending_with_parent
 from streams.wire.codec import loads
 
-_LONGEST_S = 90
+_TIMEOUT_S = 90
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Command:
 
     async def until(self, text: str) -> str:
         """Read until a line contains `text`, and return that line."""
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             async for line in self:
                 if text in line:
                     return line
@@ -43,7 +43,7 @@ class Command:
 
     async def end(self) -> int:
         """Read the remaining output and return the exit code."""
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             async for _ in self:
                 pass
             return await self.process.wait()

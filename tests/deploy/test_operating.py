@@ -30,7 +30,7 @@ SECTION = "## Operating it\n"
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")
-_LONGEST_S = 120
+_BLOCK_TIMEOUT_S = 120
 _END = "end-of-the-block"
 
 
@@ -44,9 +44,9 @@ class Step:
 
 def steps_of(page: str) -> list[Step]:
     """Return the fenced blocks of the section. One without a language is the output of the block before it."""
-    walk = page.partition(SECTION)[2].partition("\n### ")[0]
+    section = page.partition(SECTION)[2].partition("\n### ")[0]
     steps: list[Step] = []
-    for language, text in _BLOCK.findall(walk):
+    for language, text in _BLOCK.findall(section):
         assert language in {"sh", ""}, f"a block of {language} is neither commands nor output"
         if language:
             steps.append(Step(text))
@@ -57,8 +57,8 @@ def steps_of(page: str) -> list[Step]:
 
 def placeholders_of(page: str) -> set[str]:
     """Return the placeholders that the table of the section explains."""
-    walk = page.partition(SECTION)[2].partition("\n### ")[0]
-    rows = [line.split("|")[1] for line in walk.splitlines() if line.startswith("| `<")]
+    section = page.partition(SECTION)[2].partition("\n### ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `<")]
     return {name for row in rows for name in _PLACEHOLDER.findall(row)}
 
 
@@ -84,7 +84,7 @@ class Shell:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{commands}\necho; echo {_END} $?\n".encode())
         printed = []
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_BLOCK_TIMEOUT_S):
             async for raw in self.process.stdout:
                 line = raw.decode()
                 if line.startswith(_END):

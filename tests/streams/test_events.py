@@ -1,7 +1,7 @@
 """Events are encoded in the format that browsers parse, with the contents of the interface."""
 
 import base64
-import json  # noqa: TID251 - a decoder of its own
+import json  # noqa: TID251 - an independent decoder
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ def parsed(stream: bytes) -> list[dict[str, str]]:
             seen.append({})
             continue
         name, _, value = line.partition(":")
-        assert name not in seen[-1], "one line a field"
+        assert name not in seen[-1], "each field has one line"
         seen[-1][name] = value.removeprefix(" ")
     assert seen[-1] == {}, "an event ends with a blank line"
     return [fields for fields in seen if fields]

@@ -12,7 +12,7 @@ class Fault(Exception):
     pass
 
 
-class Witness:
+class Recorder:
     """A coroutine that records what happens to it."""
 
     def __init__(self) -> None:
@@ -38,36 +38,36 @@ class Witness:
 
 
 async def test_a_task_runs_concurrently_and_is_awaited_by_its_block():
-    witness = Witness()
-    async with background(witness.run()) as task:
-        await witness.begun.wait()
-        witness.go.set()
+    recorder = Recorder()
+    async with background(recorder.run()) as task:
+        await recorder.begun.wait()
+        recorder.go.set()
         assert await task == "result"
 
-    assert witness.story == ["went well"]
+    assert recorder.story == ["went well"]
 
 
 async def test_task_is_cancelled_and_awaited_when_its_block_is_left():
-    witness = Witness()
-    async with background(witness.run()) as task:
-        await witness.begun.wait()
+    recorder = Recorder()
+    async with background(recorder.run()) as task:
+        await recorder.begun.wait()
 
     assert task.cancelled()
-    assert witness.story == ["cancelled", "cleaned up"]
+    assert recorder.story == ["cancelled", "cleaned up"]
 
 
 async def test_an_error_of_the_block_is_raised_unwrapped():
-    witness = Witness()
+    recorder = Recorder()
 
     async def block() -> None:
-        async with background(witness.run()):
-            await witness.begun.wait()
+        async with background(recorder.run()):
+            await recorder.begun.wait()
             raise Fault("of the block")
 
     with pytest.raises(Fault, match="of the block"):
         await block()
 
-    assert witness.story == ["cancelled", "cleaned up"]
+    assert recorder.story == ["cancelled", "cleaned up"]
 
 
 async def failing() -> None:
@@ -107,36 +107,36 @@ async def test_errors_of_a_task_are_raised_where_it_is_awaited():
     assert not went_on
 
 
-async def in_block(witness: Witness) -> None:
-    async with background(witness.run()):
-        await witness.begun.wait()
+async def in_block(recorder: Recorder) -> None:
+    async with background(recorder.run()):
+        await recorder.begun.wait()
         await asyncio.Event().wait()
 
 
-async def leaving_block(witness: Witness) -> None:
-    async with background(witness.run()):
-        await witness.begun.wait()
+async def leaving_block(recorder: Recorder) -> None:
+    async with background(recorder.run()):
+        await recorder.begun.wait()
 
 
 @pytest.mark.parametrize("block", [in_block, leaving_block])
-async def test_cancelling_again_does_not_leave_a_task_that_cleans_up(block: Callable[[Witness], object]):
-    witness = Witness()
-    witness.clean_up.clear()
-    async with background(block(witness)) as outer:
-        await witness.begun.wait()
+async def test_cancelling_again_does_not_leave_a_task_that_cleans_up(block: Callable[[Recorder], object]):
+    recorder = Recorder()
+    recorder.clean_up.clear()
+    async with background(block(recorder)) as outer:
+        await recorder.begun.wait()
         if block is in_block:
             outer.cancel()
-        await witness.cancelled.wait()
+        await recorder.cancelled.wait()
         outer.cancel()
         for _ in range(5):
             await asyncio.sleep(0)
         assert not outer.done()
 
-        witness.clean_up.set()
+        recorder.clean_up.set()
         await asyncio.wait([outer])
 
         assert outer.cancelled()
-        assert witness.story == ["cancelled", "cleaned up"]
+        assert recorder.story == ["cancelled", "cleaned up"]
 
 
 async def fails(after: asyncio.Event) -> None:
@@ -145,31 +145,31 @@ async def fails(after: asyncio.Event) -> None:
 
 
 async def test_the_block_is_cancelled_when_its_task_fails():
-    failing, witness = asyncio.Event(), Witness()
+    failing, recorder = asyncio.Event(), Recorder()
     failing.set()
 
     async def both() -> None:
         async with background(fails(failing)) as task:
             with unless_failed(task):
-                await witness.run()
+                await recorder.run()
 
     with pytest.raises(Fault):
         await both()
-    assert witness.story == ["cancelled", "cleaned up"]
+    assert recorder.story == ["cancelled", "cleaned up"]
     current = asyncio.current_task()
     assert current is not None
     assert current.cancelling() == 0
 
 
 async def test_a_later_failure_of_the_task_does_not_affect_a_finished_block():
-    failing, witness = asyncio.Event(), Witness()
-    witness.go.set()
+    failing, recorder = asyncio.Event(), Recorder()
+    recorder.go.set()
     results = []
 
     async def both() -> None:
         async with background(fails(failing)) as task:
             with unless_failed(task):
-                results.append(await witness.run())
+                results.append(await recorder.run())
             failing.set()
             await asyncio.wait([task])
             await asyncio.sleep(0)
@@ -181,20 +181,20 @@ async def test_a_later_failure_of_the_task_does_not_affect_a_finished_block():
 
 
 async def test_cancellation_from_outside_wins_over_a_failing_task():
-    failing, witness = asyncio.Event(), Witness()
+    failing, recorder = asyncio.Event(), Recorder()
 
     async def both() -> None:
         async with background(fails(failing)) as task:
             with unless_failed(task):
-                await witness.run()
+                await recorder.run()
 
     async with background(both()) as running:
-        await witness.begun.wait()
+        await recorder.begun.wait()
         failing.set()
         running.cancel()
         await asyncio.wait([running])
     assert running.cancelled()
-    assert witness.story == ["cancelled", "cleaned up"]
+    assert recorder.story == ["cancelled", "cleaned up"]
 
 
 async def test_a_coroutine_that_suppresses_its_cancellation_leaves_none_behind():

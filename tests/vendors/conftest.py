@@ -1,6 +1,7 @@
 """Fixtures: HTTP clients for vendors, and a vendor to call."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,16 +15,17 @@ BOTH_CLIENTS = {
     *(
         "test_transport",
         "test_refusals",
-        "test_pouring",
+        "test_push",
         "test_repeats",
         "test_openai_faults",
-        "test_anthropic_twin",
-        "test_gemini_twin",
-        "test_google_twin",
+        "test_anthropic_sandbox",
+        "test_gemini_sandbox",
+        "test_google_sandbox",
     ),
-    *("test_elevenlabs_twin", "test_azure_tts_faults", "test_azure_stt_faults"),
+    *("test_elevenlabs_sandbox", "test_azure_tts_faults", "test_azure_stt_faults"),
 }
 """Modules whose tests run with both HTTP clients. Others run only with our own."""
+assert all(Path(__file__).with_name(f"{name}.py").exists() for name in BOTH_CLIENTS), "a module was renamed"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -22,11 +22,11 @@ def text_of(items: list[ChatItem]) -> str:
     return "".join(item.text for item in items if isinstance(item, TextDelta))
 
 
-async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], bool]) -> int:
+async def push(http: VendorHttp, upstream: Upstream, sink: Callable[[ChatItem], bool]) -> int:
     """Push a complete reply. Return how often `sink` stopped it."""
     stops = 0
     async with model(http, upstream).reply(MESSAGES) as items:
-        while await drain_into(items, take):
+        while await drain_into(items, sink):
             stops += 1
     return stops
 
@@ -35,7 +35,7 @@ async def pour(http: VendorHttp, upstream: Upstream, take: Callable[[ChatItem], 
 async def test_all_items_are_pushed_in_order(http: VendorHttp, upstream: Upstream, *, apart: bool):
     upstream.respond_with(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
-    assert await pour(http, upstream, lambda item: seen.append(item) is None) == 0
+    assert await push(http, upstream, lambda item: seen.append(item) is None) == 0
     assert text_of(seen) == "".join(WORDS)
     assert seen[-2:] == [Usage(9, 2), Finish("length")]
 
@@ -44,7 +44,7 @@ async def test_all_items_are_pushed_in_order(http: VendorHttp, upstream: Upstrea
 async def test_a_sink_that_stops_and_continues_misses_nothing(http: VendorHttp, upstream: Upstream, *, apart: bool):
     upstream.respond_with(streaming(REPLY, apart=apart))
     seen: list[ChatItem] = []
-    stops = await pour(http, upstream, lambda item: seen.append(item) is not None)
+    stops = await push(http, upstream, lambda item: seen.append(item) is not None)
     assert stops == len(seen) >= 3
     assert text_of(seen) == "".join(WORDS)
     assert seen[-2:] == [Usage(9, 2), Finish("length")]
@@ -55,7 +55,7 @@ async def test_errors_are_raised_after_the_preceding_text(http: VendorHttp, upst
     upstream.respond_with(streaming([text("a"), text("b")], apart=True, end=end))
     seen: list[ChatItem] = []
     with pytest.raises(VendorError, match=fault):
-        await pour(http, upstream, lambda item: seen.append(item) is None)
+        await push(http, upstream, lambda item: seen.append(item) is None)
     assert text_of(seen) == "ab"
 
 
@@ -63,7 +63,7 @@ async def test_errors_of_the_vendor_in_the_middle_are_raised(http: VendorHttp, u
     upstream.respond_with(streaming([text("a"), event(error={"message": "overloaded"})], apart=True, end=hold))
     seen: list[ChatItem] = []
     with pytest.raises(VendorError):
-        await pour(http, upstream, lambda item: seen.append(item) is None)
+        await push(http, upstream, lambda item: seen.append(item) is None)
     assert text_of(seen) == "a"
 
 
@@ -72,13 +72,13 @@ async def test_error_of_the_sink_is_raised_unchanged_and_closes_the_connection(
 ):
     upstream.respond_with(streaming([text("a"), text("b")], apart=True, end=hold))
 
-    def take(item: ChatItem) -> bool:
+    def sink(item: ChatItem) -> bool:
         if item == TextDelta("b"):
             raise LookupError
         return True
 
     with pytest.raises(LookupError):
-        await pour(http, upstream, take)
+        await push(http, upstream, sink)
     async with asyncio.timeout(5):
         await upstream.left.wait()
 
@@ -88,10 +88,10 @@ async def test_cancelling_a_push_closes_the_vendor_call(http: VendorHttp, upstre
     first = asyncio.Event()
     with suppress(TimeoutError):
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-            pouring = tasks.create_task(pour(http, upstream, lambda _: first.set() is None))
+            pushing = tasks.create_task(push(http, upstream, lambda _: first.set() is None))
             await first.wait()
-            pouring.cancel()
-    assert pouring.cancelled()
+            pushing.cancel()
+    assert pushing.cancelled()
     async with asyncio.timeout(5):
         await upstream.left.wait()
 
@@ -101,25 +101,25 @@ async def test_silence_between_two_items_times_out(http: VendorHttp, upstream: U
     attempt = Attempt(
         "one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, between_s=0.4
     )
-    came: list[float] = []
-    accounts: list[AttemptRecord] = []
+    received_at: list[float] = []
+    records: list[AttemptRecord] = []
     loop = asyncio.get_running_loop()
     with pytest.raises(TimedOut, match="was silent for"):
-        async with first_success([attempt], accounts) as (_, items):
-            await drain_into(items, lambda _: came.append(loop.time()) is None)
-    assert loop.time() - came[-1] >= 0.39
-    assert came[-1] - came[0] > 0.4
-    assert accounts[0].outcome == "failed"
+        async with first_success([attempt], records) as (_, items):
+            await drain_into(items, lambda _: received_at.append(loop.time()) is None)
+    assert loop.time() - received_at[-1] >= 0.39
+    assert received_at[-1] - received_at[0] > 0.4
+    assert records[0].outcome == "failed"
 
 
 async def test_tokens_of_pushed_items_are_counted(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([text("12345678"), text("1234"), DONE], apart=True))
-    accounts: list[AttemptRecord] = []
+    records: list[AttemptRecord] = []
     attempt = Attempt("one", "llm", "acme", lambda: model(http, upstream).reply(MESSAGES), lambda _: True, 5, 5)
-    async with first_success([attempt], accounts) as (_, items):
+    async with first_success([attempt], records) as (_, items):
         assert not await drain_into(items, lambda _: True)
-    assert accounts[0].outcome == "won"
-    assert accounts[0].usage.output_token == 3
+    assert records[0].outcome == "won"
+    assert records[0].usage.output_token == 3
 
 
 async def test_nothing_is_pushed_after_the_block(http: VendorHttp, upstream: Upstream):
@@ -132,4 +132,4 @@ async def test_nothing_is_pushed_after_the_block(http: VendorHttp, upstream: Ups
 async def test_invalid_reply_is_refused_before_anything_is_pushed(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([b"<html>"], content_type="text/html"))
     with pytest.raises(Garbled):
-        await pour(http, upstream, lambda _: pytest.fail("nothing may come"))
+        await push(http, upstream, lambda _: pytest.fail("nothing may come"))

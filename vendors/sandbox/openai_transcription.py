@@ -20,7 +20,7 @@ _FIELDS = frozenset({
 })  # fmt: skip
 _MAX_BYTES = 25 * 1024 * 1024
 _SHORTEST_S = 0.1
-_LONGEST_S = 1_500
+_MAX_AUDIO_S = 1_500
 _UNCHUNKED_S = 30
 _TOKEN_S = 0.1
 _WHISPER = "whisper-1"
@@ -134,8 +134,8 @@ def _check_length(form: MultiMapping[Any], model: str, seconds: float) -> None:
     if seconds < _SHORTEST_S:
         message = f"Audio file is too short. Minimum audio length is {_SHORTEST_S} seconds."
         raise invalid(message, param="file", code="audio_too_short")
-    if seconds > _LONGEST_S and model != _WHISPER:
-        message = f"audio duration {seconds:g} seconds is longer than {_LONGEST_S} seconds, this model's maximum"
+    if seconds > _MAX_AUDIO_S and model != _WHISPER:
+        message = f"audio duration {seconds:g} seconds is longer than {_MAX_AUDIO_S} seconds, this model's maximum"
         raise invalid(message, param="file", code="invalid_value")
     if model == _DIARIZE and seconds > _UNCHUNKED_S and form.get("chunking_strategy") is None:
         message = "chunking_strategy is required for diarization models"

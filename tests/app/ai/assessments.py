@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-import json  # noqa: TID251 - a client of its own
+import json  # noqa: TID251 - an independent client
 from typing import Any
 
 from storage.audit import COMMAND

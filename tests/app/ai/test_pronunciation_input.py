@@ -1,7 +1,7 @@
 """Errors in the audio are reported with their cause, and close the vendor call."""
 
 import asyncio
-import json  # noqa: TID251 - a client of its own
+import json  # noqa: TID251 - an independent client
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
