@@ -65,7 +65,7 @@ def make(alg: str = "EdDSA", **more) -> str:
 def forge(*, header: Any = None, key: Any = KEYS["EdDSA"], claims_json: bytes | None = None, **claims: Any) -> str:
     """Return a correctly signed EdDSA token with any header and claims. Claims that are None are omitted.
 
-    Where `key` is bytes it is the key of an HMAC.
+    If `key` is bytes, it is the key of an HMAC.
     """
     now = int(time.time())
     if header is None or isinstance(header, dict):
@@ -171,8 +171,8 @@ async def test_expired_and_too_long_tokens_of_a_known_key_are_named(s2s):
     expired = await login(s2s, forge(iat=now - 700, exp=now - 62))
     assert expired == (401, "auth_failed: X-Service-Auth-Token has expired")
     assert await login(s2s, forge(exp=True)) == expired
-    lasting = await login(s2s, forge(exp=now + 600 + 300))
-    assert lasting == (401, "auth_failed: X-Service-Auth-Token is valid for more than 600 s")
+    too_long = await login(s2s, forge(exp=now + 600 + 300))
+    assert too_long == (401, "auth_failed: X-Service-Auth-Token is valid for more than 600 s")
 
 
 async def test_clocks_may_differ_by_a_minute(s2s):
@@ -186,19 +186,19 @@ async def test_the_app_determines_lifetime_and_audience(s2s):
     await register(s2s, SERVER_KEYS, server_token_max_s=60, server_audience="talk")
     assert await login(s2s, make()) == REFUSED
     assert await login(s2s, make(ttl_s=60)) == REFUSED
-    lasting = (401, "auth_failed: X-Service-Auth-Token is valid for more than 60 s")
-    assert await login(s2s, make(ttl_s=200, audience="talk")) == lasting
+    too_long = (401, "auth_failed: X-Service-Auth-Token is valid for more than 60 s")
+    assert await login(s2s, make(ttl_s=200, audience="talk")) == too_long
     assert (await login(s2s, make(ttl_s=60, audience="talk")))[0] == 200
 
 
-async def test_a_removed_key_makes_no_more_tokens(s2s):
+async def test_tokens_of_a_removed_key_are_refused(s2s):
     token = make()
     assert (await login(s2s, token))[0] == 200
     await register(s2s, SERVER_KEYS[1:])
     assert await login(s2s, token) == REFUSED
 
 
-async def test_a_key_replaced_under_its_kid_is_used_at_once(s2s):
+async def test_a_key_that_replaces_one_with_the_same_kid_is_used_immediately(s2s):
     assert (await login(s2s, make()))[0] == 200
     await register(s2s, [{"kid": "EdDSA-1", "alg": "EdDSA", "public_key": public_pem(STRANGER)}])
     assert await login(s2s, make()) == REFUSED

@@ -16,10 +16,8 @@ def imported(*arguments: str) -> set[str]:
 @pytest.mark.parametrize(
     ("command", "needless"),
     [
-        (
-            "serve",
-            {"aiohttp", "redis", "app.main"},
-        ),  # With several processes, the command is the parent, which serves no requests.
+        # With several processes, the command is the parent, which serves no requests.
+        ("serve", {"aiohttp", "redis", "app.main"}),
         ("config", {"aiohttp", "app.services", "vendors.catalog"}),
         ("users", {"aiohttp", "app.services", "vendors.catalog", "yaml"}),
     ],

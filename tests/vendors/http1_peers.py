@@ -1,4 +1,4 @@
-"""HTTP servers whose connections are played by a function that sends raw bytes."""
+"""HTTP servers that answer each connection with a function that sends raw bytes."""
 
 import asyncio
 import ssl
@@ -65,7 +65,7 @@ class Vendor:
 
 @asynccontextmanager
 async def played(play: Play, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Run a server and yield its URL. Each connection is played by `play` and closed when `play` returns."""
+    """Run a server and yield its URL. `play` answers each connection, which is closed when `play` returns."""
     async with asyncio.TaskGroup() as tasks:
         running: set[asyncio.Task[None]] = set()
 

@@ -34,7 +34,7 @@ async def _complete(call: Call) -> None:
         return
     text = call.key_options.text
     all_words = words(reply(request.messages) if text is None else text)
-    answer_words = all_words[: request.most_tokens]
+    answer_words = all_words[: request.max_tokens]
     finish_reason = "stop" if len(answer_words) == len(all_words) else "length"
     if request.stream:
         await _stream(call, request, answer_words, finish_reason)

@@ -23,7 +23,7 @@ _KEPT_S = 3_600
 async def speak(call: Call, request: ChatRequest) -> None:
     """Answer with speech, as a complete message or streamed in `delta.audio`."""
     all_words = words(_text(call, request))
-    answer_words = all_words[: request.most_tokens]
+    answer_words = all_words[: request.max_tokens]
     cut = len(answer_words) < len(all_words)
     if request.stream:
         await _stream(call, request, answer_words, cut=cut)

@@ -46,7 +46,7 @@ class ChatRequest:
 
     model: str
     messages: Sequence[ChatMessage]
-    most_tokens: int | None
+    max_tokens: int | None
     stream: bool
     include_usage: bool
     include_obfuscation: bool
@@ -69,7 +69,7 @@ async def read_chat_request(call: Call) -> ChatRequest:
     return ChatRequest(
         model=body["model"],
         messages=messages,
-        most_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
         stream=body.get("stream") is True,
         include_usage=options.get("include_usage") is True,
         include_obfuscation=options.get("include_obfuscation") is not False,

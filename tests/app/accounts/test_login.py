@@ -58,7 +58,7 @@ async def test_devices_and_anonymous_ids_are_different_users(server):
     assert len(uids) == len(bodies)
 
 
-async def test_first_logins_of_a_device_at_once_make_one_user(server):
+async def test_concurrent_first_logins_of_a_device_create_one_user(server):
     replies = await asyncio.gather(*(login(server, {"device": {"id": "phone-1"}}) for _ in range(12)))
     assert {status for status, _ in replies} == {200}
     users = [reply["user"] for _, reply in replies]
@@ -110,7 +110,7 @@ WRONG_BODIES = [
 ]
 
 
-async def test_a_wrong_body_is_refused_by_the_name_of_its_field(server):
+async def test_the_error_of_an_invalid_body_names_the_field(server):
     for body, message in WRONG_BODIES:
         assert await refusal(server, body) == (400, f"invalid_parameter: {message}"), body
 
@@ -121,7 +121,7 @@ async def test_an_empty_body_names_no_platform(server):
         assert (await response.json())["error"]["error_type"] == "invalid_parameter"
 
 
-async def test_a_platform_that_is_not_offered_is_a_fault_of_the_config(server):
+async def test_a_platform_without_a_config_is_refused(server):
     for body in (
         {"phone": {"phone_number": "+1", "verify_code": "1"}},
         {"bp_auth_token": "ba_1"},
@@ -132,7 +132,7 @@ async def test_a_platform_that_is_not_offered_is_a_fault_of_the_config(server):
         assert await refusal(server, body) == (422, f"config_invalid: platform {name} is not configured")
 
 
-async def test_an_app_may_turn_anonymous_logins_off(server):
+async def test_an_app_may_disable_anonymous_logins(server):
     await configure(server, "auth", anonymous_login=False)
     for body in ({"device": {"id": "a"}}, {"anonymity": {"local_uid": "a"}}):
         status, reply = await login(server, body)
@@ -162,7 +162,7 @@ async def freeze(server, uid: str):
         )
 
 
-async def test_users_made_from_one_address_are_limited_and_known_ones_are_not(server):
+async def test_new_users_per_address_are_limited_and_known_users_are_not(server):
     await configure(server, "limits", rates={"signup": {"count": 2, "per_s": 3600}})
     await server.login("a")
     await server.login("b")

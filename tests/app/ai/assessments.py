@@ -1,4 +1,4 @@
-"""Assessment requests whose vendor A is played by the sandbox, and their results."""
+"""Assessment requests to vendor A in the sandbox, and their results."""
 
 import asyncio
 import base64
