@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from vendors.sandbox.calls import Dialect, Refusal
-from vendors.sandbox.faults import Fault, Orders
+from vendors.sandbox.faults import Fault, KeyOptions
 
 _STATUSES = {
     Fault.UNAUTHORIZED: 401,
@@ -23,10 +23,10 @@ def _key(request: web.Request) -> str:
     return request.headers.get("Authorization", "").removeprefix("Bearer ")
 
 
-def _refuse(fault: Fault, orders: Orders) -> Refusal:
+def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:
     refused = refusal(_STATUSES[fault], str(fault), f"The request was refused: {fault}.")
     if fault in _BUSY:
-        refused.headers["Retry-After"] = f"{orders.retry_after_s:g}"
+        refused.headers["Retry-After"] = f"{key_options.retry_after_s:g}"
     return refused
 
 

@@ -91,7 +91,7 @@ async def test_refused_callers_get_no_output(sandbox: Running) -> None:
 
 @pytest.mark.parametrize("fault", REFUSALS)
 def test_refusals_of_a_plain_vendor_name_their_fault(fault: Fault):
-    refusal = rest_dialect("acme").refuse(fault, Orders(retry_after_s=7))
+    refusal = rest_dialect("acme").refuse(fault, KeyOptions(retry_after_s=7))
 
     assert refusal.status >= 400
     assert loads(refusal.body)["error"]["code"] == fault
