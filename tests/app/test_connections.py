@@ -242,7 +242,7 @@ def of_refusals(lines: list) -> list:
 async def test_connections_of_one_address_are_bounded_and_others_are_not_affected(server: Server) -> None:
     before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "address"}) or 0
     async with client(server) as first, client(server) as second, client(server) as third:
-        assert [await first.get_status(), await second.asks()] == [200, 200]
+        assert [await first.get_status(), await second.get_status()] == [200, 200]
         third.send(ASK)
         status, headers, body = await third.answer()
         assert (status, headers["Connection"], headers["Retry-After"]) == (429, "close", "1")

@@ -335,7 +335,7 @@ class Order(Model):
 
 
 async def test_response_of_another_form_is_an_error_that_names_the_field(http: VendorHttp, upstream: Upstream):
-    upstream.will(plain(200, b'{"id": "1", "more": 2}'), plain(200, b'{"id": 1}'), plain(200, b"[]"))
+    upstream.respond_with(plain(200, b'{"id": "1", "more": 2}'), plain(200, b'{"id": 1}'), plain(200, b"[]"))
 
     async def order() -> Order:
         async with http.stream(ReadCall("acme", upstream.url)) as answer:
