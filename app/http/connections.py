@@ -56,7 +56,7 @@ class Bounds:
     def of(cls, settings: Settings) -> "Bounds":
         """Return the limits of the public port, capped by the number of descriptors this process may open."""
         descriptors = _descriptor_limit()
-        maximum = _most_connections(descriptors)
+        maximum = _max_connections(descriptors)
         configured = settings.connections
         if configured is not None and configured > maximum:
             log.warning(
@@ -80,7 +80,7 @@ def _descriptor_limit() -> int:
     return _UNBOUNDED * 2 if limit == resource.RLIM_INFINITY else limit
 
 
-def _most_connections(descriptors: int) -> int:
+def _max_connections(descriptors: int) -> int:
     """Return the number of connections that `descriptors` allow.
 
     Some descriptors are reserved for stores and files. Half of the others is for clients, because a stream also

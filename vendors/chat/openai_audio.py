@@ -74,7 +74,7 @@ class OpenAIAudio:
             if response.content_type != expected_type:
                 raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not {expected_type}")
             expected_text = text if self._check else None
-            items = _read_at_once(response, expected_text) if self._mp3 else _read_stream(response, expected_text)
+            items = _read_whole(response, expected_text) if self._mp3 else _read_stream(response, expected_text)
             async with aclosing(self._with_format(items)) as speech:
                 yield speech
 
@@ -93,7 +93,7 @@ def _instructions(spec: SpeechSpec) -> list[str]:
     return [*instructions, f"How to speak: {spec.prompt}"] if spec.prompt else instructions
 
 
-async def _read_at_once(response: Incoming, text: str | None) -> AsyncGenerator[SpeechItem]:
+async def _read_whole(response: Incoming, text: str | None) -> AsyncGenerator[SpeechItem]:
     audio, usage = parse_complete(response.vendor, await response.json(_MAX_RESPONSE_BYTES), text)
     yield AudioBytes(audio)
     if usage is not None:

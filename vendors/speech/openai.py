@@ -83,7 +83,7 @@ class OpenAITranscription:
         )
         async with self._http.stream(call) as response:
             items = (
-                _read_stream(response) if response.content_type == "text/event-stream" else _read_at_once(response)
+                _read_stream(response) if response.content_type == "text/event-stream" else _read_whole(response)
             )
             async with aclosing(items) as transcripts:
                 yield transcripts
@@ -108,7 +108,7 @@ def _hints(spec: RecognitionSpec) -> dict[str, str]:
     return {language_field: language, **({"prompt": spec.prompt} if spec.prompt else {})}
 
 
-async def _read_at_once(response: Incoming) -> AsyncGenerator[Transcript]:
+async def _read_whole(response: Incoming) -> AsyncGenerator[Transcript]:
     value = await response.json()
     if isinstance(value, dict) and (error := value.get("error")):
         raise error_in_stream(response.vendor, error)

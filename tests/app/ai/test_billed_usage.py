@@ -87,7 +87,7 @@ def some_of(platforms: tuple[str, ...], faults: Iterable[str], dice: random.Rand
     return [*faulty, f"{dice.choice(platforms)}-sound"]
 
 
-async def leaves_somewhere(response: ClientResponse, dice: random.Random) -> None:
+async def read_or_disconnect(response: ClientResponse, dice: random.Random) -> None:
     """Read the response; two of five readers disconnect in the middle."""
     most = dice.randint(2, 30) if dice.random() < 0.4 else 10**6
     seen = 0
@@ -111,7 +111,7 @@ async def ask_all(server: Server, *, streams: int, at_once: int) -> None:
                 body = {"text": "Good morning to you.", "strategies": some_of(VOICES, SPEECH_FAULTS, dice)}
                 request = talk.post("/bp/ai/audio/tts", json=body)
             async with request as response:
-                await leaves_somewhere(response, dice)
+                await read_or_disconnect(response, dice)
 
     users = [(await server.login())[1] for _ in range(at_once)]
     await asyncio.gather(*(one_user(token) for token in users))
