@@ -55,6 +55,12 @@ def _lua(name: str) -> tuple[str, str]:
     return source, sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
+@cache
+def _driver() -> DriverInfo:
+    """Return what connections tell about their client. It is read from files, by default for each connection."""
+    return DriverInfo()
+
+
 class Valkey:
     """A client of Valkey with the key prefix of this deployment.
 
@@ -105,7 +111,7 @@ class Valkey:
 async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
     """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried; callers decide about that."""
     # In a burst, commands must wait for a connection: if the pool refused them, Valkey would seem unavailable.
-    driver = DriverInfo()  # Without it, each new connection reads the metadata of its package from disk.
+    driver = _driver()
     pool = BlockingConnectionPool.from_url(
         url,
         driver_info=driver,
