@@ -100,7 +100,14 @@ async def _commands_find_its_stores(tmp_path: Path) -> None:
     assert (tmp_path / "c" / "default" / "conversation" / "local.yaml").exists()
 
 
-async def test_users_survive_ctrl_c_and_no_process_remains(tmp_path: Path):
+async def _no_process_remains_after_a_kill(local: Command) -> None:
+    processes = local.descendants()
+    assert len(processes) > 3
+    local.process.kill()
+    assert not await left_of(processes)
+
+
+async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tmp_path: Path):
     env = _environment(tmp_path)
     async with command("deploy.local", **env) as local:
         url = await _up(local)
@@ -116,15 +123,7 @@ async def test_users_survive_ctrl_c_and_no_process_remains(tmp_path: Path):
     async with command("deploy.local", **env) as local:
         await _up(local)
         assert _user(local.lines) == first
-
-
-async def test_no_process_outlives_one_that_is_killed(tmp_path: Path):
-    async with command("deploy.local", **_environment(tmp_path)) as local:
-        await _up(local)
-        processes = local.descendants()
-        assert len(processes) > 3
-        local.process.kill()
-        assert not await left_of(processes)
+        await _no_process_remains_after_a_kill(local)
 
 
 async def test_used_port_is_reported_in_one_line(tmp_path: Path):

@@ -93,23 +93,34 @@ def _printed(parent: Command) -> list[str]:
     return [line for line in parent.lines if not line.startswith("{")]
 
 
-async def test_processes_are_replaced_one_at_a_time_and_no_request_fails(settings: Settings):
-    async with serving(settings) as parent:
-        first = await _ready(parent)
-        statuses: list[int] = []
-        async with background(_ask_without_end(settings.public_url, statuses)):
+async def test_processes_are_replaced_one_at_a_time_on_their_ports_and_no_request_fails(shared: Shared):
+    parent, before, said = shared.parent, shared.children(), len(shared.parent.lines)
+    statuses: list[int] = []
+    async with ClientSession() as http:
+        await _metrics_are_served(http, shared.metrics_ports)
+        async with background(_ask_without_end(shared.settings.public_url, statuses)):
             parent.process.send_signal(signal.SIGHUP)
-            second = await _ready(parent)
+            started, ready = [], []
+            for _ in range(2):
+                started.append(await parent.event("process.started"))
+                ready += await _ready(parent, 1)
             async with background(_read(parent)):
-                await until(lambda: len(parent.descendants()) == 2, within_s=60)
-        processes = parent.descendants()
-        parent.process.terminate()
-        assert await parent.end() == 0
-        assert not await left_of(processes)
-    assert {event["number"] for event in first} == {event["number"] for event in second} == {0, 1}
-    assert {process.pid for process in processes} == {event["pid"] for event in second}
+                await until(lambda: shared.children().keys() == {event["pid"] for event in ready}, within_s=60)
+        await _metrics_are_served(http, shared.metrics_ports)
+    assert {event["metrics_port"] for event in started} == shared.metrics_ports
+    assert {event["number"] for event in ready} == {0, 1}
+    assert not before.keys() & shared.children().keys()
     assert set(statuses) == {200}
-    assert not [line for line in parent.lines if "process.died" in line]
+    assert not [line for line in parent.lines[said:] if "process.died" in line]
+
+
+async def _metrics_are_served(http: ClientSession, ports: set[int]) -> None:
+    for port in ports:
+        async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200
+        for path in ("/admin/api/kinds", "/bp/ai/offers", "/"):
+            async with http.get(f"http://127.0.0.1:{port}{path}") as answer:
+                assert answer.status == 404, "this port has no limits on connections"
 
 
 async def test_process_that_dies_is_restarted_and_requests_are_answered_meanwhile(shared: Shared):
@@ -124,18 +135,6 @@ async def test_process_that_dies_is_restarted_and_requests_are_answered_meanwhil
     assert set(statuses) == {200}
 
 
-async def test_single_process_continues_after_sighup(settings: Settings):
-    async with serving(settings, PARLEY_PROCESSES="1") as server, ClientSession() as http:
-        await server.event("server.listening")
-        for _ in range(2):
-            async with http.get(f"{settings.public_url}/healthz") as answer:
-                assert answer.status == 200
-            server.process.send_signal(signal.SIGHUP)
-            assert "PARLEY_PROCESSES" in (await server.event("server.not_replaced"))["reason"]
-        server.process.send_signal(signal.SIGTERM)
-        assert await server.end() == 0
-
-
 @pytest.mark.parametrize("processes", ["1", "2"])
 async def test_sighup_while_a_server_starts_ends_no_process(settings: Settings, processes: str):
     async with serving(settings, PARLEY_PROCESSES=processes) as server:
@@ -147,9 +146,20 @@ async def test_sighup_while_a_server_starts_ends_no_process(settings: Settings, 
                     if _ignores_sighup(pid):
                         os.kill(pid, signal.SIGHUP)
                 await asyncio.sleep(0.05)
+        if processes == "1":
+            await _continues_after_sighup(server, settings.public_url)
         server.process.send_signal(signal.SIGTERM)
         assert await server.end() == 0
     assert not [line for line in server.lines if "died" in line or "SIGHUP before" in line]
+
+
+async def _continues_after_sighup(server: Command, url: str) -> None:
+    async with ClientSession() as http:
+        for _ in range(2):
+            async with http.get(f"{url}/healthz") as answer:
+                assert answer.status == 200
+            server.process.send_signal(signal.SIGHUP)
+            assert "PARLEY_PROCESSES" in (await server.event("server.not_replaced"))["reason"]
 
 
 def _ignores_sighup(pid: int) -> bool:
@@ -219,28 +229,6 @@ def _two_free_ports() -> int:
             return base
 
 
-async def test_each_process_and_its_successor_have_their_own_metrics(shared: Shared):
-    before, numbers, ports = shared.children(), set(), set()
-    async with ClientSession() as http:
-        await _metrics_are_served(http, shared.metrics_ports)
-        shared.parent.process.send_signal(signal.SIGHUP)
-        for _ in range(2):
-            ports.add((await shared.parent.event("process.started"))["metrics_port"])
-            numbers.add((await shared.parent.event("process.ready"))["number"])
-        assert (numbers, ports) == ({0, 1}, shared.metrics_ports)
-        await until(lambda: not before.keys() & shared.children().keys(), within_s=60)
-        await _metrics_are_served(http, ports)
-
-
-async def _metrics_are_served(http: ClientSession, ports: set[int]) -> None:
-    for port in ports:
-        async with http.get(f"http://127.0.0.1:{port}/metrics") as answer:
-            assert answer.status == 200
-        for path in ("/admin/api/kinds", "/bp/ai/offers", "/"):
-            async with http.get(f"http://127.0.0.1:{port}{path}") as answer:
-                assert answer.status == 404, "this port has no limits on connections"
-
-
 async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Settings):
     base = _two_free_ports()
     with closing(socket.create_server(("127.0.0.1", base + 1))):
@@ -248,14 +236,6 @@ async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Setting
             assert await parent.end() == 2
     fault = f"cannot listen on 127.0.0.1 port {base + 1}: Address already in use"
     assert parent.lines == [f"parley: {fault} (set PARLEY_METRICS_PORT to change this)"]
-
-
-async def test_port_for_metrics_cannot_be_taken_while_a_process_starts(settings: Settings):
-    async with serving(settings) as parent:
-        for _ in range(2):
-            port = (await parent.event("process.started"))["metrics_port"]
-            with pytest.raises(OSError, match="Address already in use"):
-                socket.create_server(("127.0.0.1", port))
 
 
 async def test_last_port_for_metrics_must_exist(settings: Settings):
@@ -279,8 +259,21 @@ async def test_server_stopped_under_traffic_with_one_process_can_be_started_with
         alone.process.terminate()
         assert await alone.end() == 0
     async with serving(settings) as parent:
+        await _metrics_ports_are_taken(parent)
         await _ready(parent)
+        processes = parent.descendants()
+        parent.process.terminate()
+        assert await parent.end() == 0
+        assert not await left_of(processes)
     assert _printed(parent) == []
+
+
+async def _metrics_ports_are_taken(parent: Command) -> None:
+    """Check while the processes start that no other program can listen on their ports for metrics."""
+    for _ in range(2):
+        port = (await parent.event("process.started"))["metrics_port"]
+        with pytest.raises(OSError, match="Address already in use"):
+            socket.create_server(("127.0.0.1", port))
 
 
 async def _ask_once(http: ClientSession, url: str, statuses: list[int]) -> None:

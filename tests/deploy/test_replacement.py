@@ -1,4 +1,4 @@
-"""If processes are replaced or stopped under load, every request is answered and every stream is complete."""
+"""Processes that are replaced or stopped under load: every request is answered, every stream is whole."""
 
 import asyncio
 import os
@@ -15,33 +15,38 @@ import pytest
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from app.commands.users import make_users
-from app.services import Services
+from app.services import open_services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from storage.audit import COMMAND
 from streams.tasks import background
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command, left_of
-from tests.deploy.nginx import NGINX, running_nginx
-from tests.deploy.serving import serving, settings
+from tests.deploy.nginx import NGINX, Nginx, running_nginx
+from tests.deploy.serving import serving
+from tests.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
-
-__all__ = ["settings"]
 
 MODEL = "20x50"
 USERS = 200
 READY_S = 120
 DRAIN_S = 30
+KEPT_S = 2
+"""How long an idle connection is kept."""
 SIGHUPS = int(os.environ.get("PARLEY_SOAK_SIGHUPS", "10"))  # noqa: TID251
 STREAMS_PER_S = 20
 CALLS_PER_S = 50
 
-pytestmark = [pytest.mark.skipif(NGINX is None, reason="nginx is not installed"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed"),
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("replacement"),  # One worker starts the deployment that tests share.
+]
 
 
 @dataclass
 class Load:
-    """Sends requests at even rates, in turn over each of `ways`. Records unexpected responses in `faults`."""
+    """Requests at even rates, by turns over each of `ways`. What is not as it should be is kept in `faults`."""
 
     ways: list[tuple[str, ClientSession, str]]
     """Name, client and URL."""
@@ -95,48 +100,79 @@ class Load:
             self.faults.append(f"{what} {way}: {status}")
 
 
-@asynccontextmanager
-async def loaded(
-    settings: Settings,
-    services: Services,
-    folder: Path,
-    *,
-    streams_per_s: float,
-    calls_per_s: float,
-    kept_s: int = 2,
-) -> AsyncIterator[tuple[Command, Load]]:
-    """Run two processes under load over new and kept connections, directly and through nginx.
+@dataclass
+class Deployment:
+    """The stores, the vendor, the nginx and the processes of a server. `tokens` are those of its users."""
 
-    At the end of the block no more requests begin, and those under way are waited for. `kept_s`: how long clients
-    and nginx keep an idle connection.
-    """
-    tokens = [token for _, token in await make_users(services, "default", USERS)]
+    settings: Settings
+    tokens: list[str]
+    nginx: Nginx
+    stack: AsyncExitStack
+    """Ends what is running when the deployment ends."""
+    parent: Command | None = None
+
+    async def running(self) -> Command:
+        """Return the parent of two processes that are ready. It is started unless it runs already."""
+        if self.parent is None or self.parent.process.returncode is not None:
+            started = serving(self.settings, PARLEY_DRAIN_TIMEOUT_S=str(DRAIN_S))
+            self.parent = await self.stack.enter_async_context(started)
+            for _ in range(2):
+                await self.parent.event("process.ready")
+        return self.parent
+
+    @asynccontextmanager
+    async def loaded(
+        self, *, streams_per_s: float, calls_per_s: float, kept_s: int = KEPT_S
+    ) -> AsyncIterator[tuple[Command, Load]]:
+        """Put load on two processes: on fresh and on kept connections, directly and through nginx.
+
+        At the end of the block no more requests begin, and those under way are waited for. `kept_s`: how long
+        clients keep an idle connection.
+        """
+        parent = await self.running()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(background(_read(parent)))
+            ways = []
+            for name, url in (("direct", self.settings.public_url), ("nginx", self.nginx.url)):
+                for kept in (False, True):
+                    keep: dict[str, Any] = {"keepalive_timeout": kept_s} if kept else {"force_close": True}
+                    connector = TCPConnector(limit=0, **keep)
+                    client = ClientSession(connector=connector, timeout=ClientTimeout(total=90))
+                    http = await stack.enter_async_context(client)
+                    ways.append((f"{'kept' if kept else 'fresh'}, {name}", http, url))
+            load = Load(ways, cycle(self.tokens))
+            async with (
+                asyncio.TaskGroup() as tasks,
+                background(load.run(tasks, streams_per_s=streams_per_s, calls_per_s=calls_per_s)),
+            ):
+                await until(lambda: len(load.begun) > 2 * len(ways), within_s=READY_S)
+                yield parent, load
+
+
+@asynccontextmanager
+async def new_deployment(databases: Databases, folder: Path, *, kept_s: int = KEPT_S) -> AsyncIterator[Deployment]:
+    """`kept_s`: how long nginx keeps an idle connection."""
     async with AsyncExitStack() as stack:
+        with listening_socket() as held:
+            port = held.getsockname()[1]
+        url = await stack.enter_async_context(databases.new(seeded=True))
+        settings = settings_of(databases.stores, url, port, folder / "data")
         vendor = await stack.enter_async_context(command("bench.upstream"))
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
-        for key, value in strategies(DeploymentSpec(frozenset({MODEL})), vendor_url, "").items():
-            kind, _, name = key.partition("/")
-            await services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
-        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(DRAIN_S)))
-        nginx = stack.enter_context(running_nginx(folder, f"127.0.0.1:{settings.port}", kept_s=kept_s))
-        for _ in range(2):
-            await parent.event("process.ready")
-        await stack.enter_async_context(background(_read(parent)))
-        ways = []
-        for name, url in (("direct", settings.public_url), ("nginx", nginx.url)):
-            for kept in (False, True):
-                keep: dict[str, Any] = {"keepalive_timeout": kept_s} if kept else {"force_close": True}
-                connector = TCPConnector(limit=0, **keep)
-                client = ClientSession(connector=connector, timeout=ClientTimeout(total=90))
-                http = await stack.enter_async_context(client)
-                ways.append((f"{'kept' if kept else 'fresh'}, {name}", http, url))
-        load = Load(ways, cycle(tokens))
-        async with (
-            asyncio.TaskGroup() as tasks,
-            background(load.run(tasks, streams_per_s=streams_per_s, calls_per_s=calls_per_s)),
-        ):
-            await until(lambda: len(load.begun) > 2 * len(ways), within_s=READY_S)
-            yield parent, load
+        async with open_services(settings) as services:
+            tokens = [token for _, token in await make_users(services, "default", USERS)]
+            for key, value in strategies(DeploymentSpec(frozenset({MODEL})), vendor_url, "").items():
+                kind, _, name = key.partition("/")
+                await services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
+        nginx = stack.enter_context(running_nginx(folder, f"127.0.0.1:{port}", kept_s=kept_s))
+        yield Deployment(settings, tokens, nginx, stack)
+
+
+@pytest.fixture(scope="module")
+async def deployment(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Deployment]:
+    """A deployment whose processes several tests use. Each test leaves two that are ready, or none."""
+    async with new_deployment(databases, tmp_path_factory.mktemp("deployment")) as made:
+        yield made
 
 
 async def _read(parent: Command) -> None:
@@ -149,44 +185,70 @@ def count(parent: Command, event: str) -> int:
 
 
 async def two_are_left(parent: Command) -> None:
-    """Wait until the replaced processes have ended, so that exactly two remain."""
+    """Wait until those that were replaced have ended, and find that no more and no less than two stay."""
     await until(lambda: len(parent.descendants()) == 2, within_s=READY_S)
     assert count(parent, "process.started") == count(parent, "process.ready")
     await until(lambda: count(parent, "server.stopped") + 2 == count(parent, "process.ready"))
 
 
-async def test_nothing_fails_while_processes_are_replaced_again_and_again(
-    settings: Settings, services: Services, tmp_path: Path
-) -> None:
-    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=20) as (parent, load):
+async def test_nothing_fails_while_processes_are_replaced_again_and_again(deployment: Deployment) -> None:
+    async with deployment.loaded(streams_per_s=8, calls_per_s=20) as (parent, load):
+        rounds, ready = count(parent, "processes.replacing") + 2, count(parent, "process.ready") + 4
         for _ in range(3):
             parent.process.send_signal(signal.SIGHUP)
             await until(lambda: count(parent, "process.started") > count(parent, "process.ready"), within_s=READY_S)
-        await until(lambda: count(parent, "processes.replacing") == 2, within_s=READY_S)
-        await until(lambda: count(parent, "process.ready") == 6, within_s=READY_S)
+        await until(lambda: count(parent, "processes.replacing") == rounds, within_s=READY_S)
+        await until(lambda: count(parent, "process.ready") == ready, within_s=READY_S)
         await two_are_left(parent)
     assert load.faults == []
     assert load.answered > 200
 
 
-async def test_streams_are_complete_if_processes_are_stopped_while_others_retire(
-    settings: Settings, services: Services, tmp_path: Path
+async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_that_they_close(
+    deployment: Deployment,
 ) -> None:
-    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=20) as (parent, load):
+    async with deployment.loaded(streams_per_s=4, calls_per_s=1) as (parent, load):
+        retired = count(parent, "server.retiring")
+        async with kept_connections(deployment.settings, load.tokens) as callers:
+            parent.process.send_signal(signal.SIGHUP)
+            await until(lambda: count(parent, "server.retiring") > retired, within_s=READY_S)
+            responses = await asyncio.gather(*(caller.say("Tell me a story", MODEL) for caller in callers))
+            assert {response.status for response in responses} == {200}
+            assert "close" in {response.headers.get("Connection") for response in responses}
+            await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
+            assert {caller.seen[-1].name for caller in callers} == {"end"}
+        await two_are_left(parent)
+
+
+@asynccontextmanager
+async def kept_connections(settings: Settings, tokens: Iterator[str]) -> AsyncIterator[list[Caller]]:
+    """Yield callers who keep a connection each, to either process."""
+    callers = []
+    async with AsyncExitStack() as stack:
+        for _ in range(16):
+            connector = TCPConnector(limit=1, keepalive_timeout=600)
+            http = await stack.enter_async_context(ClientSession(connector=connector))
+            async with http.get(f"{settings.public_url}/healthz") as answer:
+                assert answer.status == 200
+            callers.append(Caller(http, settings.public_url, {"X-Service-Session-Token": next(tokens)}))
+        yield callers
+
+
+async def test_streams_are_complete_if_processes_are_stopped_while_others_retire(deployment: Deployment) -> None:
+    async with deployment.loaded(streams_per_s=8, calls_per_s=20) as (parent, load):
+        retired, died = count(parent, "server.retiring"), count(parent, "process.died")
         parent.process.send_signal(signal.SIGHUP)
-        await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
+        await until(lambda: count(parent, "server.retiring") > retired, within_s=READY_S)
         begun = len(load.begun)
         parent.process.send_signal(signal.SIGTERM)
         assert await parent.process.wait() == 0
     assert begun > 0
     assert all(not caller.cut and caller.seen[-1].name == "end" for caller in load.begun)
-    assert not [line for line in parent.lines if "process.died" in line]
+    assert count(parent, "process.died") == died
 
 
-async def test_streams_end_normally_when_the_parent_is_killed(
-    settings: Settings, services: Services, tmp_path: Path
-) -> None:
-    async with loaded(settings, services, tmp_path, streams_per_s=8, calls_per_s=1) as (parent, load):
+async def test_streams_end_normally_when_the_parent_is_killed(deployment: Deployment) -> None:
+    async with deployment.loaded(streams_per_s=8, calls_per_s=1) as (parent, load):
         processes = parent.descendants()
         running = [caller for caller in load.begun if caller.seen and caller.seen[-1].name != "end"]
         parent.process.kill()
@@ -195,39 +257,17 @@ async def test_streams_end_normally_when_the_parent_is_killed(
     assert all(not caller.cut and caller.seen[-1].name == "end" for caller in running)
 
 
-async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_that_they_close(
-    settings: Settings, services: Services, tmp_path: Path
-) -> None:
-    load_of = loaded(settings, services, tmp_path, streams_per_s=4, calls_per_s=1)
-    async with load_of as (parent, load), AsyncExitStack() as stack:
-        callers = []
-        for _ in range(16):  # Each request uses a new connection, which either process may accept.
-            connector = TCPConnector(limit=1, keepalive_timeout=600)
-            http = await stack.enter_async_context(ClientSession(connector=connector))
-            async with http.get(f"{settings.public_url}/healthz") as answer:
-                assert answer.status == 200
-            callers.append(Caller(http, settings.public_url, {"X-Service-Session-Token": next(load.tokens)}))
-        parent.process.send_signal(signal.SIGHUP)
-        await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
-        responses = await asyncio.gather(*(caller.say("Tell me a story", MODEL) for caller in callers))
-        assert {response.status for response in responses} == {200}
-        assert "close" in {response.headers.get("Connection") for response in responses}
-        await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
-        assert {caller.seen[-1].name for caller in callers} == {"end"}
-
-
 @pytest.mark.soak
-async def test_nothing_fails_over_ten_replacements_in_half_a_minute(
-    settings: Settings, services: Services, tmp_path: Path
-) -> None:
+async def test_nothing_fails_over_ten_replacements_in_half_a_minute(databases: Databases, tmp_path: Path) -> None:
     rates = {"streams_per_s": STREAMS_PER_S, "calls_per_s": CALLS_PER_S}
-    async with loaded(settings, services, tmp_path, **rates, kept_s=15) as (parent, load):
+    async with (
+        new_deployment(databases, tmp_path, kept_s=15) as deployment,
+        deployment.loaded(**rates, kept_s=15) as (parent, load),
+    ):
         first = {child.pid for child in parent.descendants()}
         for _ in range(SIGHUPS):
             parent.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(
-                3
-            )  # A signal every three seconds, even if the previous replacement is still running.
+            await asyncio.sleep(3)  # one signal every three seconds, whether or not the last replacement is over
         await two_are_left(parent)
         assert count(parent, "processes.replacing") >= 2, "signals that come during a round are one more round"
         assert not first & {child.pid for child in parent.descendants()}
