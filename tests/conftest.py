@@ -23,6 +23,7 @@ from app.settings import Settings
 from deploy.stores import Stores
 from tests.connections import check_connections
 from tests.environment import forget_settings, trust_nobody
+from tests.restoring import keep_configs, restored
 from tests.servers import (
     Databases,
     Server,
@@ -81,7 +82,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Have one worker of xdist run all tests of an engine, which each would load, and start with the longest tests.
+    """Have one worker of xdist run the tests that share an engine or a server, and start with the longest tests.
 
     If a test of 20 s, or a group of tests for one worker, ran last, the other workers would be idle meanwhile. A
     soak runs the tests of properties too, with many more examples.
@@ -91,17 +92,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("soak")
         if "databases" in getattr(item, "fixturenames", ()) and not inspect.iscoroutinefunction(item.obj):
             raise pytest.UsageError(f"{item.nodeid} must be a coroutine: its fixtures use the loop")
-        for fixture in _ONE_WORKER & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(fixture))
+        if group := _group_of(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    ranks = {id(item): _rank(item) for item in items}
     yield
     for item in items:
         if with_group := getattr(item, "_nodeid", ""):  # xdist 3.8 sets `_nodeid`, but pytest 9.2 reads `_id`.
             item._id = NodeId.parse(with_group)
-    items.sort(key=_may_come_late)
+    items.sort(key=lambda item: ranks[id(item)])
 
 
-def _may_come_late(item: pytest.Item) -> bool:
-    return not item.nodeid.startswith(_LONGEST) and item.get_closest_marker("xdist_group") is None
+def _group_of(item: pytest.Item) -> str | None:
+    """Return the name of the tests that one worker runs because they share what is slow to create."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if item.get_closest_marker("xdist_group") is not None:
+        return None
+    if shared := _ONE_WORKER & fixtures:
+        return min(shared)
+    return item.module.__name__ if "module_server" in fixtures else None
+
+
+def _rank(item: pytest.Item) -> int:
+    """Return 0 for tests that start processes or engines, 1 for those of a shared server, and 2 for all others."""
+    group = item.get_closest_marker("xdist_group")
+    if item.nodeid.startswith(_LONGEST):
+        return 0
+    return 2 if group is None else 1 if group.args[0] == item.module.__name__ else 0
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -205,6 +221,18 @@ async def guest(module_server: Server) -> AsyncIterator[Server]:
     address = f"127.{secrets.randbelow(255)}.{secrets.randbelow(255)}.{2 + secrets.randbelow(250)}"
     async with ClientSession(connector=TCPConnector(local_addr=(address, 0))) as http:
         yield replace(module_server, http=http)
+
+
+@pytest.fixture(scope="module")
+async def _kept_configs(module_server: Server) -> None:
+    await keep_configs(module_server)
+
+
+@pytest.fixture
+async def shared_server(_kept_configs: None, guest: Server) -> AsyncIterator[Server]:
+    """`guest` for a test that begins streams and writes rows and configs. None of these remain after the test."""
+    async with restored(guest):
+        yield guest
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from storage.objects import ObjectStore, open_objects
-from storage.objects.s3 import new_session
 from storage.secrets import Keyring
 
 KEYRING = Keyring.from_hex(secrets.token_hex(32))
@@ -42,6 +41,8 @@ def s3_server() -> Iterator[str]:
 @asynccontextmanager
 async def s3_client(endpoint_url: str) -> AsyncIterator[Any]:
     """Open a plain S3 client, for access that bypasses the store."""
+    from storage.objects.s3 import new_session  # noqa: PLC0415 - slow to import, for each worker of the tests
+
     async with new_session().create_client("s3", endpoint_url=endpoint_url) as client:
         yield client
 

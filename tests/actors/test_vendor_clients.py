@@ -16,6 +16,7 @@ from storage.kinds.vendor_accounts import Breaker, CallLimits
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
+from tests.servers import Server
 from tests.vendors.upstream import Upstream, hold, plain, refusing, running_upstream
 from tests.waiting import until
 from vendors.account import Account, ChatSpec
@@ -29,6 +30,16 @@ from vendors.transport import VendorHttp
 
 KEY = ConfigKey("default", "cards", "main")
 SECRET = "sk-live-0123456789"
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
 
 
 @dataclass(frozen=True)

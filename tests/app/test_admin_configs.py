@@ -13,6 +13,11 @@ VOICE = "configs/default/speech/voice"
 
 
 @pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
 def operator(server: Server) -> Operator:
     return Operator(server)
 

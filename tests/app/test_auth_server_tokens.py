@@ -20,6 +20,12 @@ from app.accounts.tokens import make_server_token
 from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
+from tests.servers import Server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 def private_pem(key: Any) -> str:

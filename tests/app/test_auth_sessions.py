@@ -10,11 +10,22 @@ from storage import identities, sessions
 from storage.identities import Identity
 from storage.sessions import Session, current
 from streams.wire.ids import new_id
+from tests.servers import Server
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 SLIDING_S = 30 * 86_400
 ABSOLUTE_S = 180 * 86_400
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
 
 
 @pytest.fixture

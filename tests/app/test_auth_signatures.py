@@ -11,11 +11,17 @@ from yarl import URL
 from app.accounts.tokens import sign_header
 from app.http.signatures import parse
 from storage.audit import COMMAND
+from tests.servers import Server
 
 OLD, NEW = "k-old-" + "o" * 32, "k-new-" + "n" * 32
 PATH = "/bp/user/login"
 BODY = b'{"device": {"id": "phone-1"}}'
 NONCE = "nonce-0123456789"
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 @pytest.fixture

@@ -15,6 +15,11 @@ PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]
 TYPES = {"/openapi.json": "application/json", "/docs": "text/html"}
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def test_the_page_loads_everything_from_this_server(server: Server) -> None:
     async with server.http.get(f"{server.url}/docs") as response:
         assert response.status == 200

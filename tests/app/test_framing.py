@@ -20,6 +20,11 @@ HEADER_BLOCK = "invalid_parameter: header block exceeds 16384 bytes"
 FRAMING = "invalid_parameter: body: trailers or the extensions of a chunk exceed 16384 bytes"
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 @dataclass(frozen=True)
 class Client:
     reader: asyncio.StreamReader

@@ -40,6 +40,11 @@ for await (const piece of answer.body) process.stdout.write(piece);
 
 
 @pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
 async def token(server: Server) -> AsyncIterator[str]:
     """Return a session, and create a strategy `hello` with a fixed answer."""
     async with running_vendor() as vendor:

@@ -20,6 +20,16 @@ from tests.waiting import until
 WITHIN_S = 20
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
+
+
 class Note(Job):
     task: ClassVar[str] = "note"
     attempts: ClassVar[int] = 3

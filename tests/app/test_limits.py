@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from dataclasses import replace
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.accounts.tokens import make_server_token
 from app.http.limits import Limit, network_of, peer_ip
+from app.services import Services
 from app.settings import Settings, SettingsError
 from storage.audit import COMMAND
 from storage.kinds.limits import Rate
@@ -18,7 +18,22 @@ from storage.limits import LocalLimiter, RateLimiter
 from storage.redis import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
-from tests.servers import SERVER_KEY
+from tests.servers import SERVER_KEY, Server, new_server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
+
+
+@pytest.fixture
+def settings(server: Server) -> Settings:
+    return server.services.settings
 
 
 async def check(
@@ -234,8 +249,9 @@ async def s2s_user(server, uid: str) -> tuple[int, str]:
 
 class TestBehindAProxy:
     @pytest.fixture
-    def settings(self, settings):
-        return replace(settings, trusted_proxies=("127.0.0.0/8",))
+    async def server(self, databases, tmp_path):
+        async with new_server(databases, tmp_path, trusted_proxies=("127.0.0.0/8",)) as running:
+            yield running
 
     async def test_callers_are_distinguished_by_the_address_that_the_proxy_reports(self, server):
         rates = {"signup": {"count": 1, "per_s": 3600}}

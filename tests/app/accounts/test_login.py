@@ -3,8 +3,16 @@
 import asyncio
 import time
 
+import pytest
+
 from storage.audit import COMMAND
 from streams.wire.ids import is_id
+from tests.servers import Server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 async def login(server, body, *, path="/bp/user/login", **headers) -> tuple[int, dict]:

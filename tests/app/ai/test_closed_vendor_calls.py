@@ -20,6 +20,11 @@ from vendors.sandbox.server import Running
 SAID = " ".join(["one two six ten"] * 200)
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def strategies(server: Server, sandbox: Running) -> list[str]:
     """Create a strategy whose vendor is silent at first, and one whose vendor answers without end."""
     key_options = {"silent": {"delay_ms": 30_000}, "speaks": {"pace_ms": 20}}

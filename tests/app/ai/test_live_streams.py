@@ -13,6 +13,11 @@ from tests.servers import ADMIN_TOKEN, Server
 from tests.sse_client import all_events, events
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def live(server: Server, *, status: int = 200, **query: Any) -> Any:
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     async with server.http.get(f"{server.url}/admin/api/streams", headers=headers, params=query) as response:

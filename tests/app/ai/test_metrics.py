@@ -17,6 +17,11 @@ from tests.sse_client import all_events, events
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 class Scrape:
     """The metrics of the moment."""
 

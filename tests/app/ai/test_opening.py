@@ -22,6 +22,11 @@ REFUSALS = {
 }
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def held_by(talk: Talk) -> set[bytes]:
     """Return the keys of the user in Valkey: streams, turns and idempotency keys."""
     services = talk.server.services

@@ -30,6 +30,11 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def test_reply_contains_text_raw_result_price_and_strategy(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:

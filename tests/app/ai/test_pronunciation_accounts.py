@@ -28,6 +28,11 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def test_missing_strategy_is_not_found(talk: Talk) -> None:
     got = await refused(talk, params("nobody") + coded(tone(0.5)))
     assert got == (404, "item_not_found: strategy names no pronunciation strategy of this app: nobody")

@@ -31,6 +31,11 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 4_000])
 @pytest.mark.parametrize("known", [True, False])
 async def test_supported_wav_is_read_for_every_split(

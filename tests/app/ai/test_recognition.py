@@ -22,6 +22,11 @@ SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in r
 """One second of a tone: 32,000 bytes."""
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 def coded(audio: bytes) -> bytes:
     return base64.b64encode(audio)
 

@@ -24,6 +24,16 @@ from tests.waiting import until
 
 
 @pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def settings(server: Server) -> Settings:
+    return server.services.settings
+
+
+@pytest.fixture
 async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
     async with another_server(settings) as running:
         yield running

@@ -21,6 +21,16 @@ STORY = "Once upon a time"
 ENDS = [status for status in get_args(RecordStatus) if status != "running"]
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
+
+
 async def take_over(services: Services, conversation_id: str) -> None:
     """End the running turn, as a process does that considers this one dead."""
     observer = Heartbeat(services.valkey, services.database, "observer", dict, void_after_s=0)

@@ -3,10 +3,17 @@
 import asyncio
 import hashlib
 
+import pytest
+
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events, events, named
 from tests.vendor import Vendor
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 async def test_a_turn_emits_start_input_chunks_segment_and_end(talk: Talk, strategy) -> None:

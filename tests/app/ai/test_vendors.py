@@ -15,6 +15,11 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 @pytest.mark.parametrize("platform", MODELS)
 async def test_every_language_model_answers(talk: Talk, server: Server, sandbox: Running, platform: str) -> None:
     await chat(server, sandbox, "one", platform)

@@ -25,6 +25,11 @@ LATE_MS = {"wav": 1, "mp3": 120}
 """How late a shape may appear, because the vendors of the sandbox count the padding of an MP3 as speech."""
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def voice(server: Server, sandbox: Running, platform: str, **fields: Any) -> None:
     await account(server, sandbox, "voice", platform)
     value = {"account": "voice", "need_viseme": True, **VOICES[platform], **fields}
