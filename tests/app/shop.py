@@ -18,7 +18,9 @@ from streams.wire.model import Model, QueryInt
 
 ORDERS = Area("orders", "Orders", "Orders of users.", s2s=True, scope="orders")
 _ADD = "insert into orders values ($1, $2, $3)"
-TABLE = "create table orders (order_id text primary key, operation_id text not null, item text not null)"
+TABLE = """
+create table if not exists orders (order_id text primary key, operation_id text not null, item text not null)
+"""
 
 
 class Order(Model):

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,14 +12,13 @@ import pytest
 from app.commands.config_files import import_folder
 from app.http.caller import Access
 from app.routes import ROUTES
-from app.settings import Settings
 from app.worker import run_jobs
 from storage import inbox
 from storage.inbox import NewWebhook
 from storage.jobs import Job, RemoveExpiredAudit, enqueue
 from streams.tasks import background
 from streams.wire.errors import ServiceError
-from tests.servers import ADMIN_TOKEN, Server
+from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 
 ACCOUNT = "/admin/api/configs/default/vendor_accounts/main"
@@ -41,10 +40,17 @@ class Note(Job):
     text: str
 
 
+@pytest.fixture(scope="module")
+async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """The tests act as proxies, so that the address of a client is not that of its socket."""
+    more = {"trusted_proxies": ("127.0.0.0/8",), "audit_days": 40}
+    async with new_server(databases, tmp_path_factory.mktemp("data"), **more) as running:
+        yield running
+
+
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """The test acts as a proxy, so that the address of the client is not that of the socket."""
-    return replace(settings, trusted_proxies=("127.0.0.1/32",), audit_days=40)
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 async def call(
@@ -247,6 +253,7 @@ async def test_a_change_fails_if_its_audit_row_cannot_be_stored(server: Server) 
         ("POST", f"{OPERATORS}/ada/rotate", None),
     ):
         assert (await call(server, method, path, body))[0] == 500, path
+    await sql(server, "alter table lost rename to audit")
     assert (await call(server, "GET", ACCOUNT))[0] == 404
     assert (await call(server, "GET", "/admin/api/jobs/held"))[1]["jobs"][0]["job_id"] == int(job_id)
     assert (await call(server, "GET", "/admin/api/kinds", token=added["token"]))[0] == 200

@@ -1,6 +1,13 @@
 """The operator's bearer token over real HTTP."""
 
-from tests.servers import ADMIN_TOKEN
+import pytest
+
+from tests.servers import ADMIN_TOKEN, Server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 async def call(server, authorization: str | None) -> tuple[int, str | None]:

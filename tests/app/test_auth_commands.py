@@ -9,6 +9,12 @@ import yaml
 
 from app.commands.keys import add_parser
 from storage.audit import COMMAND
+from tests.servers import Server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 def run(*words: str) -> int:

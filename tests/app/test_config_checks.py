@@ -29,6 +29,11 @@ SERVICE = {"client_email": "a@b", "token_uri": "http://127.0.0.1:9/"}
 
 
 @pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
 async def operator(server: Server) -> Operator:
     """An operator with an account of each platform, by its id."""
     operator = Operator(server)

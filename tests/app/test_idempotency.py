@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Self
 
@@ -29,6 +29,11 @@ OTHER = "invalid_operation: Idempotency-Key was used for another request"
 
 
 @pytest.fixture
+def services(shared_server: Server) -> Services:
+    return shared_server.services
+
+
+@pytest.fixture
 def shop() -> Shop:
     return Shop()
 
@@ -38,7 +43,7 @@ async def small(services: Services, listener: socket.socket, shop: Shop) -> Asyn
     async with services.database.connection() as conn:
         await conn.execute(TABLE)
     async with running_server(services, listener, shop.rows) as running:
-        yield running
+        yield replace(running, url="http://{}:{}".format(*listener.getsockname()))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,11 +11,10 @@ import pytest
 from app.http.caller import Access
 from app.http.operators import FAILURES
 from app.routes import ROUTES
-from app.settings import Settings
 from storage.operators import PREFIX, Role
 from storage.session_tokens import new_token
 from streams.tasks import background
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.servers import ADMIN_TOKEN, MASTER_KEY, Databases, Server, new_server
 from tests.waiting import until
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
@@ -27,10 +26,17 @@ REFUSED = "auth_failed: Authorization is missing or wrong"
 LIMITED = (429, "api_rate_limit: too many failed calls from this address")
 
 
+@pytest.fixture(scope="module")
+async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """The tests act as proxies, so that they can call from several addresses."""
+    more = {"trusted_proxies": ("127.0.0.0/8",)}
+    async with new_server(databases, tmp_path_factory.mktemp("data"), **more) as running:
+        yield running
+
+
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """The test acts as a proxy, so that it can call from several addresses."""
-    return replace(settings, trusted_proxies=("127.0.0.1/32",))
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 async def call(
@@ -174,6 +180,7 @@ async def test_database_that_refuses_writes_locks_no_operator_out(server: Server
     token = await add(server, "ada", "viewer")
     await sql(server, "create rule read_only as on update to operators do instead select 1 / 0")
     assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 200
+    await sql(server, "drop rule read_only on operators")
 
 
 WRONG = [

@@ -7,6 +7,12 @@ from yarl import URL
 
 from storage.audit import COMMAND
 from streams.wire.codec import loads
+from tests.servers import Server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 @pytest.mark.parametrize(

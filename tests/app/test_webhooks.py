@@ -4,7 +4,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -41,6 +43,11 @@ class Desk:
 
 
 @pytest.fixture
+def services(shared_server: Server) -> Services:
+    return shared_server.services
+
+
+@pytest.fixture
 def desk() -> Desk:
     return Desk()
 
@@ -49,7 +56,7 @@ def desk() -> Desk:
 async def small(services: Services, listener: socket.socket, desk: Desk) -> AsyncIterator[Server]:
     rows = [webhook_row(source(desk.work)), webhook_row(source(desk.work, "ship")), *ADMIN_WEBHOOK_ROUTES]
     async with running_server(services, listener, rows) as running:
-        yield running
+        yield replace(running, url="http://{}:{}".format(*listener.getsockname()))
 
 
 @asynccontextmanager
@@ -111,7 +118,7 @@ async def test_webhook_is_stored_answered_and_worked_on_by_a_job(
 
 async def test_header_that_is_not_utf8_is_stored_without_its_other_bytes(small: Server) -> None:
     head = f"POST /bp/webhook/pay/default/main HTTP/1.1\r\nHost: parley\r\nX-Signature: {sign(b'')}\r\n"
-    reader, writer = await asyncio.open_connection("127.0.0.1", small.services.settings.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(small.url).port)
     with closing(writer):
         writer.write(head.encode() + b"X-Trace: caf\xe9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200 ")

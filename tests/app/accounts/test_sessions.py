@@ -3,10 +3,23 @@
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
+import pytest
+
 from app.accounts.tokens import make_server_token
 from app.services import open_services
+from app.settings import Settings
 from storage.session_tokens import new_token
-from tests.servers import SERVER_KEY, listening_socket, running_server
+from tests.servers import SERVER_KEY, Server, listening_socket, running_server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def settings(server: Server) -> Settings:
+    return server.services.settings
 
 
 def server_token() -> str:

@@ -1,16 +1,23 @@
 """Strategies are tried in order (§4.17)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.servers import Databases, Server, new_server
 from tests.sse_client import named
 from tests.vendor import Vendor
 
 WAITS = {"first_output_s": 0.3, "between_s": 0.3}
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
 
 
 @pytest.mark.parametrize("model", ["refuse:500", "refuse:401", "hang", "silent", "empty", "cut:", "error:"])
@@ -152,18 +159,6 @@ async def test_answers_are_not_continued_by_models_without_prefill(talk: Talk, s
     assert [call["model"] for call in vendor.calls] == ["cut:Half an"]
 
 
-@pytest.mark.usefixtures("local_vendors")
-async def test_a_restarted_answer_is_spoken_again_by_the_same_voice(talk: Talk, strategy) -> None:
-    await strategy("half", "cut:One sentence. Two sentences. And then", on_break="restart", speech="local")
-    await strategy("good", "say:Here I am. All is well.", speech="local")
-    seen = await talk.turn("Hello", "half", "good")
-    assert seen[-1].name == "end"
-    assert len(named(seen, "assistant_output_audio_first_sentence_enabled")) == 1
-    restart = [event.name for event in seen].index("assistant_output_restart")
-    assert named(seen[restart:], "assistant_output_audio_chunk")[0]["mime_type"] == "audio/mpeg"
-    assert [audio["index"] for audio in named(seen[restart:], "assistant_output_audio")] == [0]
-
-
 async def test_vendor_messages_never_contain_our_key(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("bad", "echo")
     seen = await talk.turn("Hello", "bad")
@@ -209,17 +204,6 @@ async def test_an_answer_without_end_is_cut_at_its_limit(talk: Talk, strategy, s
     assert seen[-1].content["digest"]["chars"] < 60_000
 
 
-@pytest.mark.usefixtures("local_vendors")
-async def test_audio_of_discarded_words_is_not_recorded(talk: Talk, strategy) -> None:
-    half = "cut:One sentence.||Two sentences. And a third one. And then"
-    await strategy("half", half, on_break="restart", speech="local", paragraph_delimiter="||")
-    await strategy("good", "say:Here I am. All is well.")
-    seen = await talk.turn("Hello", "half", "good")
-    assert seen[-1].name == "end"
-    content = (await talk.history())["conversation_records"][0]["content"][1]["content"]
-    assert [item["type"] for item in content] == ["text"]
-
-
 async def test_answers_end_at_the_maximum_length(talk: Talk, strategy, server: Server) -> None:
     await server.services.configs.put(
         "default", "limits", "default", {"answer_bytes": 1024}, author="test", origin=COMMAND
@@ -228,3 +212,31 @@ async def test_answers_end_at_the_maximum_length(talk: Talk, strategy, server: S
     seen = await talk.turn("Hello", "long")
     assert seen[-1].content["finish_reason"] == "length"
     assert "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk")) == "ä" * 512
+
+
+class TestSpoken:
+    """On a server of their own, which has the local engines."""
+
+    @pytest.fixture
+    async def server(self, databases: Databases, local_vendors: str, tmp_path: Path) -> AsyncIterator[Server]:
+        async with new_server(databases, tmp_path, local_url=local_vendors) as running:
+            yield running
+
+    async def test_a_restarted_answer_is_spoken_again_by_the_same_voice(self, talk: Talk, strategy) -> None:
+        await strategy("half", "cut:One sentence. Two sentences. And then", on_break="restart", speech="local")
+        await strategy("good", "say:Here I am. All is well.", speech="local")
+        seen = await talk.turn("Hello", "half", "good")
+        assert seen[-1].name == "end"
+        assert len(named(seen, "assistant_output_audio_first_sentence_enabled")) == 1
+        restart = [event.name for event in seen].index("assistant_output_restart")
+        assert named(seen[restart:], "assistant_output_audio_chunk")[0]["mime_type"] == "audio/mpeg"
+        assert [audio["index"] for audio in named(seen[restart:], "assistant_output_audio")] == [0]
+
+    async def test_audio_of_discarded_words_is_not_recorded(self, talk: Talk, strategy) -> None:
+        half = "cut:One sentence.||Two sentences. And a third one. And then"
+        await strategy("half", half, on_break="restart", speech="local", paragraph_delimiter="||")
+        await strategy("good", "say:Here I am. All is well.")
+        seen = await talk.turn("Hello", "half", "good")
+        assert seen[-1].name == "end"
+        content = (await talk.history())["conversation_records"][0]["content"][1]["content"]
+        assert [item["type"] for item in content] == ["text"]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +14,23 @@ from app.settings import Settings
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import another_server, at, knows
-from tests.servers import Server
+from tests.servers import Databases, Server, new_server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
 
 KEY = {"Idempotency-Key": "5b1f"}
 FINGERPRINT = sha256(b"/bp/ai/conversation 5b1f").hexdigest()
 """A part of the name of the key in Valkey."""
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def settings(server: Server) -> Settings:
+    return server.services.settings
 
 
 @pytest.fixture
@@ -206,20 +217,6 @@ async def test_malformed_key_is_refused(talk: Talk, strategy, key: str) -> None:
         assert "Idempotency-Key" in (await refused.json())["error"]["message"]
 
 
-@pytest.mark.usefixtures("local_vendors")
-async def test_repeated_speech_request_is_synthesised_once(talk: Talk, server: Server) -> None:
-    body = {"text": "Twice the same.", "strategies": ["local"]}
-    streams = []
-    for _ in range(2):
-        async with talk.post("/bp/ai/audio/tts", json=body, headers=KEY) as response:
-            streams.append((response.headers["X-Service-Stream-Id"], await all_events(response)))
-    assert streams[0] == streams[1]
-    async with talk.post("/bp/ai/audio/tts", json={**body, "text": "Other."}, headers=KEY) as refused:
-        assert refused.status == 409
-    async with server.services.database.connection() as conn:
-        assert await conn.fetchval("select count(*) from attempts") == 1
-
-
 async def test_other_input_under_the_same_key_is_ignored(talk: Talk, strategy, vendor: Vendor) -> None:
     await strategy("one", "say:Fine")
     async with say(talk, "hi", "one") as response:
@@ -245,3 +242,24 @@ async def test_other_text_to_be_spoken_under_the_same_key_is_refused(
             statuses.append(response.status)
             await response.read()
     assert statuses == [200, 200, 409]
+
+
+class TestSpoken:
+    """On a server of their own, which has the local engines."""
+
+    @pytest.fixture
+    async def server(self, databases: Databases, local_vendors: str, tmp_path: Path) -> AsyncIterator[Server]:
+        async with new_server(databases, tmp_path, local_url=local_vendors) as running:
+            yield running
+
+    async def test_repeated_speech_request_is_synthesised_once(self, talk: Talk, server: Server) -> None:
+        body = {"text": "Twice the same.", "strategies": ["local"]}
+        streams = []
+        for _ in range(2):
+            async with talk.post("/bp/ai/audio/tts", json=body, headers=KEY) as response:
+                streams.append((response.headers["X-Service-Stream-Id"], await all_events(response)))
+        assert streams[0] == streams[1]
+        async with talk.post("/bp/ai/audio/tts", json={**body, "text": "Other."}, headers=KEY) as refused:
+            assert refused.status == 409
+        async with server.services.database.connection() as conn:
+            assert await conn.fetchval("select count(*) from attempts") == 1
