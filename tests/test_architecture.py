@@ -4,16 +4,14 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.source_files import FILES, PACKAGES, ROOT, name, tree
+
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("app", "actors", "streams", "vendors", "storage")
-FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 OTHER_FILES = sorted(path for folder in ("tests", "bench", "deploy") for path in (ROOT / folder).rglob("*.py"))
 
 FILE_LINES = 400
@@ -76,15 +74,6 @@ SESSION_STATE = re.compile(
 OWN_CONNECTION = {"storage/migrate.py"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), name(path))
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:

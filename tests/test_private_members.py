@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("app", "actors", "streams", "vendors", "storage")
-FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+from tests.source_files import FILES, PACKAGES, name, tree
+
+pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
+
 USERS = {
     "app/http/aiohttp_server.py",  # aiohttp's server
     "streams/sse.py",  # aiohttp's responses and aiohttp-sse
@@ -21,10 +22,6 @@ USERS = {
 DOCUMENTED = {"_replace", "_asdict", "_fields", "_exit"}
 """Members of named tuples and of `os`."""
 OWN = {"self", "cls"}
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 def module(path: Path) -> str:
@@ -70,11 +67,6 @@ def own_members(code: ast.AST) -> Iterator[str]:
                 yield member
             case ast.FunctionDef(name=member) | ast.AsyncFunctionDef(name=member):
                 yield member
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
 
 
 @cache

@@ -31,11 +31,6 @@ def services(server: Server) -> Services:
     return server.services
 
 
-@pytest.fixture
-def settings(server: Server) -> Settings:
-    return server.services.settings
-
-
 async def check(
     limiter: RateLimiter, rate: Rate, *, app_id: str = "default", name: str = "n", who: str = "u"
 ) -> None:
@@ -96,11 +91,11 @@ async def test_a_counter_is_deleted_once_it_is_empty(services):
     assert 9_000 < await services.valkey.client.pttl(key) <= 10_001
 
 
-async def test_without_valkey_the_process_allows_half_of_the_rate(settings, stores, tmp_path):
+async def test_without_valkey_the_process_allows_half_of_the_rate(services, stores, tmp_path):
     rate = Rate(count=10, per_s=60)
     async with (
         valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as valkey_proxy,
-        open_valkey(valkey_proxy.url, prefix=settings.redis_prefix) as valkey,
+        open_valkey(valkey_proxy.url, prefix=services.settings.redis_prefix) as valkey,
     ):
         limiter = RateLimiter(valkey)
         assert await allowed(limiter, rate, calls=4) == 4

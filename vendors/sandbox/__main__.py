@@ -14,7 +14,6 @@ import uvloop
 
 from streams.wire.codec import dumps
 from vendors.sandbox.faults import Fault
-from vendors.sandbox.server import listening
 
 _PORT = 8099
 
@@ -61,6 +60,8 @@ def _options() -> argparse.Namespace:
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    from vendors.sandbox.server import listening  # noqa: PLC0415 - slow to import, and the commands do not need it
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
