@@ -16,6 +16,7 @@ from storage.configs import ConfigStore
 from storage.kinds.speech import SPEECH
 from streams.wire.errors import InvalidParameter, ServiceError
 from tests.config_stores import api_key, store_of
+from tests.environment import core_packages
 
 ENV = {"VENDOR_KEY": "sk-from-env"}
 ACCOUNT = "default/vendor_accounts/main.yaml"
@@ -191,6 +192,7 @@ async def test_only_the_selected_configs_are_imported(configs, folder):
 async def command(settings: Settings, *args: str) -> tuple[int, str, str]:
     """Run `python -m app config …`. Return the exit code, standard output and standard error."""
     env = {
+        **core_packages(),
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
         "PARLEY_REDIS_PREFIX": settings.redis_prefix,

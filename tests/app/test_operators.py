@@ -14,6 +14,7 @@ from app.routes import ROUTES
 from storage.operators import PREFIX, Role
 from storage.session_tokens import new_token
 from streams.tasks import background
+from tests.environment import core_packages
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Databases, Server, new_server
 from tests.waiting import until
 
@@ -256,6 +257,7 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
 async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
     """Run `python -m app operators …` without a Valkey. Return the exit code, standard output and error."""
     env = {
+        **core_packages(),
         "DATABASE_URL": server.services.settings.database_url,
         "REDIS_URL": "redis://127.0.0.1:1",
         "PARLEY_MASTER_KEY": MASTER_KEY,

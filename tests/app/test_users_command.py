@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
+from tests.environment import core_packages
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
@@ -14,6 +15,7 @@ async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
     """Run `python -m app users …`. Return the exit code, standard output and error."""
     settings = server.services.settings
     env = {
+        **core_packages(),
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
         "PARLEY_REDIS_PREFIX": settings.redis_prefix,

@@ -8,6 +8,7 @@ import pytest
 
 from app.settings import Settings
 from tests.deploy.commands import Command, command
+from tests.environment import core_packages
 
 __all__ = ["server_env", "serving", "settings"]
 
@@ -15,6 +16,7 @@ __all__ = ["server_env", "serving", "settings"]
 def server_env(settings: Settings, **more: str) -> dict[str, str]:
     """Return the environment of a server with two processes on the stores of the test. `more` overrides it."""
     return {
+        **core_packages(),
         "PARLEY_ENV": "development",
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
