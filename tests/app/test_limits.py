@@ -18,7 +18,7 @@ from storage.limits import LocalLimiter, RateLimiter
 from storage.redis import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
-from tests.servers import SERVER_KEY, Server, new_server
+from tests.servers import SERVER_KEY, Server
 
 
 @pytest.fixture
@@ -240,36 +240,6 @@ async def s2s_user(server, uid: str) -> tuple[int, str]:
     headers = {"X-Service-Auth-Token": token}
     async with server.http.get(f"{server.url}/bp/server/user/{uid}", headers=headers) as response:
         return response.status, response.headers.get("Retry-After", "")
-
-
-class TestBehindAProxy:
-    @pytest.fixture
-    async def server(self, databases, tmp_path):
-        async with new_server(databases, tmp_path, trusted_proxies=("127.0.0.0/8",)) as running:
-            yield running
-
-    async def test_callers_are_distinguished_by_the_address_that_the_proxy_reports(self, server):
-        rates = {"signup": {"count": 1, "per_s": 3600}}
-        await server.services.configs.put(
-            "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
-        )
-        for forwarded, status in (
-            ("198.51.100.1", 200),
-            ("198.51.100.1", 429),
-            ("198.51.100.2", 200),
-            ("203.0.113.9, 198.51.100.2", 429),
-            ("2001:db8::1", 200),
-            ("2001:db8::ffff:2", 429),
-            ("2001:db8:0:1::1", 200),
-        ):
-            assert await self.new_user(server, forwarded) == status, forwarded
-
-    async def new_user(self, server, forwarded: str) -> int:
-        self.count = getattr(self, "count", 0) + 1
-        body = {"device": {"id": f"device-{self.count}"}}
-        headers = {"X-Forwarded-For": forwarded}
-        async with server.http.post(server.url + "/bp/user/login", json=body, headers=headers) as response:
-            return response.status
 
 
 @pytest.mark.parametrize(
