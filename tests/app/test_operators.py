@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,17 +28,11 @@ REFUSED = "auth_failed: Authorization is missing or wrong"
 LIMITED = (429, "api_rate_limit: too many failed calls from this address")
 
 
-@pytest.fixture(scope="module")
-async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
-    """The tests act as proxies, so that they can call from several addresses."""
-    more = {"trusted_proxies": ("127.0.0.0/8",)}
-    async with new_server(databases, tmp_path_factory.mktemp("data"), **more) as running:
-        yield running
-
-
 @pytest.fixture
-def server(shared_server: Server) -> Server:
-    return shared_server
+async def server(databases: Databases, tmp_path: Path) -> AsyncIterator[Server]:
+    """The test acts as a proxy, so that it can call from several addresses."""
+    async with new_server(databases, tmp_path, trusted_proxies=("127.0.0.1/32",)) as running:
+        yield running
 
 
 async def call(
