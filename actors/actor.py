@@ -91,7 +91,7 @@ class Actor:
         self._replicator: LogReplicator | None = None
         self._replication: background[None] | None = None
         self._over = False
-        self._mailbox = Mailbox(self._receive)
+        self._mailbox = Mailbox()
         self._task: asyncio.Task[Any] | None = None
         self.readers = 0
         self._grace: asyncio.TimerHandle | None = None
@@ -124,6 +124,8 @@ class Actor:
 
     async def run(self) -> None:
         self._task = asyncio.current_task()
+        # Opened here, because an actor that is never started would otherwise be a reference cycle.
+        self._mailbox.open(self._receive)
         deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.tell, _DEADLINE)
         self.ctx.say(Start())
         outcome: dict[str, Any] | ServiceError = _stopped(None)
@@ -150,6 +152,8 @@ class Actor:
         try:
             return await self._play(self.ctx)
         except ServiceError as error:
+            # Its traceback refers to the stack of the play, and that to this actor.
+            error.__traceback__ = error.__context__ = error.__cause__ = None
             return error
         except asyncio.CancelledError:
             return _stopped(self.ctx.stop)

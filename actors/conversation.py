@@ -221,6 +221,7 @@ class Turn:
                 self._answer.speaker.finish()
                 await self._speaking
         finally:
+            break_error = None  # If it is raised, its traceback refers to this frame.
             await self._stop_speaking()
 
     async def _generate_with(

@@ -53,21 +53,28 @@ Message = Attach | Detach | Cancel | Replicate | Drain | SessionEnded | Expire
 
 
 class Mailbox:
-    """A bounded queue that calls `receive` with each message, in order, and never from within `tell`."""
+    """A bounded queue that delivers messages in order, while it is open, and never from within `tell`."""
 
-    __slots__ = ("_loop", "_messages", "_receive")
+    __slots__ = ("_closed", "_loop", "_messages", "_receive")
     LIMIT = 256
 
-    def __init__(self, receive: Callable[[Message], None]) -> None:
-        self._receive: Callable[[Message], None] | None = receive
+    def __init__(self) -> None:
+        self._receive: Callable[[Message], None] | None = None
         self._messages: list[Message] = []
         self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    def open(self, receive: Callable[[Message], None]) -> None:
+        """Call `receive` with each message from now on, also with those that are queued already."""
+        self._receive = receive
+        if self._messages:
+            self._loop.call_soon(self._deliver)
 
     def tell(self, message: Message) -> bool:
         """Queue a message without blocking. Return `False` if the mailbox is full or closed."""
-        if self._receive is None or len(self._messages) >= self.LIMIT:
+        if self._closed or len(self._messages) >= self.LIMIT:
             return False
-        if not self._messages:
+        if self._receive is not None and not self._messages:
             self._loop.call_soon(self._deliver)
         self._messages.append(message)
         return True
@@ -75,6 +82,7 @@ class Mailbox:
     def close(self) -> None:
         """Deliver the queued messages and refuse further ones."""
         self._deliver()
+        self._closed = True
         self._receive = None
 
     def _deliver(self) -> None:

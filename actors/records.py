@@ -102,7 +102,7 @@ def _rows(records: Sequence[AttemptRecord]) -> list[AttemptRow]:
             "strategy": record.strategy,
             "vendor": record.vendor,
             "outcome": record.outcome,
-            "message": str(record.error or ""),
+            "message": record.failure.message if record.failure else "",
             "first_output_ms": record.first_output_ms,
             "elapsed_ms": record.elapsed_ms,
             "input_unit": (usage := record.usage).input_token,

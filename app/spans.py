@@ -83,8 +83,8 @@ def _attempt(record: AttemptRecord, begin_ns: int, arrived: float) -> Span:
         "parley.vendor": record.vendor,
         "parley.outcome": record.outcome,
     }
-    if record.error is not None:
-        attributes["error.type"] = record.error.error_type
+    if record.failure is not None:
+        attributes["error.type"] = record.failure.error_type
     return Span(
         f"attempt {record.stage}",
         begun_ns,

@@ -17,10 +17,11 @@ _PACE_S = 0.002
 class Vendor:
     """The models are:
 
-    `say:TEXT` answers word by word. `refuse:STATUS` responds with an error. `hang` sends no headers, `silent` only
-    headers. `cut:TEXT` closes the connection after TEXT, `error:TEXT` sends an error event after it. `empty` sends
-    no text. `many:COUNT` sends COUNT words at once, `paced:COUNT` one at a time, and `wide:COUNT` words of 1 KiB.
-    `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then waits until `release` is set.
+    `say:TEXT` answers word by word. `refuse:STATUS` responds with an error. `reset` aborts the connection. `hang`
+    sends no headers, `silent` only headers. `cut:TEXT` closes the connection after TEXT. `error:TEXT` sends an
+    error event after it. `empty` sends no text. `many:COUNT` sends COUNT words at once, `paced:COUNT` one at a
+    time, and `wide:COUNT` words of 1 KiB. `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then
+    waits until `release` is set.
     """
 
     url: str = ""
@@ -38,6 +39,9 @@ class Vendor:
         self.calls.append(body)
         self.request_ids.append(request.headers.get("X-Request-Id", ""))
         model, _, text = body["model"].partition(":")
+        if model == "reset":
+            request.transport.abort()
+            return web.Response()
         try:
             return await self._play(request, model, text)
         except (asyncio.CancelledError, ConnectionError):

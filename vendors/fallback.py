@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import structlog
 
@@ -61,6 +61,14 @@ class Attempt(Generic[Item]):
     early: bool = True
 
 
+class Failure(NamedTuple):
+    """The error of an attempt. An exception would refer to the frames in which it was raised."""
+
+    error_type: str
+    message: str
+    retryable: bool
+
+
 @dataclass(slots=True)
 class AttemptRecord:
     """The outcome of one attempt: timings, usage, error."""
@@ -75,7 +83,8 @@ class AttemptRecord:
     accepted: bool = False
     """Whether the vendor accepted the call. A refused call has no usage."""
     outcome: Outcome = "canceled"
-    error: ServiceError | None = None
+    failure: Failure | None = None
+    """Set if the attempt has failed."""
     first_output_ms: int | None = None
     elapsed_ms: int = 0
 
@@ -90,12 +99,12 @@ class AttemptRecord:
 
     def as_error_detail(self) -> dict[str, Any]:
         """Return the entry for `extra.attempts` of an error."""
-        assert self.error is not None, "only failed attempts have an error"
+        assert self.failure is not None, "only failed attempts have an error"
         return {
             "strategy": self.strategy,
             "stage": self.stage,
-            "error_type": self.error.error_type,
-            "message": str(self.error),
+            "error_type": self.failure.error_type,
+            "message": self.failure.message,
             "elapsed_ms": self.elapsed_ms,
         }
 
@@ -120,7 +129,7 @@ class AllStrategiesFailed(ServiceError):
         names = ", ".join(failure.strategy for failure in failures) or "none"
         attempts = [failure.as_error_detail() for failure in failures]
         super().__init__(f"every strategy failed ({names})", extra={"attempts": attempts})
-        self.retryable = any(failure.error is not None and failure.error.retryable for failure in failures)
+        self.retryable = any(record.failure is not None and record.failure.retryable for record in failures)
 
 
 class first_success(Generic[Item]):  # noqa: N801 - used like a function
@@ -355,7 +364,8 @@ class _RunningAttempt(PushSource[Item]):
         """Record and log the failure."""
         attempt = self.attempt
         error.redact(attempt.gate.secret)
-        self._record.outcome, self._record.error = "failed", error
+        self._record.outcome = "failed"
+        self._record.failure = Failure(error.error_type, str(error), error.retryable)
         attempt.gate.failed(error)
         self._record_end()
         location = {}

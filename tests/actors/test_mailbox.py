@@ -7,7 +7,8 @@ from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Messa
 
 async def test_messages_are_delivered_in_order_and_not_during_tell():
     taken: list[Message] = []
-    mailbox = Mailbox(taken.append)
+    mailbox = Mailbox()
+    mailbox.open(taken.append)
     sent = [Attach(), Cancel(aborted=True), Detach(), Drain(), Expire(deadline=True)]
 
     assert all(mailbox.tell(message) for message in sent)
@@ -25,7 +26,8 @@ async def test_messages_told_during_delivery_are_delivered_next():
         if message == Attach():
             mailbox.tell(Drain())
 
-    mailbox = Mailbox(take)
+    mailbox = Mailbox()
+    mailbox.open(take)
     mailbox.tell(Attach())
     mailbox.tell(Detach())
 
@@ -37,7 +39,8 @@ async def test_messages_told_during_delivery_are_delivered_next():
 
 async def test_a_full_mailbox_refuses_messages_until_they_are_delivered():
     taken: list[Message] = []
-    mailbox = Mailbox(taken.append)
+    mailbox = Mailbox()
+    mailbox.open(taken.append)
     assert all(mailbox.tell(Attach()) for _ in range(Mailbox.LIMIT))
 
     assert not mailbox.tell(Detach())
@@ -49,7 +52,8 @@ async def test_a_full_mailbox_refuses_messages_until_they_are_delivered():
 
 async def test_a_closing_mailbox_delivers_its_messages_and_refuses_others():
     taken: list[Message] = []
-    mailbox = Mailbox(taken.append)
+    mailbox = Mailbox()
+    mailbox.open(taken.append)
     mailbox.tell(Attach())
 
     mailbox.close()
@@ -58,3 +62,15 @@ async def test_a_closing_mailbox_delivers_its_messages_and_refuses_others():
     assert not mailbox.tell(Detach())
     await asyncio.sleep(0)
     assert taken == [Attach()]
+
+
+async def test_messages_told_before_it_opens_are_delivered_then():
+    taken: list[Message] = []
+    mailbox = Mailbox()
+    mailbox.tell(Attach())
+    await asyncio.sleep(0)
+    mailbox.open(taken.append)
+    mailbox.tell(Detach())
+    assert taken == []
+    await asyncio.sleep(0)
+    assert taken == [Attach(), Detach()]

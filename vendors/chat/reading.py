@@ -57,12 +57,18 @@ class Reading:
     def end(self) -> bytes:
         """Return the audio that is still held back. Raise the error of an invalid or incomplete response."""
         if self.fault is not None:
-            raise self.fault
+            raise self._take_fault()
         if not self.ended:
             raise Garbled(self._vendor, "ended its speech without an end mark", retryable=True)
         if self._text is not None:
             _check_transcript(self._vendor, self._text, self._transcript)
         return self._held_audio or b""
+
+    def _take_fault(self) -> VendorError:
+        """Return the error. It is not kept, because its traceback will refer to this object."""
+        fault, self.fault = self.fault, None
+        assert fault is not None, "called after a fault"
+        return fault
 
     def _read(self, chunk: dict[str, Any]) -> bytes:
         """Return the audio of a chunk, which may have no choices."""

@@ -18,9 +18,8 @@ class Reply(Protocol):
     def done(self) -> bool:
         """Whether the end mark has arrived."""
 
-    @property
-    def fault(self) -> VendorError | None:
-        """The error that ended the reply, if any. The text before it is valid."""
+    fault: VendorError | None
+    """The error that ended the reply, until it is raised. The text before it is valid."""
 
     @property
     def usage(self) -> Usage | None: ...
@@ -104,6 +103,12 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
                 return True
         return False
 
+    def _take_fault(self) -> VendorError:
+        """Return the error of the reply. It is not kept, because its traceback will refer to this object."""
+        fault, self._reply.fault = self._reply.fault, None
+        assert fault is not None, "called after a fault"
+        return fault
+
     def _check_end(self, *, ended: bool) -> None:
         self._read_out = ended or self._reply.done or self._reply.fault is not None
 
@@ -113,7 +118,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             return self._last
         reply = self._reply
         if reply.fault is not None:
-            raise reply.fault
+            raise self._take_fault()
         if reply.done:
             await self._response.drain()
         elif reply.finish is None:

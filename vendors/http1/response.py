@@ -38,6 +38,7 @@ class Response:
     __slots__ = (
         "_bounded",
         "_decompressor",
+        "_failed",
         "_fault",
         "_fields",
         "_framing_bytes",
@@ -79,7 +80,9 @@ class Response:
         self._unread_bytes = 0
         self._framing_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._failed = False
         self._fault: Exception | None = None
+        """The error, until it is raised."""
         self._sending: background[None] | None = None
 
     @property
@@ -90,8 +93,8 @@ class Response:
     async def head(self) -> None:
         """Wait until status and headers have arrived."""
         while not self.status:
-            if self._fault is not None:
-                raise self._fault
+            if self._failed:
+                raise self._take_fault()
             await self._next_event()
 
     def read(self) -> Awaitable[bytes]:
@@ -103,7 +106,7 @@ class Response:
         while piece := await self.read():
             if not sink(piece):
                 return True
-            if self._decompressor is None and not self._pieces and not self.complete and self._fault is None:
+            if self._decompressor is None and not self._pieces and not self.complete and not self._failed:
                 self._sink = sink
                 try:
                     await self._next_event()
@@ -137,8 +140,8 @@ class Response:
         while not self._pieces:
             if self.complete:
                 return b""
-            if self._fault is not None:
-                raise self._fault
+            if self._failed:
+                raise self._take_fault()
             await self._next_event()
         if self._unread_bytes > MAX_UNREAD_BYTES and self._link is not None:
             self._link.resume()
@@ -196,16 +199,31 @@ class Response:
         if error is None and self.status and not self._bounded:
             self.complete = True
         elif isinstance(error, BrokenResponse) or not self.status:
-            self._fault = error or ConnectionResetError("the connection was closed before the response")
+            self._store_fault(error or ConnectionResetError("the connection was closed before the response"))
         else:
-            self._fault = BrokenResponse("the response is truncated")
-            self._fault.__cause__ = error
+            truncated = BrokenResponse("the response is truncated")
+            truncated.__cause__ = error
+            self._store_fault(truncated)
         self.detach()
 
     def fail(self, error: Exception) -> None:
         """Record that sending the request failed. The error is raised to the reader."""
-        self._fault = self._fault or error
+        if not self._failed:
+            self._store_fault(error)
         self.wake()
+
+    def _store_fault(self, error: Exception) -> None:
+        self._failed = True
+        self._fault = error
+
+    def _take_fault(self) -> Exception:
+        """Return the error for the reader to raise.
+
+        It is not kept, because its traceback refers to the frames of the readers, and these to this response. Such
+        a cycle would keep all that was received in memory until the garbage collector runs.
+        """
+        fault, self._fault = self._fault, None
+        return fault or BrokenResponse("the response has failed")
 
     def detach(self) -> None:
         """Detach the response from its connection."""
@@ -228,7 +246,7 @@ class Response:
             except Exception as error:  # noqa: BLE001 - raised by `push_to`
                 waiter.set_exception(error)
                 return
-        if self._sink is None or self.complete or self._fault is not None:
+        if self._sink is None or self.complete or self._failed:
             waiter.set_result(None)
 
     # Called by the parser.

@@ -87,10 +87,10 @@ async def _turns(socket: SpeechSocket, request: RecognitionRequest) -> AsyncGene
                         yield item
             except VendorError:
                 if upload.fault is not None:  # The upload has closed the socket.
-                    raise upload.fault from None
+                    raise upload.take_fault() from None
                 raise
         if upload.fault is not None:
-            raise upload.fault
+            raise upload.take_fault()
         if upload.ended:
             return
         if upload.recognized_bytes <= start:
@@ -133,6 +133,12 @@ class _Upload:
         except Exception as error:  # noqa: BLE001 - stored, and raised by the reader
             self.fault = error
             await self._socket.close()
+
+    def take_fault(self) -> Exception:
+        """Return the error of the input. It is not kept, because its traceback will refer to this object."""
+        fault, self.fault = self.fault, None
+        assert fault is not None, "called after a failure"
+        return fault
 
     def shift_times(self, phrase: dict[str, Any]) -> dict[str, Any]:
         """Return the phrase with times that count from the start of the input."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from storage.audit import COMMAND
+from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import Server
@@ -18,6 +20,13 @@ __all__ = ["settings", "valkey_proxy"]
 TURNS = 10
 OURS = {"actors", "app", "storage", "streams", "vendors"}
 STORY = "slow:Once upon a time"
+
+
+@pytest.fixture(autouse=True)
+async def not_readable(server: Server) -> None:
+    """Ended streams are forgotten immediately. While one can be read, its stack would not be garbage."""
+    values = {"readable_s": 0}
+    await server.services.configs.put("default", "limits", "default", values, author="test", origin=COMMAND)
 
 
 async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
@@ -42,16 +51,53 @@ async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
         gc.enable()
 
 
-async def turn(talk: Talk, strategy: str) -> None:
+async def turn(talk: Talk, *strategies: str) -> None:
     talk.conversation_id = ""
-    async with talk.say("hello", strategy) as response:
+    async with talk.say("hello", *strategies) as response:
         await response.read()
 
 
-@pytest.mark.parametrize("model", ["say:Fine", "refuse:503", "cut:Once upon a time", "error:Once upon", "hang:x"])
+@pytest.fixture
+async def strategy(strategy: Callable[..., Awaitable[None]], server: Server, vendor: Vendor) -> Any:
+    """Creates strategies of an account whose calls are never skipped, however many fail."""
+    account = {"platform": "vendor_b_llm", "base_url": vendor.url, "breaker": {"min_calls": 1_000}}
+    await server.services.configs.put("default", "vendor_accounts", "test", account, author="test", origin=COMMAND)
+    return strategy
+
+
+FAULTS = ["refuse:503", "reset", "cut:Once upon a time", "error:Once upon", "hang:x"]
+
+
+@pytest.mark.parametrize("model", ["say:Fine", *FAULTS])
 async def test_vendor_answers_leave_no_reference_cycles(talk: Talk, strategy, model: str) -> None:
     await strategy("one", model, waits={"first_output_s": 0.2, "between_s": 0.2})
     assert await left_by(lambda: turn(talk, "one")) == {}
+
+
+@pytest.mark.parametrize("model", FAULTS)
+async def test_strategies_that_others_replace_leave_no_reference_cycles(talk: Talk, strategy, model: str) -> None:
+    await strategy("one", model, waits={"first_output_s": 0.2, "between_s": 0.2}, on_break="restart")
+    await strategy("two", "say:Fine")
+    assert await left_by(lambda: turn(talk, "one", "two")) == {}
+
+
+async def test_repeated_and_canceled_requests_leave_no_reference_cycles(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("slow", STORY)
+
+    async def canceled_turn() -> None:
+        talk.conversation_id = ""
+        talk.headers = {"Idempotency-Key": new_id()}
+        async with talk.say("hello", "slow") as response, talk.say("hello", "slow") as repeat:
+            stream_id = response.headers["X-Service-Stream-Id"]
+            assert repeat.headers["X-Service-Stream-Id"] == stream_id
+            async with talk.delete(f"/bp/ai/stream/{stream_id}") as canceled:
+                assert canceled.status == 200
+            await response.read()
+            await repeat.read()
+
+    assert await left_by(canceled_turn) == {}
 
 
 async def test_refused_statements_leave_no_reference_cycles(talk: Talk, strategy, server: Server) -> None:
