@@ -305,7 +305,7 @@ async def test_a_slow_voice_is_replaced_and_its_call_closed_and_billed():
     assert (winner, said) == ("1", good.items)
     assert slow.closed
     assert [account.outcome for account in accounts] == ["failed", "won"]
-    assert isinstance(accounts[0].error, TooSlow)
+    assert "times the playback speed" in accounts[0].failure.message
     assert (accounts[0].meter.source, accounts[0].usage) == ("vendor", Usage(9, 0))
 
 

@@ -30,10 +30,11 @@ class Connection(asyncio.Protocol):
         self.origin = origin
         self._pool = pool
         self._transport: asyncio.Transport | None = None
-        self._first: Response | None = Response(self)
+        self._first: Response | None = Response()
         """The response to the first request.
 
-        It exists early because data or the end may arrive before the request.
+        It exists early because data or the end may arrive before the request. Until then it does not refer to this
+        connection, because a connection that is never made would otherwise be a reference cycle.
         """
         self._response: Response | None = self._first
         self._unsent = _EMPTY
@@ -51,9 +52,10 @@ class Connection(asyncio.Protocol):
         transport, response, self._first = self._transport, self._first, None
         if response is None:
             assert self._response is None, "one request at a time"
-            response = self._response = Response(self)
+            response = self._response = Response()
         if transport is None or transport.is_closing():
-            return response  # `connection_lost` has set its error.
+            return response  # `connection_lost` sets its error.
+        response.attach(self)
         self._sent = body is not None
         if body is None:
             transport.write(head)

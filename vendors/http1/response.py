@@ -57,7 +57,7 @@ class Response:
         "status",
     )
 
-    def __init__(self, link: Link | None = None) -> None:
+    def __init__(self) -> None:
         self.status = 0
         """0 until the head is complete."""
         self.started = False
@@ -67,7 +67,7 @@ class Response:
         """Whether the connection can be used again once the response is complete."""
         self.content_type = ""
         """The media type without parameters."""
-        self._link = link
+        self._link: Link | None = None
         self._fields: list[bytes] = []
         """Header names and values, alternating."""
         self._bounded = True
@@ -156,6 +156,10 @@ class Response:
         return waiter
 
     # Called by the connection.
+
+    def attach(self, link: Link) -> None:
+        """Attach the response to the connection over which its request is sent."""
+        self._link = link
 
     def feed(self, data: bytes) -> None:
         """Parse received data. Raise `BrokenResponse` if it is invalid, after which no more may be fed."""
