@@ -27,7 +27,7 @@ from storage.retry_queue import open_retry_queue
 from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
-from storage.turns import CONNECTIONS, LOCKED_S, TurnWriter, open_turn_writer
+from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
 from streams.wire.ids import new_id
 from vendors.local_engines import open_local_engines
 from vendors.transport import open_vendor_http
@@ -104,6 +104,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         turn_database = open_database(
             settings.database_url,
+            min_size=USUAL_CONNECTIONS,
             max_size=CONNECTIONS,
             lock_timeout_s=LOCKED_S,
             health=database.health,
