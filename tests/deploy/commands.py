@@ -75,6 +75,6 @@ async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
 
 
 async def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Return the processes that do not end within some seconds."""
-    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=10)
+    """Return the processes that do not end in time. A worker waits for its database, which may be gone too."""
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=30)
     return alive
