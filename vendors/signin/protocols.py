@@ -1,0 +1,136 @@
+"""The interface of sign-in providers: a proof that a client sends becomes a verified identity (§2.2).
+
+A token proves who somebody is only if it was issued to one of our apps. Each provider checks this.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from pydantic import SecretStr
+
+from streams.wire.errors import ServiceError
+from vendors.errors import VendorError
+
+
+@dataclass(frozen=True, slots=True)
+class SignInApp:
+    """Our app at a provider, from a config of kind `sign_in`. Empty means that the config does not set it."""
+
+    platform: str
+    """The platform id of the interface, under which errors name the provider."""
+    audiences: Sequence[str] = ()
+    """The ids of our apps. A proof that was issued to any other app is refused."""
+    issuers: Sequence[str] = ()
+    """The accepted issuers of id tokens. Empty: those of the provider."""
+    jwks_url: str = ""
+    """Where the provider publishes its keys. Empty: the provider's own address."""
+    base_url: str = ""
+    """Replaces the provider's own hosts, without a slash at the end."""
+    client_id: str = ""
+    client_secret: SecretStr = field(default_factory=lambda: SecretStr(""))
+    redirect_uri: str = ""
+    private_key: SecretStr = field(default_factory=lambda: SecretStr(""))
+    """In PEM format: signs our calls."""
+    key_id: str = ""
+    team_id: str = ""
+    bundle_ids: Sequence[str] = ()
+    skip_signature_verify: bool = False
+    key_hosts: Sequence[str] = ()
+    key_roots: Sequence[str] = ()
+    """Root certificates in PEM format that replace the bundled ones."""
+    public_key: str = ""
+    """In PEM format: verifies the provider's responses."""
+    require_nonce: bool = False
+    fetch_profile: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a client sends to prove an identity (§2.2). A field that its platform does not have is empty."""
+
+    id: str = ""
+    code: str = ""
+    id_token: str = ""
+    """`identity_token` or `id_token` of the interface."""
+    access_token: str = ""
+    open_id: str = ""
+    expiration_date: int = 0
+    nonce: str = ""
+    player_id: str = ""
+    team_player_id: str = ""
+    public_key_url: str = ""
+    salt: str = ""
+    signature: str = ""
+    timestamp: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a provider tells about a person (§2.5)."""
+
+    user_name: str = ""
+    avatar: str = ""
+    email: str = ""
+    region: str = ""
+    province: str = ""
+    city: str = ""
+    gender: int = 0
+    """0 unknown, 1 male, 2 female."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedIdentity:
+    """An identity that a provider has confirmed.
+
+    `social_id` is unique at the provider. `trusted` is false if only the client says so. `profile` is what the proof
+    itself contains; anything else is fetched later with `SignIn.profile`.
+    """
+
+    social_id: str
+    openid: str = ""
+    xid: str = ""
+    access_token: str = ""
+    refresh_token: str = ""
+    expiration_date: int = 0
+    """Unix seconds at which `access_token` expires, or 0."""
+    trusted: bool = True
+    profile: Profile | None = None
+    single_use: str = ""
+    """What must not be accepted again before `single_use_until`, such as a signature. Empty: nothing."""
+    single_use_until: datetime | None = None
+
+
+class ProofRefused(ServiceError):
+    """The platform does not confirm the identity, or its proof was not issued to this app."""
+
+    error_type = "account.sp_auth_failed"
+    status = 400
+
+
+class ProviderUnavailable(ServiceError):
+    """The sign-in platform did not answer, or not as its protocol requires."""
+
+    error_type = "gateway"
+    status = 502
+    retryable = True
+
+    @classmethod
+    def of(cls, error: VendorError) -> "ProviderUnavailable":
+        return cls(error.what, retry_after_s=error.retry_after_s)
+
+
+class SignIn(Protocol):
+    """A client of a provider. `proof_fields` are the fields of `Proof` of which it needs at least one.
+
+    Its constructor raises `ConfigInvalid`, naming the field, if the config is not sufficient.
+    """
+
+    proof_fields: ClassVar[tuple[str, ...]]
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        """Return the identity that `proof` proves. Raises `ProofRefused` or `VendorError`."""
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        """Fetch the profile, or return None if the provider has none. Raises `VendorError`."""
