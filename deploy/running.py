@@ -27,7 +27,7 @@ async def running(
 ) -> AsyncIterator[Process]:
     """Run `command` during the block. At its end send the signal `stop`, and kill the process after `stop_s`.
 
-    The process is in a session of its own, so that Ctrl-C does not reach it and processes are stopped in order. It
+    The process is in a separate session, so that Ctrl-C does not reach it and processes are stopped in order. It
     is killed if this task is cancelled while waiting for its end. `options` are those of `subprocess.Popen`.
     """
     process = await asyncio.create_subprocess_exec(

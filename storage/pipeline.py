@@ -1,7 +1,7 @@
 """Command pipelining: sends the commands of all callers over one connection to Valkey.
 
 redis-py opens the connection (address, TLS, password, database). This module encodes commands and parses replies
-itself, with hiredis, so that a command needs no connection from a pool, no task and no timer of its own.
+itself, with hiredis, so that a command needs neither a pooled connection nor a task nor a timer.
 
 For this it takes the transport out of redis-py's connection, which is private there. Tests in
 `tests/libraries/test_redis.py` check that this works with the installed version.

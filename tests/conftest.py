@@ -217,7 +217,7 @@ async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 async def guest(module_server: Server) -> AsyncIterator[Server]:
-    """`module_server` for one test, whose client has an address of its own, as some limits count by address."""
+    """`module_server` for one test, whose client has its own address, as some limits count by address."""
     address = f"127.{secrets.randbelow(255)}.{secrets.randbelow(255)}.{2 + secrets.randbelow(250)}"
     async with ClientSession(connector=TCPConnector(local_addr=(address, 0))) as http:
         yield replace(module_server, http=http)

@@ -69,7 +69,7 @@ def _swept(folder: str) -> str:
 
 def _fastest_folder() -> str:
     """Return a folder in memory if there is enough of it, where creating a database is about ten times faster."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+    memory = Path("/dev/shm")  # noqa: S108 - a new folder is created in it
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
         return str(memory)
     return tempfile.gettempdir()

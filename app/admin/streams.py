@@ -50,8 +50,8 @@ class LiveReply(Model):
 async def live(call: Call, query: Query[LiveQuery]) -> LiveReply:
     """List running streams, oldest first.
 
-    The list covers only the process that responds. If several processes share the port, each also responds on a
-    port of its own: `PARLEY_METRICS_PORT` plus the number of the process.
+    The list covers only the process that responds. If several processes share the port, each also responds on
+    its own port: `PARLEY_METRICS_PORT` plus the number of the process.
     """
     actors = [
         actor

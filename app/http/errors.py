@@ -19,7 +19,7 @@ from streams.wire.errors import (
 )
 
 Statuses = Mapping[type[ServiceError], int]
-"""HTTP statuses that replace the usual ones. They apply to subclasses without a status of their own."""
+"""HTTP statuses that replace the usual ones. They apply to subclasses that do not set a status."""
 
 
 class InvalidApiVersion(ServiceError):

@@ -19,7 +19,7 @@ def test_a_stream_ends_normally_only_if_its_answer_is_stored(
 ) -> None:
     error = lost_turn(requested, found)
     if requested in {"incomplete", "failed"}:
-        assert error is None, "the stream has an error of its own"
+        assert error is None, "the stream has its own error"
     elif found in {"complete", "interrupted"}:
         assert error is None
     else:

@@ -100,7 +100,7 @@ async def test_a_head_that_is_incomplete_after_ten_seconds_closes_its_connection
         ends = await asyncio.gather(*map(seconds_until_closed, (silent, half, slow, second)))
         trickling.cancel()
         uploading.send(b'"device":{"id":"d"}}'[:19])
-        assert (await uploading.answer())[0] == 400, "a body has times of its own"
+        assert (await uploading.answer())[0] == 400, "a body has its own timeouts"
     assert all(HEAD_S - 1 < seconds < HEAD_S + LATER_S for seconds, _ in ends)
     (_, nothing), *others = ends
     assert nothing == b"", "no answer where nothing was asked"

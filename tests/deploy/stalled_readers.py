@@ -107,7 +107,7 @@ async def _read_on(running: Command) -> None:
 
 @asynccontextmanager
 async def server_process(settings: Settings, http: ClientSession, **more: str) -> AsyncIterator[ServerProcess]:
-    """`python -m app serve` on the stores of the test, with its metrics on a port of their own."""
+    """`python -m app serve` on the stores of the test, with its metrics on a separate port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         metrics_port = free.getsockname()[1]
     alone = {"PARLEY_PROCESSES": "1", "PARLEY_DRAIN_TIMEOUT_S": "0", "PARLEY_METRICS_PORT": str(metrics_port)}

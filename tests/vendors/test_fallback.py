@@ -52,7 +52,7 @@ async def test_first_strategy_wins_and_no_other_is_called(script: ScriptedAttemp
         pytest.param([block_forever], {"first_output_s": 0.02}, id="is silent"),
         pytest.param([HELD, block_forever], {"first_output_s": 0.02}, id="begins and is silent"),
         pytest.param(["never"], {"opening": block_forever, "first_output_s": 0.02}, id="does not open"),
-        pytest.param([TimeoutError()], {}, id="has a timeout of its own"),
+        pytest.param([TimeoutError()], {}, id="has its own timeout"),
         pytest.param(["never"], {"opening": ConfigInvalid("speech a: voice is unknown")}, id="is badly configured"),
     ],
 )

@@ -124,7 +124,7 @@ async def test_a_reset_handshake_is_sent_twice(http: VendorHttp):
 async def test_vendor_that_resets_idle_connections_too_is_called_at_most_three_times(http: VendorHttp):
     kept = 4
     async with resetting(after=kept) as (url, got):
-        # All at once, so that each opens a connection of its own.
+        # All at once, so that each opens its own connection.
         assert await asyncio.gather(*(ask(http, url) for _ in range(kept))) == [b"ok"] * kept
         await failing(http, url, method="GET")
 

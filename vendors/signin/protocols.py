@@ -84,8 +84,8 @@ class Profile:
 class VerifiedIdentity:
     """An identity that a provider has confirmed.
 
-    `social_id` is unique at the provider. `trusted` is false if only the client says so. `profile` is what the proof
-    itself contains; anything else is fetched later with `SignIn.profile`.
+    `social_id` is unique at the provider. `trusted` is false if only the client says so. `profile` is what the
+    proof itself contains; anything else is fetched later with `SignIn.profile`.
     """
 
     social_id: str

@@ -32,7 +32,7 @@ async def not_readable(server: Server) -> None:
 async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
     """Return the number of our objects that ten turns leave in reference cycles, by class.
 
-    A stack that is kept holds some of them. asyncpg's connections are cycles of their own. Objects of earlier tests
+    A stack that is kept holds some of them. asyncpg's connections are cycles themselves. Objects of earlier tests
     are not counted: a closed server of another module may become garbage during the turns.
     """
     for _ in range(3):

@@ -215,7 +215,7 @@ async def test_answers_end_at_the_maximum_length(talk: Talk, strategy, server: S
 
 
 class TestSpoken:
-    """On a server of their own, which has the local engines."""
+    """On a separate server, which has the local engines."""
 
     @pytest.fixture
     async def server(self, databases: Databases, local_vendors: str, tmp_path: Path) -> AsyncIterator[Server]:

@@ -245,7 +245,7 @@ async def test_other_text_to_be_spoken_under_the_same_key_is_refused(
 
 
 class TestSpoken:
-    """On a server of their own, which has the local engines."""
+    """On a separate server, which has the local engines."""
 
     @pytest.fixture
     async def server(self, databases: Databases, local_vendors: str, tmp_path: Path) -> AsyncIterator[Server]:
