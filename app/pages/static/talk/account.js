@@ -4,7 +4,7 @@ const SESSION_HEADER = "X-Service-Session-Token";
 const DEFAULT_APP = "default";
 
 /** An error response: the error envelope, the status, and the seconds to wait before a retry. */
-export class Refused extends Error {
+export class ErrorResponse extends Error {
   constructor({ status, errorType, message, extra = {}, retryAfterS = null }) {
     super(message);
     Object.assign(this, { status, errorType, extra, retryAfterS });
@@ -14,7 +14,7 @@ export class Refused extends Error {
     const body = await response.json().catch(() => ({}));
     const error = body.error ?? {};
     const retryAfter = response.headers.get("Retry-After");
-    return new Refused({
+    return new ErrorResponse({
       status: response.status,
       errorType: error.error_type ?? "internal",
       message: error.message ?? `the server returned status ${response.status}`,
@@ -25,7 +25,7 @@ export class Refused extends Error {
 }
 
 /** The session had expired and was renewed. The request was not repeated, because its body cannot be sent twice. */
-export class Renewed extends Error {}
+export class SessionRenewed extends Error {}
 
 /** The server could not be reached. */
 export class Unreachable extends Error {}
@@ -43,7 +43,7 @@ export class Account {
   }
 
   /** Log in, unless there is a session already. */
-  async enter() {
+  async ensureSession() {
     if (!this.token) await this.#login();
   }
 
@@ -53,26 +53,28 @@ export class Account {
   }
 
   /**
-   * Call the server. Throws `Refused` for an error response and `Unreachable` if there is no response.
+   * Call the server. Throws `ErrorResponse` for an error response and `Unreachable` if there is no response.
    *
    * If the session has expired, the same device logs in again and the call is repeated once. A `body` that is a
-   * stream cannot be sent twice; in that case `Renewed` is thrown after the login.
+   * stream cannot be sent twice; in that case `SessionRenewed` is thrown after the login.
    */
   async call(path, { method = "GET", query = {}, headers = {}, body, signal, ...options } = {}) {
     const parameters = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
     const url = parameters.length ? `${path}?${new URLSearchParams(parameters)}` : path;
     const send = () =>
-      reached(fetch(url, { method, headers: this.headers(headers), body, signal, cache: "no-store", ...options }));
-    const used = this.token;
+      convertNetworkErrors(
+        fetch(url, { method, headers: this.headers(headers), body, signal, cache: "no-store", ...options }),
+      );
+    const usedToken = this.token;
     let response = await send();
     if (response.ok) return response;
-    const refused = await Refused.of(response);
+    const refused = await ErrorResponse.of(response);
     if (refused.errorType !== "account.invalid_session") throw refused;
-    await this.#renew(used);
-    if (body instanceof ReadableStream) throw new Renewed("the session had expired", { cause: refused });
+    await this.#renew(usedToken);
+    if (body instanceof ReadableStream) throw new SessionRenewed("the session had expired", { cause: refused });
     response = await send();
     if (response.ok) return response;
-    throw await Refused.of(response);
+    throw await ErrorResponse.of(response);
   }
 
   /** Call the server and return the JSON of the response. */
@@ -80,8 +82,8 @@ export class Account {
     return (await this.call(path, options)).json();
   }
 
-  async #renew(used) {
-    if (this.token !== used) return; // Another call has renewed it meanwhile.
+  async #renew(usedToken) {
+    if (this.token !== usedToken) return; // Another call has renewed it meanwhile.
     this.#pendingLogin ??= this.#login().finally(() => (this.#pendingLogin = null));
     await this.#pendingLogin;
     this.onRenewed();
@@ -89,14 +91,14 @@ export class Account {
 
   async #login() {
     this.token = null;
-    const response = await reached(
+    const response = await convertNetworkErrors(
       fetch("/bp/user/login", {
         method: "POST",
         headers: this.headers({ "Content-Type": "application/json" }),
         body: JSON.stringify({ device: { id: this.#device() } }),
       }),
     );
-    if (!response.ok) throw await Refused.of(response);
+    if (!response.ok) throw await ErrorResponse.of(response);
     const { user } = await response.json();
     this.token = user.session.session_token;
     this.#store.setItem(this.#key("session"), this.token);
@@ -117,7 +119,7 @@ export class Account {
   }
 }
 
-async function reached(response) {
+async function convertNetworkErrors(response) {
   try {
     return await response;
   } catch (error) {

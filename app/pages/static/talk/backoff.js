@@ -10,4 +10,4 @@ export function backoffMs(tries) {
 }
 
 /** Resolve with `value` after `ms` milliseconds. */
-export const pause = (ms, value) => new Promise((resolve) => setTimeout(resolve, ms, value));
+export const delay = (ms, value) => new Promise((resolve) => setTimeout(resolve, ms, value));

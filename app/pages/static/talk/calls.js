@@ -1,11 +1,11 @@
 // Calls about a conversation besides its turns: reading the history and cancelling an answer (§4.17).
 
-import { Refused, Unreachable } from "./account.js";
-import { backoffMs, pause } from "./backoff.js";
+import { ErrorResponse, Unreachable } from "./account.js";
+import { backoffMs, delay } from "./backoff.js";
 
 const HISTORY = "/bp/ai/conversation/query";
 const SHOWN_RECORDS = 50;
-const TRIES = 4; // of a cancellation to which the server responds with Retry-After
+const MAX_TRIES = 4; // of a cancellation to which the server responds with Retry-After
 const READABLE_MS = 150_000; // longer than a stream can be cancelled after its end
 const RESPONSE_MS = 20_000; // then a connection without a response is abandoned
 
@@ -28,7 +28,7 @@ export async function recordAfter(account, conversationId, before) {
     const record = (await newestRecords(account, conversationId)).at(-1);
     return record?.record_id > before ? record : null;
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null; // The conversation was never stored.
+    if (error instanceof ErrorResponse && error.status === 404) return null; // The conversation was never stored.
     throw error;
   }
 }
@@ -46,12 +46,12 @@ export async function cancelStream(account, streamId, heard_ms, onLost) {
       await account.call(`/bp/ai/stream/${streamId}`, { method: "DELETE", query: { heard_ms }, signal });
       return;
     } catch (error) {
-      if (error instanceof Refused) {
+      if (error instanceof ErrorResponse) {
         if (error.status === 404) return; // The stream ended too long ago to be cancelled.
-        if (!error.retryAfterS || tries >= TRIES) throw error;
+        if (!error.retryAfterS || tries >= MAX_TRIES) throw error;
       } else if (!(error instanceof Unreachable) || performance.now() - began > READABLE_MS) throw error;
       else onLost();
-      await pause(Math.max(backoffMs(tries - 1), (error.retryAfterS ?? 0) * 1000));
+      await delay(Math.max(backoffMs(tries - 1), (error.retryAfterS ?? 0) * 1000));
     }
   }
 }

@@ -7,7 +7,7 @@ const FIRST_STRATEGY = "local"; // Of the development app. It needs no key, unli
 const FIRST_LANGUAGE = "en-US";
 
 /** Return the effective choices. Choices in `chosen` that are no longer offered are replaced. */
-export function settled(chosen, offers) {
+export function effectiveChoices(chosen, offers) {
   const usable = offers.conversation.filter(({ fault }) => !fault);
   const fallback =
     usable.find(({ name }) => name === FIRST_STRATEGY) ?? usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];

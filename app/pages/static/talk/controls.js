@@ -1,7 +1,7 @@
 // The controls of a conversation: type, hold to talk, interrupt, drop the connection, start a new conversation.
 
 import { html, useState } from "../vendor/preact.js";
-import { HoldButton } from "./hold.js";
+import { HoldButton } from "./hold_button.js";
 
 export function Controls({ talk, choices }) {
   return html`

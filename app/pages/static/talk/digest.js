@@ -7,7 +7,7 @@ export class Digest {
   #chars = 0;
 
   /** Add an event. For audio, return the decoded audio as `{bytes}`. */
-  take(name, content) {
+  add(name, content) {
     if (name === "assistant_output_chunk") {
       this.#content.push(new TextEncoder().encode(content.text));
       this.#chars += [...content.text].length; // code points

@@ -1,6 +1,6 @@
 // Records the microphone in the format that the server accepts: 16 kHz, mono, 16 bits, in base64.
 
-import { pause } from "./backoff.js";
+import { delay } from "./backoff.js";
 
 const KEEP_OPEN_MS = 15_000; // Opening takes so long that the first word would be lost.
 const FLUSH_MS = 500; // maximum wait for the last samples
@@ -65,7 +65,7 @@ export class Microphone {
     const { node } = await this.#open;
     const flushed = new Promise((resolve) => (this.#onFlushed = resolve));
     node.port.postMessage("flush");
-    await Promise.race([flushed, pause(FLUSH_MS)]);
+    await Promise.race([flushed, delay(FLUSH_MS)]);
     const recording = { base64: this.#recorded.join(""), seconds: this.#samples / RATE };
     this.cancel();
     return recording;
@@ -80,7 +80,7 @@ export class Microphone {
     if (this.#open !== null) this.#closing = setTimeout(() => this.#close(), KEEP_OPEN_MS);
   }
 
-  #take(samples, level) {
+  #onData(samples, level) {
     if (samples === null) {
       this.#onFlushed?.();
       this.#onFlushed = null;
@@ -102,7 +102,7 @@ export class Microphone {
     const context = new AudioContext(); // At the device's own rate, because not every browser converts it.
     await context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));
     const node = new AudioWorkletNode(context, "pcm", { numberOfOutputs: 0, processorOptions: { rate: RATE } });
-    node.port.onmessage = ({ data }) => this.#take(data.samples, data.level);
+    node.port.onmessage = ({ data }) => this.#onData(data.samples, data.level);
     context.createMediaStreamSource(stream).connect(node);
     return { stream, context, node };
   }

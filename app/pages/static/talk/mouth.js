@@ -41,7 +41,7 @@ export function Mouth({ player, visemes }) {
   const drawing = useRef(null);
   const shown = useRef(visemes);
   shown.current = visemes;
-  useEffect(() => move(drawing.current, player, shown), [player, player.playing]);
+  useEffect(() => animate(drawing.current, player, shown), [player, player.playing]);
   return html`
     <svg class="mouth" ref=${drawing} viewBox="-60 -40 120 80" role="img" aria-label="Mouth">
       <clipPath id="mouth-opening"><path /></clipPath>
@@ -56,7 +56,7 @@ export function Mouth({ player, visemes }) {
 }
 
 /** Animate the drawing until the answer has been played. Return a function that stops the animation. */
-function move(drawing, player, shown) {
+function animate(drawing, player, shown) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
     draw(drawing, SHAPES[player.playing ? STILL_SPEAKING : SILENCE]);
     return undefined;
@@ -100,8 +100,8 @@ function draw(drawing, [open, wide, teeth, tongue]) {
   const gap = 26 * open;
   lips.setAttribute("d", outline(half + 8, gap + 7));
   for (const path of [opening, dark]) path.setAttribute("d", outline(half, gap));
-  set(upper, { x: -half, y: -gap - 3, width: 2 * half, height: 3 + Math.min(9 * teeth, gap) });
-  set(below, { cx: 0, cy: gap * (1 - 0.6 * tongue), rx: half * 0.55, ry: gap * 0.6 * tongue });
+  setAttributes(upper, { x: -half, y: -gap - 3, width: 2 * half, height: 3 + Math.min(9 * teeth, gap) });
+  setAttributes(below, { cx: 0, cy: gap * (1 - 0.6 * tongue), rx: half * 0.55, ry: gap * 0.6 * tongue });
 }
 
 function outline(half, gap) {
@@ -110,6 +110,6 @@ function outline(half, gap) {
   return `M ${-half} 0 ${curve(bow, half)} ${curve(-bow, -half)} Z`;
 }
 
-function set(element, attributes) {
+function setAttributes(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value.toFixed(2));
 }

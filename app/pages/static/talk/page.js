@@ -2,10 +2,10 @@
 
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { Account } from "./account.js";
-import { Choices, settled } from "./choices.js";
+import { Choices, effectiveChoices } from "./choices.js";
 import { Controls } from "./controls.js";
-import { Inside } from "./inside.js";
-import { Memory, Store } from "./memory.js";
+import { RequestDetails } from "./request_details.js";
+import { JsonEntry, Store } from "./storage.js";
 import { Microphone } from "./microphone.js";
 import { Mouth } from "./mouth.js";
 import { Player } from "./player.js";
@@ -13,7 +13,7 @@ import { Pronounce } from "./pronounce.js";
 import { Tabs } from "./tabs.js";
 import { Talk } from "./talk.js";
 import { Transcript } from "./transcript.js";
-import { Alert } from "./words.js";
+import { Alert } from "./errors.js";
 
 const DRAW_MS = 30; // Hundreds of events may arrive per second.
 const RENEWED = "Your session expired. You are logged in again.";
@@ -25,8 +25,8 @@ const app = new URLSearchParams(location.search).get("app") ?? undefined;
 const storage = new Store(() => localStorage);
 const account = new Account(storage, app);
 const player = new Player({ onState: () => talk.playerChanged() });
-const talk = new Talk(account, player, new Memory(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
-const chosen = new Memory(storage, account.app, "choices");
+const talk = new Talk(account, player, new JsonEntry(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
+const chosen = new JsonEntry(storage, account.app, "choices");
 
 const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
 
@@ -49,9 +49,9 @@ function App() {
   const [shown, setShown] = useState("conversation");
 
   useEffect(() => {
-    redraw = rarely(draw);
+    redraw = throttled(draw);
     account.onRenewed = () => setNotice(RENEWED);
-    if (!storage.lasts) setNotice(NOT_STORED);
+    if (!storage.isPersistent) setNotice(NOT_STORED);
     begin().then(setOffers, setFault);
   }, []);
   useEffect(() => {
@@ -86,18 +86,18 @@ function App() {
 }
 
 function Conversation({ offers, draw }) {
-  const choices = settled(chosen.read(), offers);
+  const choices = effectiveChoices(chosen.read(), offers);
   talk.choices = choices;
   const onChoose = (choice) => {
     chosen.write({ ...chosen.read(), ...choice });
     draw();
   };
-  const { trouble, current } = talk;
+  const { lastError, current } = talk;
   return html`
     <div class="conversation">
       <${Choices} offers=${offers} choices=${choices} onChoose=${onChoose} />
       <${Transcript} turns=${talk.turns} />
-      ${trouble && html`<${Alert} fault=${trouble.fault} onRetry=${trouble.retry} onClose=${() => talk.dismiss()} />`}
+      ${lastError && html`<${Alert} fault=${lastError.fault} onRetry=${lastError.retry} onClose=${() => talk.dismiss()} />`}
       <div class="controls">
         <div class="state">
           <${Mouth} player=${player} visemes=${current?.shapes ?? []} />
@@ -107,19 +107,19 @@ function Conversation({ offers, draw }) {
         <${Controls} talk=${talk} choices=${choices} />
       </div>
     </div>
-    <${Inside} run=${current?.run ?? null} />
+    <${RequestDetails} run=${current?.run ?? null} />
   `;
 }
 
 /** Log in, load the offers and show the history of the conversation. */
 async function begin() {
-  await account.enter();
+  await account.ensureSession();
   const offers = await account.json("/bp/ai/offers");
   await talk.begin();
   return offers;
 }
 
-function rarely(draw) {
+function throttled(draw) {
   let waiting = false;
   return () => {
     if (waiting) return;

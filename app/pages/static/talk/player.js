@@ -1,7 +1,7 @@
 // Plays the audio of an answer while it arrives, and reports the playback position.
 
 import { DecodedSound, WavSound } from "./sound_samples.js";
-import { StreamedSound, streams } from "./sound_stream.js";
+import { StreamedSound, canStream } from "./sound_stream.js";
 
 const GAP_MS = 50; // Shorter gaps are not audible.
 const GESTURES = ["keydown", "mousedown", "pointerup", "touchend"]; // After one of these, browsers allow audio.
@@ -85,14 +85,14 @@ export class Player {
       playing: () => this.#setState("playing"),
       late: () => this.#setState("waiting"),
       blocked: () => this.#setState("blocked"),
-      over: () => this.#finish("idle"),
+      ended: () => this.#finish("idle"),
       failed: () => this.#finish("failed"),
       gap: (at_ms, ms) => {
         if (ms > GAP_MS) this.#gaps.push({ at_ms: Math.round(at_ms), ms: Math.round(ms) });
       },
     };
     if (mimeType === "audio/wav") return new WavSound(sampleRate, listener);
-    if (streams(mimeType)) return new StreamedSound(this.#audio, listener, mimeType);
+    if (canStream(mimeType)) return new StreamedSound(this.#audio, listener, mimeType);
     return new DecodedSound(sampleRate, listener);
   }
 

@@ -1,11 +1,11 @@
 // The pronunciation tab: the user reads a text aloud, and each word and sound is scored (§4.18).
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { HoldButton } from "./hold.js";
+import { HoldButton } from "./hold_button.js";
 import { languageChoices } from "./languages.js";
 import { MicrophoneFault } from "./microphone.js";
-import { Marks } from "./marks.js";
-import { Alert } from "./words.js";
+import { AssessmentResult } from "./assessment_result.js";
+import { Alert } from "./errors.js";
 
 const EXAMPLES = [
   "Good morning. How are you today?",
@@ -29,10 +29,10 @@ export function Pronounce({ account, offers, microphone }) {
   const [chosen, setLanguage] = useState("en-US");
   const language = languages.some(({ code }) => code === chosen) ? chosen : languages[0].code;
   const [text, setText] = useState(EXAMPLES[0]);
-  const reading = useReading(account, microphone);
+  const assessment = useAssessment(account, microphone);
   if (!name) return html`<p>This app has no strategy for pronunciation assessment.</p>`;
 
-  const busy = reading.phase === "grading";
+  const busy = assessment.phase === "grading";
   const parameters = {
     strategy: name,
     data: {
@@ -66,14 +66,14 @@ export function Pronounce({ account, offers, microphone }) {
       </label>
       <${HoldButton}
         label="Hold to talk"
-        pressed=${reading.phase === "listening" || reading.phase === "opening"}
+        pressed=${assessment.phase === "listening" || assessment.phase === "opening"}
         disabled=${busy || !/[\p{L}\p{N}]/u.test(text)}
-        onStart=${reading.begin}
-        onStop=${() => reading.finish(parameters)}
+        onStart=${assessment.begin}
+        onStop=${() => assessment.finish(parameters)}
       />
-      <p class="pronounce-phase" aria-live="polite" aria-busy=${busy ? "true" : "false"}>${PHASES[reading.phase]}</p>
-      ${reading.fault && html`<${Alert} fault=${reading.fault} onClose=${reading.dismiss} />`}
-      ${reading.result && html`<${Marks} result=${reading.result} />`}
+      <p class="pronounce-phase" aria-live="polite" aria-busy=${busy ? "true" : "false"}>${PHASES[assessment.phase]}</p>
+      ${assessment.fault && html`<${Alert} fault=${assessment.fault} onClose=${assessment.dismiss} />`}
+      ${assessment.result && html`<${AssessmentResult} result=${assessment.result} />`}
     </section>
   `;
 }
@@ -87,8 +87,8 @@ function Choice({ label, value, onPick, children }) {
   `;
 }
 
-/** State of one reading: recording, sending, result. */
-function useReading(account, microphone) {
+/** State of one assessment: recording, sending, result. */
+function useAssessment(account, microphone) {
   const [phase, setPhase] = useState("ready");
   const [fault, setFault] = useState(null);
   const [result, setResult] = useState(null);

@@ -24,14 +24,14 @@ class Schedule {
   #running = new Set();
   #complete = false;
   #final_ms = null;
-  #off = new AbortController();
+  #listeners = new AbortController();
 
   constructor(sampleRate, listener) {
     this.#context = contextOf(sampleRate);
     this.#listener = listener;
     this.#out = this.#context.createGain();
     this.#out.connect(this.#context.destination);
-    this.#context.addEventListener("statechange", () => this.#changed(), { signal: this.#off.signal });
+    this.#context.addEventListener("statechange", () => this.#changed(), { signal: this.#listeners.signal });
     this.resume();
   }
 
@@ -48,7 +48,7 @@ class Schedule {
     const at_s = this.#reserve(buffer.duration);
     const source = new AudioBufferSourceNode(this.#context, { buffer });
     source.connect(this.#out);
-    source.addEventListener("ended", () => this.#finished(source), { signal: this.#off.signal });
+    source.addEventListener("ended", () => this.#finished(source), { signal: this.#listeners.signal });
     source.start(at_s);
     this.#running.add(source);
     this.#changed();
@@ -61,7 +61,7 @@ class Schedule {
 
   stop() {
     this.#final_ms ??= this.playedMs;
-    this.#off.abort();
+    this.#listeners.abort();
     this.#out.disconnect();
     for (const source of this.#running) source.stop();
     this.#running.clear();
@@ -101,7 +101,7 @@ class Schedule {
       return;
     }
     this.#final_ms = this.length_s * 1000;
-    this.#listener.over();
+    this.#listener.ended();
   }
 
   #changed() {

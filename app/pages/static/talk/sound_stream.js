@@ -1,10 +1,10 @@
 // Plays MP3 while it arrives, through MediaSource. Pieces are whole frames; paragraphs follow each other.
 
 const Source = window.MediaSource ?? window.ManagedMediaSource; // iPhones have only the latter.
-const RUN_UP_MS = 40; // At the start, Chromium's clock advances a little and then stops until the device plays.
+const FALSE_START_MS = 40; // At the start, Chromium's clock advances a little and then stops until the device plays.
 
 /** Return whether this browser can stream audio of that type. */
-export const streams = (mimeType) => Boolean(Source?.isTypeSupported(mimeType));
+export const canStream = (mimeType) => Boolean(Source?.isTypeSupported(mimeType));
 
 export class StreamedSound {
   #audio;
@@ -17,20 +17,20 @@ export class StreamedSound {
   #complete = false;
   #started = false;
   #silentSince = null;
-  #off = new AbortController();
+  #listeners = new AbortController();
 
-  /** `listener` has the methods `playing()`, `late()`, `blocked()`, `over()`, `failed()` and `gap(at_ms, ms)`. */
+  /** `listener` has the methods `playing()`, `late()`, `blocked()`, `ended()`, `failed()` and `gap(at_ms, ms)`. */
   constructor(audio, listener, mimeType) {
     this.#audio = audio;
     this.#listener = listener;
     this.#url = URL.createObjectURL(this.#source);
-    const once = { once: true, signal: this.#off.signal };
-    const always = { signal: this.#off.signal };
+    const once = { once: true, signal: this.#listeners.signal };
+    const always = { signal: this.#listeners.signal };
     this.#source.addEventListener("sourceopen", () => this.#open(mimeType), once);
     audio.addEventListener("playing", () => this.#onPlaying(), always);
     audio.addEventListener("waiting", () => this.#onWaiting(), always);
     audio.addEventListener("timeupdate", () => this.#append(), always); // The buffer may have room again.
-    audio.addEventListener("ended", () => listener.over(), once);
+    audio.addEventListener("ended", () => listener.ended(), once);
     audio.addEventListener("error", () => listener.failed(), once);
     audio.disableRemotePlayback = true; // Otherwise ManagedMediaSource does not open.
     audio.src = this.#url;
@@ -49,7 +49,7 @@ export class StreamedSound {
 
   /** Stop immediately. */
   stop() {
-    this.#off.abort();
+    this.#listeners.abort();
     this.#audio.pause();
     this.#audio.removeAttribute("src");
     this.#audio.load();
@@ -59,13 +59,13 @@ export class StreamedSound {
   /** Play, or try again after the browser has blocked it. */
   resume() {
     this.#audio.play().catch((error) => {
-      if (error.name === "NotAllowedError" && !this.#off.signal.aborted) this.#listener.blocked();
+      if (error.name === "NotAllowedError" && !this.#listeners.signal.aborted) this.#listener.blocked();
     });
   }
 
   get playedMs() {
     const ms = this.#audio.currentTime * 1000;
-    return ms < RUN_UP_MS ? 0 : ms;
+    return ms < FALSE_START_MS ? 0 : ms;
   }
 
   startOf(index) {
@@ -74,7 +74,7 @@ export class StreamedSound {
 
   #open(mimeType) {
     this.#buffer = this.#source.addSourceBuffer(mimeType);
-    this.#buffer.addEventListener("updateend", () => this.#append(), { signal: this.#off.signal });
+    this.#buffer.addEventListener("updateend", () => this.#append(), { signal: this.#listeners.signal });
     this.#append();
   }
 
@@ -82,7 +82,7 @@ export class StreamedSound {
     if (this.#buffer === null || this.#buffer.updating || this.#source.readyState !== "open") return;
     if (this.#waiting.length > 0) this.#appendPiece(...this.#waiting[0]);
     else if (this.#complete && this.#buffer.buffered.length > 0) this.#source.endOfStream();
-    else if (this.#complete) this.#listener.over(); // Without any frame, endOfStream would be an error.
+    else if (this.#complete) this.#listener.ended(); // Without any frame, endOfStream would be an error.
   }
 
   #appendPiece(bytes, index) {

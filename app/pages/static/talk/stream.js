@@ -1,20 +1,20 @@
 // Reads one event stream to its end: POST starts it, and GET with Last-Event-ID resumes it after a disconnect.
 
 import { createParser } from "../vendor/eventsource-parser.js";
-import { Refused, Unreachable } from "./account.js";
+import { ErrorResponse, Unreachable } from "./account.js";
 import { Digest } from "./digest.js";
-import { backoffMs, pause } from "./backoff.js";
+import { backoffMs, delay } from "./backoff.js";
 
-const SILENCE_MS = 45_000; // The server sends a ping every 15 s.
+const SILENCE_TIMEOUT_MS = 45_000; // The server sends a ping every 15 s.
 const GIVE_UP_MS = 150_000; // longer than a stream can be read after its end
 const GIVE_UP_REQUEST_MS = 20_000; // while the stream has not begun
-const LAST = new Set(["end", "error"]);
+const LAST_EVENTS = new Set(["end", "error"]);
 
 /** The connection was lost and could not be restored in time. */
-export class Lost extends Error {}
+export class ConnectionLost extends Error {}
 
 /** The reader left the stream. */
-export class Left extends Error {}
+export class ReaderLeft extends Error {}
 
 export class EventStream {
   id = null;
@@ -56,7 +56,7 @@ export class EventStream {
     this.#connection?.abort();
   }
 
-  /** Stop reading. The promise of `request` or `resume` is rejected with `Left`. */
+  /** Stop reading. The promise of `request` or `resume` is rejected with `ReaderLeft`. */
   leave() {
     this.#left = true;
     this.#connection?.abort();
@@ -71,7 +71,7 @@ export class EventStream {
         const last = await this.#read(this.id === null ? request : (signal) => this.#reopen(signal));
         if (last) return last;
       } catch (error) {
-        if (this.#left) throw new Left("the reader left", { cause: error });
+        if (this.#left) throw new ReaderLeft("the reader left", { cause: error });
         if (!isTemporary(error, { begun: this.id !== null, repeatable })) throw error;
         fault = error;
       }
@@ -79,11 +79,11 @@ export class EventStream {
       failingSince ??= performance.now();
       const waited = performance.now() - failingSince;
       if (this.id === null && waited > GIVE_UP_REQUEST_MS) throw fault;
-      if (waited > GIVE_UP_MS) throw new Lost("the stream cannot be resumed", { cause: fault });
+      if (waited > GIVE_UP_MS) throw new ConnectionLost("the stream cannot be resumed", { cause: fault });
       this.#onConnection("lost");
-      await pause(Math.max(backoffMs(tries), (fault.retryAfterS ?? 0) * 1000));
+      await delay(Math.max(backoffMs(tries), (fault.retryAfterS ?? 0) * 1000));
       tries += 1;
-      if (this.#left) throw new Left("the reader left");
+      if (this.#left) throw new ReaderLeft("the reader left");
     }
   }
 
@@ -106,36 +106,36 @@ export class EventStream {
     const reader = response.body.getReader();
     let last = null; // The server closes the connection after it.
     for (;;) {
-      const silence = setTimeout(() => this.dropConnection(), SILENCE_MS);
+      const silence = setTimeout(() => this.dropConnection(), SILENCE_TIMEOUT_MS);
       const { done, value } = await reader
         .read()
-        .catch((cause) => broken(cause, last))
+        .catch((cause) => resultOfBrokenRead(cause, last))
         .finally(() => clearTimeout(silence));
       if (done) return last;
       parser.feed(text.decode(value, { stream: true }));
-      for (const message of messages.splice(0)) last = await this.#take(message);
+      for (const message of messages.splice(0)) last = await this.#emit(message);
     }
   }
 
-  async #take({ id, event: name, data }) {
+  async #emit({ id, event: name, data }) {
     const number = id === undefined ? null : Number(id);
     const { content } = JSON.parse(data);
     if (name === "ping" || (number !== null && number <= this.lastId)) return null; // It was read before.
     if (number !== null) this.lastId = number;
-    const event = { id: number, name, content, ...this.#digest.take(name, content) };
+    const event = { id: number, name, content, ...this.#digest.add(name, content) };
     if (name === "end") event.digest = await this.#digest.compare(content.digest);
     this.#onEvent(event);
-    return LAST.has(name) ? event : null;
+    return LAST_EVENTS.has(name) ? event : null;
   }
 }
 
-function broken(cause, last) {
+function resultOfBrokenRead(cause, last) {
   if (last) return { done: true };
   throw new Unreachable("the connection was lost", { cause });
 }
 
 /** Return whether a retry may succeed: after a lost connection or, once the stream has begun, a server error. */
 function isTemporary(error, { begun, repeatable }) {
-  if (error instanceof Refused) return begun && (error.status === 429 || error.status >= 500);
+  if (error instanceof ErrorResponse) return begun && (error.status === 429 || error.status >= 500);
   return (begun || repeatable) && (error instanceof Unreachable || error.name === "AbortError");
 }

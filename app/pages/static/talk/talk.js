@@ -1,16 +1,16 @@
 // The state of a conversation: sends turns, plays answers, and handles interruptions, disconnects and reloads.
 
-import { Refused } from "./account.js";
+import { ErrorResponse } from "./account.js";
 import { cancelStream, newestRecords, recordAfter, recordOf } from "./calls.js";
-import { Listening } from "./listening.js";
+import { Recorder } from "./recorder.js";
 import { MicrophoneFault } from "./microphone.js";
-import { pause } from "./backoff.js";
-import { EventStream, Left } from "./stream.js";
+import { delay } from "./backoff.js";
+import { EventStream, ReaderLeft } from "./stream.js";
 import { Turn } from "./turn.js";
-import { mayHelp } from "./words.js";
+import { retryMayHelp } from "./errors.js";
 
 const CONVERSE = "/bp/ai/conversation";
-const SETTLE_MS = 5_000; // maximum wait for the last event of a cancelled stream
+const LAST_EVENT_MS = 5_000; // maximum wait for the last event of a cancelled stream
 const NOT_YET = Symbol("not yet");
 const SHOWN_AUDIO = 60; // characters of base64 audio shown in the request details
 
@@ -19,23 +19,23 @@ export class Talk {
   conversationId = null;
   recorder;
   /** The last error, with a function to retry if that makes sense: `{fault, retry}`. */
-  trouble = null;
+  lastError = null;
   /** The user's choices: `{strategies, speaks, language, answerLanguage}`. */
   choices = null;
   #account;
   #player;
-  #memory;
+  #savedState;
   #onChange;
-  #live = null; // the turn that is sent while the user speaks
+  #liveTurn = null; // the turn that is sent while the user speaks
   #cancelled = Promise.resolve(); // resolves when the server has ended the interrupted turn
 
-  /** `player` plays answers. `memory` survives a reload. `onChange` is called when the page must be redrawn. */
-  constructor(account, player, memory, onChange) {
+  /** `player` plays answers. `savedState` is a `JsonEntry` that survives a reload. `onChange` is called when the page must be redrawn. */
+  constructor(account, player, savedState, onChange) {
     this.#account = account;
     this.#player = player;
-    this.#memory = memory;
+    this.#savedState = savedState;
     this.#onChange = onChange;
-    this.recorder = new Listening(onChange);
+    this.recorder = new Recorder(onChange);
   }
 
   get current() {
@@ -66,7 +66,7 @@ export class Talk {
 
   /** After a reload: show the history of the conversation, and resume the answer that was running. */
   async begin() {
-    const { conversationId = null, stream } = this.#memory.read();
+    const { conversationId = null, stream } = this.#savedState.read();
     this.conversationId = conversationId;
     await this.#reportingErrors(() => this.#readHistory());
     if (stream) this.#resume(stream);
@@ -79,7 +79,7 @@ export class Talk {
   /** The user starts to speak. This interrupts the answer immediately. */
   async hold() {
     if (this.recorder.held) return;
-    this.trouble = null;
+    this.lastError = null;
     this.#cancelled = this.interrupt();
     await this.#reportingErrors(() =>
       this.recorder.hold({
@@ -93,15 +93,15 @@ export class Talk {
   /** The user has finished speaking. The recording is sent. */
   async release() {
     if (!this.recorder.held) return;
-    const live = this.#live;
-    this.#live = null;
+    const live = this.#liveTurn;
+    this.#liveTurn = null;
     let recording = "";
     try {
       recording = await this.recorder.release();
     } catch (error) {
       if (live?.answer.state === "failed") return; // The reason is shown already.
-      if (live) this.#drop(live);
-      this.#showTrouble(error);
+      if (live) this.#remove(live);
+      this.#showError(error);
     }
     if (live) live.recording = recording;
     else if (recording) await this.#send({ type: "audio", input: recording });
@@ -109,7 +109,7 @@ export class Talk {
 
   /** Interrupt the answer. The server keeps the part that was heard. When this resolves, the next turn may begin. */
   interrupt() {
-    if (this.interruptible) this.#cancelled = this.#interrupted(this.current, this.#silence(this.current));
+    if (this.interruptible) this.#cancelled = this.#cancel(this.current, this.#silence(this.current));
     return this.#cancelled;
   }
 
@@ -120,14 +120,14 @@ export class Talk {
 
   async startNew() {
     const interrupted = this.interrupt();
-    [this.turns, this.conversationId, this.trouble] = [[], null, null];
+    [this.turns, this.conversationId, this.lastError] = [[], null, null];
     this.remember();
     this.#onChange();
     await interrupted;
   }
 
   dismiss() {
-    this.trouble = null;
+    this.lastError = null;
     this.#onChange();
   }
 
@@ -147,7 +147,7 @@ export class Talk {
       speaks: turn.speaks,
       heard_ms: this.#heardOf(turn),
     };
-    this.#memory.write({ conversationId: this.conversationId, ...(stream && { stream }) });
+    this.#savedState.write({ conversationId: this.conversationId, ...(stream && { stream }) });
   }
 
   #parameters(type) {
@@ -162,7 +162,7 @@ export class Talk {
   }
 
   async #send(message) {
-    this.trouble = null;
+    this.lastError = null;
     const cancelled = this.interrupt();
     const turn = this.#newTurn({ text: message.shown });
     await cancelled;
@@ -173,7 +173,7 @@ export class Talk {
 
   async #sendLive(body) {
     const turn = this.#newTurn({});
-    this.#live = turn;
+    this.#liveTurn = turn;
     await this.#cancelled;
     await this.#request(turn, body, `${this.#parameters("audio")}…`, () => this.#sendRecording(turn));
   }
@@ -182,7 +182,7 @@ export class Talk {
   async #sendRecording(turn) {
     await this.release();
     if (turn.recording) await this.#send({ type: "audio", input: turn.recording });
-    else this.#showTrouble(new MicrophoneFault("short"));
+    else this.#showError(new MicrophoneFault("short"));
   }
 
   #newTurn(options) {
@@ -202,27 +202,27 @@ export class Talk {
 
   /** Read the stream of a turn to its end. */
   async #follow(turn, request, read, retry) {
-    if (turn.dropped) return null;
+    if (turn.removed) return null;
     turn.requested(request);
     turn.stream = new EventStream(this.#account, {
-      onEvent: (event) => this.#take(turn, event),
+      onEvent: (event) => this.#handle(turn, event),
       onConnection: (state, after) => this.#connectionChanged(turn, state, after),
     });
-    turn.over = read(turn.stream).then(
+    turn.streamEnded = read(turn.stream).then(
       () => null,
       (error) => error,
     );
-    const error = await turn.over;
+    const error = await turn.streamEnded;
     turn.opens(false); // It has no effect if the stream was opened.
     const retryTurn = retry && (() => this.#retry(turn, retry));
-    if (error !== null && !(error instanceof Left)) {
+    if (error !== null && !(error instanceof ReaderLeft)) {
       turn.failed();
       if (!turn.silenced) this.#player.end();
-      this.#showTrouble(error, retryTurn);
+      this.#showError(error, retryTurn);
     } else if (turn.fault !== null) {
-      this.#showTrouble(turn.fault, retryTurn);
+      this.#showError(turn.fault, retryTurn);
     } else if (turn.running && !turn.silenced) {
-      await this.#reportingErrors(() => this.#settle(turn)); // Another reader has cancelled it.
+      await this.#reportingErrors(() => this.#replaceByRecord(turn)); // Another reader has cancelled it.
     }
     this.remember();
     this.#onChange();
@@ -238,9 +238,9 @@ export class Talk {
     this.#onChange();
   }
 
-  #take(turn, event) {
-    turn.take(event);
-    if (turn.kept && this.turns.includes(turn)) this.conversationId = turn.stream.conversationId;
+  #handle(turn, event) {
+    turn.handle(event);
+    if (turn.stored && this.turns.includes(turn)) this.conversationId = turn.stream.conversationId;
     if (!turn.silenced) this.#play(event);
     this.#onChange();
   }
@@ -271,7 +271,7 @@ export class Talk {
     return Math.max(turn.hasAudio ? this.#player.playedMs : 0, turn.heardBefore);
   }
 
-  async #interrupted(turn, heard_ms) {
+  async #cancel(turn, heard_ms) {
     if (!(await turn.opened)) return; // It has failed meanwhile.
     const onLost = () => {
       turn.cancelPending = true;
@@ -279,19 +279,19 @@ export class Talk {
     };
     await this.#reportingErrors(() => cancelStream(this.#account, turn.stream.id, heard_ms, onLost));
     turn.cancelPending = false;
-    this.#reportingErrors(() => this.#settle(turn)); // The next turn does not wait for this.
+    this.#reportingErrors(() => this.#replaceByRecord(turn)); // The next turn does not wait for this.
   }
 
   /** Replace an interrupted turn by its record in the history. */
-  async #settle(turn) {
-    const last = await Promise.race([turn.over, pause(SETTLE_MS, NOT_YET)]);
+  async #replaceByRecord(turn) {
+    const last = await Promise.race([turn.streamEnded, delay(LAST_EVENT_MS, NOT_YET)]);
     try {
       const { conversationId } = turn.stream;
       let record = null;
       if (turn.recordId !== null) record = await recordOf(this.#account, conversationId, turn.recordId);
       else if (last !== null) record = await recordAfter(this.#account, conversationId, turn.before);
-      if (record) turn.asRecorded(record);
-      else turn.nothingKept();
+      if (record) turn.replaceByRecord(record);
+      else turn.nothingStored();
     } catch (error) {
       if (turn.running) turn.failed();
       throw error;
@@ -306,7 +306,7 @@ export class Talk {
       const records = this.conversationId ? await newestRecords(this.#account, this.conversationId) : [];
       this.turns = records.map((record) => Turn.ofRecord(record));
     } catch (error) {
-      if (!(error instanceof Refused && error.status === 404)) throw error;
+      if (!(error instanceof ErrorResponse && error.status === 404)) throw error;
       [this.turns, this.conversationId] = [[], null]; // The conversation was deleted or belongs to another user.
     }
     this.#onChange();
@@ -317,27 +317,27 @@ export class Talk {
     const turn = this.#newTurn({ before, speaks, heardBefore: heard_ms });
     const request = { method: "GET", url: `/bp/ai/stream/${id}`, headers: this.#account.headers(), body: "" };
     const error = await this.#follow(turn, request, (stream) => stream.resume(id), null);
-    if (!(error instanceof Refused)) return;
-    this.trouble = null; // The stream ended too long ago. Only the history has it.
+    if (!(error instanceof ErrorResponse)) return;
+    this.lastError = null; // The stream ended too long ago. Only the history has it.
     await this.#reportingErrors(() => this.#readHistory());
     this.remember();
   }
 
   #retry(turn, retry) {
-    if (turn.recordId === null) this.#drop(turn);
+    if (turn.recordId === null) this.#remove(turn);
     return retry();
   }
 
-  #drop(turn) {
-    turn.dropped = true;
+  #remove(turn) {
+    turn.removed = true;
     turn.stream?.leave();
     turn.opens(false);
     this.turns = this.turns.filter((other) => other !== turn);
     this.#onChange();
   }
 
-  #showTrouble(fault, retry = null) {
-    this.trouble = { fault, retry: mayHelp(fault) ? retry : null };
+  #showError(fault, retry = null) {
+    this.lastError = { fault, retry: retryMayHelp(fault) ? retry : null };
     this.#onChange();
   }
 
@@ -345,7 +345,7 @@ export class Talk {
     try {
       await action();
     } catch (error) {
-      this.#showTrouble(error);
+      this.#showError(error);
     }
   }
 }

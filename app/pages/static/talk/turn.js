@@ -16,7 +16,7 @@ export class Turn {
   /** The error of the last event, if it was one. */
   fault = null;
   /** Whether the server has stored anything of this turn. */
-  kept = false;
+  stored = false;
   /** Mouth shapes as `[ms, id, index]`, timed from the start of the paragraph's audio. */
   shapes = [];
   /** Whether audio of the answer has arrived. */
@@ -24,7 +24,7 @@ export class Turn {
   /** Whether the user has interrupted the answer. */
   silenced = false;
   /** Whether the turn was removed from the page. */
-  dropped = false;
+  removed = false;
   /** State of the connection: "open", "lost" or "none". */
   connection = "none";
   /** Whether the server has not yet confirmed the cancellation. */
@@ -33,9 +33,9 @@ export class Turn {
   recording = "";
   /** The details of the request, for display: `{request, streamId, events, resumed, digest}`. */
   run = null;
-  /** `stream`: the event stream. `over`: a promise of the error that ended it, or null. */
+  /** `stream`: the event stream. `streamEnded`: a promise of the error that ended it, or null. */
   stream = null;
-  over = Promise.resolve(null);
+  streamEnded = Promise.resolve(null);
   #began = 0;
 
   /**
@@ -53,8 +53,8 @@ export class Turn {
 
   static ofRecord(record) {
     const turn = new Turn({});
-    turn.asRecorded(record);
-    turn.kept = true;
+    turn.replaceByRecord(record);
+    turn.stored = true;
     return turn;
   }
 
@@ -75,7 +75,7 @@ export class Turn {
   }
 
   /** Replace the content of the turn by its record in the history. */
-  asRecorded(record) {
+  replaceByRecord(record) {
     const [input, answer] = ["user", "assistant"].map((role) => textOf(record, role));
     this.recordId = record.record_id;
     this.user = { paragraphs: input.length ? input : this.user.paragraphs, state: "complete" };
@@ -84,7 +84,7 @@ export class Turn {
   }
 
   /** Note that the turn was interrupted before anything was stored. */
-  nothingKept() {
+  nothingStored() {
     this.user.state = "complete";
     this.answer = { paragraphs: [], state: "interrupted", notes: [] };
     this.connection = "none";
@@ -97,9 +97,9 @@ export class Turn {
     this.connection = "none";
   }
 
-  take({ id, name, content, digest = null }) {
+  handle({ id, name, content, digest = null }) {
     this.run.events.push({ id, name, content, at_ms: Math.round(performance.now() - this.#began) });
-    this.kept ||= name.startsWith("assistant_output");
+    this.stored ||= name.startsWith("assistant_output");
     const { paragraphs } = this.answer;
     switch (name) {
       case "user_input":
@@ -138,7 +138,7 @@ export class Turn {
 
   #ended({ finish_reason, record_id, speech }) {
     this.recordId = record_id;
-    this.kept ||= record_id !== null;
+    this.stored ||= record_id !== null;
     this.connection = "none";
     this.user.state = "complete";
     if (finish_reason === "canceled") return; // The history has the part that remains.

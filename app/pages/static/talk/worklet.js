@@ -39,11 +39,11 @@ class Pcm extends AudioWorkletProcessor {
   }
 
   process([input]) {
-    if (input.length > 0) this.#take(input[0]);
+    if (input.length > 0) this.#convert(input[0]);
     return true;
   }
 
-  #take(channel) {
+  #convert(channel) {
     const joined = new Float32Array(this.#input.length + channel.length);
     joined.set(this.#input);
     joined.set(channel, this.#input.length);
@@ -54,14 +54,14 @@ class Pcm extends AudioWorkletProcessor {
       const filter = this.#filters[Math.floor((at - from) * PHASES)];
       let sample = 0;
       for (let tap = 0; tap < taps; tap += 1) sample += joined[from + tap] * filter[tap];
-      this.#put(sample);
+      this.#append(sample);
     }
     const used = Math.min(Math.floor(at), joined.length);
     this.#input = joined.slice(used);
     this.#at = at - used;
   }
 
-  #put(sample) {
+  #append(sample) {
     const clipped = Math.max(-1, Math.min(1, sample));
     this.#loudest = Math.max(this.#loudest, Math.abs(clipped));
     this.#block[this.#filled] = Math.round(clipped * 0x7fff);

@@ -1,9 +1,9 @@
 // Error messages for users: what happened, and what to do.
 
 import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
-import { Refused, Renewed, Unreachable } from "./account.js";
+import { ErrorResponse, SessionRenewed, Unreachable } from "./account.js";
 import { MicrophoneFault } from "./microphone.js";
-import { Lost } from "./stream.js";
+import { ConnectionLost } from "./stream.js";
 
 const MICROPHONE = {
   insecure: ["This browser allows the microphone only on secure pages.", "Open the page with https, or on localhost."],
@@ -71,12 +71,12 @@ const UNKNOWN = ["The request failed.", "Try again."];
  *
  * `detail` is the message from the server, if there is one.
  */
-export function inWords(fault) {
+export function userMessage(fault) {
   if (fault instanceof MicrophoneFault) return described(MICROPHONE[fault.kind]);
   if (fault instanceof Lost) {
     return described(["The connection was lost and could not be restored.", "Check that the server is running, then reload the page."]);
   }
-  if (fault instanceof Renewed) {
+  if (fault instanceof SessionRenewed) {
     return described(["Your session expired. You are logged in again.", "Your message was not sent. Try again, or repeat it."]);
   }
   if (fault instanceof Unreachable) {
@@ -90,8 +90,8 @@ export function inWords(fault) {
 }
 
 /** Return whether a retry of the same request may succeed. */
-export function mayHelp(fault) {
-  if (fault instanceof Refused) return fault.status >= 500 || WAITED_FOR.has(fault.status);
+export function retryMayHelp(fault) {
+  if (fault instanceof ErrorResponse) return fault.status >= 500 || WAITED_FOR.has(fault.status);
   return fault.extra?.retryable !== false;
 }
 
@@ -104,7 +104,7 @@ const withDelay = (advice, seconds) => {
 
 /** An error message. Screen readers announce it immediately. */
 export function Alert({ fault, onRetry, onClose }) {
-  const { text, advice, detail } = inWords(fault);
+  const { text, advice, detail } = userMessage(fault);
   const shown = useRef(null);
   useLayoutEffect(() => shown.current.scrollIntoView({ block: "nearest" }), [fault]);
   return html`<div class="alert" role="alert" ref=${shown}>

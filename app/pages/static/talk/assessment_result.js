@@ -21,21 +21,21 @@ const SCORES = {
 };
 
 /** `result`: the response to an assessment with phoneme granularity and scores up to 100. */
-export function Marks({ result }) {
+export function AssessmentResult({ result }) {
   const best = result.raw_data.NBest?.[0] ?? {};
   const scores = scoresOf(best);
   const words = best.Words ?? [];
   return html`
-    <section class="marks" aria-label="Assessment">
+    <section class="assessment" aria-label="Assessment">
       <p>Recognised text: <q>${result.text}</q></p>
-      <dl class="marks-scores">
+      <dl class="assessment-scores">
         ${Object.entries(SCORES).map(
           ([name, title]) =>
             scores[name] !== undefined && html`<div><dt>${title}</dt><dd><${Score} of=${scores[name]} /></dd></div>`,
         )}
       </dl>
-      <ol class="marks-words" aria-label="Words">${words.map((word) => html`<${Word} word=${word} />`)}</ol>
-      <ul class="marks-legend" aria-label="Legend">
+      <ol class="assessment-words" aria-label="Words">${words.map((word) => html`<${Word} word=${word} />`)}</ol>
+      <ul class="assessment-legend" aria-label="Legend">
         ${Object.entries(TITLES).map(
           ([mark, title]) => html`<li><span class=${`mark-${mark}`}>${SIGNS[mark]}</span> ${title}</li>`,
         )}
@@ -57,9 +57,9 @@ function Word({ word }) {
   const caption = mark === "omitted" || mark === "inserted" ? TITLES[mark] : `${mark}, ${Math.round(score)}`;
   return html`
     <li class=${`mark-${mark}`} data-mark=${mark}>
-      <span class="marks-word">${word.Word}</span> <span aria-hidden="true">${SIGNS[mark]}</span>${" "}
+      <span class="assessment-word">${word.Word}</span> <span aria-hidden="true">${SIGNS[mark]}</span>${" "}
       <small>${caption}</small>
-      ${word.Phonemes?.length > 0 && html`<span class="marks-sounds">${word.Phonemes.map(sound)}</span>`}
+      ${word.Phonemes?.length > 0 && html`<span class="assessment-sounds">${word.Phonemes.map(sound)}</span>`}
     </li>
   `;
 }

@@ -18,10 +18,10 @@ const STAGES = {
 };
 
 /** `run`: `{request, streamId, events, resumed, digest}`, or null before the first request. */
-export function Inside({ run }) {
+export function RequestDetails({ run }) {
   const [open, setOpen] = useState(false);
   return html`
-    <details class="inside" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <details class="details" onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>Look inside</summary>
       ${open && (run ? html`<${Run} run=${run} />` : html`<p>No request has been sent yet.</p>`)}
     </details>
@@ -31,7 +31,7 @@ export function Inside({ run }) {
 function Run({ run }) {
   const end = contentOf(run, "end");
   return html`
-    <p class="inside-facts">
+    <p class="details-facts">
       ${run.streamId && html`<span>Stream <code>${run.streamId}</code></span>`}
       ${run.resumed.length > 0 && html`<span>${resumedLine(run.resumed)}</span>`}
       ${run.digest && html`<strong class=${`digest-${run.digest}`}>Digest ${run.digest}</strong>`}
@@ -55,7 +55,7 @@ function Latency({ latency }) {
   const stages = marks.map(([stage, ms], at) => ({ stage, ms, length: ms - (marks[at - 1]?.[1] ?? 0) }));
   return html`
     <figure class="latency" aria-labelledby="latency-title">
-      <figcaption class="inside-title" id="latency-title">Latency</figcaption>
+      <figcaption class="details-title" id="latency-title">Latency</figcaption>
       <div class="latency-bar" aria-hidden="true">
         ${stages.map(({ stage, length }) => html`<i class=${`stage-${stage}`} style=${{ flexGrow: length }} />`)}
       </div>
@@ -83,7 +83,7 @@ function Attempts({ run, end }) {
   if (end?.speech) lines.push(`speech failed at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
   if (lines.length === 0) return null;
   return html`
-    <p class="inside-title" id="attempts-title">Attempts</p>
+    <p class="details-title" id="attempts-title">Attempts</p>
     <ol aria-labelledby="attempts-title">${lines.map((line) => html`<li>${line}</li>`)}</ol>
   `;
 }
@@ -102,7 +102,7 @@ function parametersOf(body) {
 
 function Events({ run }) {
   return html`
-    <div class="inside-table" role="region" aria-label="List of events" tabindex="0">
+    <div class="details-table" role="region" aria-label="List of events" tabindex="0">
       <table>
         <caption>Events</caption>
         <thead>
@@ -115,7 +115,7 @@ function Events({ run }) {
                 <td>${id ?? "none"}</td>
                 <td>${Math.round(at_ms)} ms</td>
                 <td>${name}</td>
-                <td><code>${JSON.stringify(content, shortened)}</code></td>
+                <td><code>${JSON.stringify(content, shortenedValue)}</code></td>
               </tr>
             `,
           )}
@@ -125,7 +125,7 @@ function Events({ run }) {
   `;
 }
 
-function shortened(key, value) {
+function shortenedValue(key, value) {
   if (key === "audio" && typeof value === "string") return `${Math.floor((value.length * 3) / 4)} bytes`;
   if (Array.isArray(value) && value.length > SHOWN_ENTRIES) {
     return [...value.slice(0, SHOWN_ENTRIES), `and ${value.length - SHOWN_ENTRIES} more`];
@@ -151,7 +151,7 @@ function Curl({ request }) {
       <code ref=${shown}>${curlLine(request)}</code>
     </pre>
     ${spoken && html`<p>The audio is shortened here. Replace it with your own.</p>`}
-    <p class="inside-facts">
+    <p class="details-facts">
       <button type="button" class="secondary outline" onClick=${copy}>Copy as curl</button>
       <span aria-live="polite">${notice}</span>
     </p>

@@ -1,4 +1,4 @@
-// What survives a reload of the page, and what the browser keeps of the user's choices.
+// Values that the browser stores: what the page needs after a reload, and the user's choices.
 
 /** A storage of the browser or, if that is blocked or full, one in memory that lasts for this visit. */
 export class Store {
@@ -16,8 +16,8 @@ export class Store {
     }
   }
 
-  /** Whether the stored values outlive this visit. */
-  get lasts() {
+  /** Whether the stored values are kept for the next visit. */
+  get isPersistent() {
     return this.#persistent !== null;
   }
 
@@ -35,7 +35,8 @@ export class Store {
   }
 }
 
-export class Memory {
+/** One entry of a `Store`, whose value is JSON. */
+export class JsonEntry {
   #store;
   #key;
 

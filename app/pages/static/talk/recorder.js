@@ -6,7 +6,7 @@ import { LiveBody, canUploadLive } from "./upload.js";
 const SHORTEST_S = 0.3;
 const LONGEST_MS = 120_000;
 
-export class Listening {
+export class Recorder {
   /** `held`: whether the button is held. `open`: whether the microphone is open. */
   held = false;
   open = false;
