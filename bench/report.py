@@ -1,4 +1,4 @@
-"""Write the figures of a comparison into the report, between its marks, and its plots beside it."""
+"""Write the figures of a comparison into the report, between its marks, and its plots into the same directory."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

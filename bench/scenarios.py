@@ -63,7 +63,7 @@ def _share(number: int, part: int, count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`first` is sent at once, then each of `pieces` after a pause of `every_s`."""
+    """`first` is sent immediately, then each of `pieces` after a pause of `every_s`."""
 
     first: bytes
     pieces: Sequence[bytes] = field(default=())

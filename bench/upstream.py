@@ -1,8 +1,8 @@
 """A fake vendor with OpenAI's protocol that uses little CPU: `python -m bench.upstream` prints its port.
 
 The model of a request determines the answer. `50x20` sends 50 deltas, one every 20 ms; the first one follows the
-head at once. `50x20w100` sends the first delta after 100 ms. `50x0` sends the deltas as fast as possible, each in a
-separate write. `held` sends nothing until a client calls `POST /release`, then one delta. Speech
+head immediately. `50x20w100` sends the first delta after 100 ms. `50x0` sends the deltas as fast as possible, each
+in a separate write. `held` sends nothing until a client calls `POST /release`, then one delta. Speech
 (`/audio/speech`) is sent in pieces of 100 ms in the same way. Every transcription (`/audio/transcriptions`) has the
 same text.
 """

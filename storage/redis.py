@@ -57,7 +57,7 @@ def _lua(name: str) -> tuple[str, str]:
 
 @cache
 def _driver() -> DriverInfo:
-    """Return what connections tell about their client. It is read from files, by default for each connection."""
+    """Return what connections report about their client. It is read from files, by default for each connection."""
     return DriverInfo()
 
 

@@ -48,7 +48,7 @@ _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 10
 _OUTLIVES_TESTS = "testbed"
-"""The fixture of a module whose client keeps connections, and thereby server tasks, between tests."""
+"""The fixture of a module whose client keeps connections, and so server tasks, between tests."""
 _ONE_WORKER = {"engines", "local_vendors"}
 """Fixtures of a session that take seconds to create."""
 _LONGEST = ("tests/deploy/", "tests/bench/")

@@ -16,7 +16,7 @@ def trust_nobody() -> None:
     Processes then trust one authority, whose key does not exist. Tests name their own authorities.
     """
     nobody = Path(__file__).with_name("nobody.pem")
-    os.environ |= {"SSL_CERT_FILE": str(nobody), "SSL_CERT_DIR": os.devnull}  # noqa: TID251 - it is handed on
+    os.environ |= {"SSL_CERT_FILE": str(nobody), "SSL_CERT_DIR": os.devnull}  # noqa: TID251 - child processes inherit it
 
 
 def forget_settings() -> None:

@@ -19,7 +19,7 @@ class Vendor:
 
     `say:TEXT` answers word by word. `refuse:STATUS` responds with an error. `reset` aborts the connection. `hang`
     sends no headers, `silent` only headers. `cut:TEXT` closes the connection after TEXT. `error:TEXT` sends an
-    error event after it. `empty` sends no text. `many:COUNT` sends COUNT words at once, `paced:COUNT` one at a
+    error event after it. `empty` sends no text. `many:COUNT` sends COUNT words together, `paced:COUNT` one at a
     time, and `wide:COUNT` words of 1 KiB. `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then
     waits until `release` is set.
     """

@@ -59,7 +59,7 @@ class KeyAccount(Model):
 
 
 class AddressedAccount(KeyAccount):
-    """An account of a platform that has no common address."""
+    """An account of a platform that has no default `base_url`."""
 
     base_url: BaseUrl
 

@@ -30,8 +30,8 @@ class StreamRow(Model):
     age_ms: int
     """Milliseconds since the request arrived."""
     state: Literal["hearing", "answering", "stopping", "settling"]
-    """`hearing`: input is arriving. `answering`: the answer is being produced. `stopping`: the stream was told to
-    stop. `settling`: the answer is complete and is being stored."""
+    """`hearing`: input is arriving. `answering`: the answer is being produced. `stopping`: the stream was
+    requested to stop. `settling`: the answer is complete and is being stored."""
     readers: int
     events: int
     bytes: int

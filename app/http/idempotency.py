@@ -23,7 +23,7 @@ from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 
 ERRORS = (KeyReused, RequestRunning, AnswerNotKept)
-"""The errors of a key, beside `InvalidParameter`."""
+"""The errors of a key, in addition to `InvalidParameter`."""
 HEADER = "Idempotency-Key"
 DESCRIPTION = (
     "1 to 255 visible ASCII characters. For 48 hours, a repeated request with the same key has no further effect: "

@@ -46,8 +46,8 @@ async def identify(request: web.Request, services: Services, *, needed: Role) ->
 
     Raises `AuthFailed`, `TokenExpired`, `RoleTooLow` if the operator's role does not include `needed`, and
     `TooManyFailures` after too many failed calls from the same address. The root token is not accepted from such an
-    address either, because it may be weak. The token of an operator is: it cannot be guessed, and nobody who shares
-    an address with an attacker should be locked out.
+    address either, because it may be weak. Tokens of operators are still accepted: they cannot be guessed, and an
+    operator who shares an address with an attacker must not be locked out.
     """
     token = _bearer_token(request)
     is_root = _is_root_token(services, token)

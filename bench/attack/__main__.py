@@ -184,7 +184,7 @@ def _run_in_thread(
 async def _run_attacks(
     args: argparse.Namespace, attacks: Sequence[Attack], target: Target, strategies: Strategies, pid: int
 ) -> Rows:
-    """Run one attack after the other, beside a process of healthy clients with separate users."""
+    """Run one attack after the other, while a process runs healthy clients with separate users."""
     healthy = target.tokens[::_HEALTHY_EVERY]
     attacking = [token for number, token in enumerate(target.tokens) if number % _HEALTHY_EVERY]
     if not attacking:

@@ -16,7 +16,7 @@ class ServiceError(Exception):
     """The base class of all errors that are reported to clients.
 
     `what` says what is wrong with which field. `str()` returns the complete message, `<error_type>: <what>`.
-    `bp_auth` (§2.6) is sent beside `error`.
+    `bp_auth` (§2.6) is sent next to `error` in the envelope.
     """
 
     error_type: ClassVar[str]
@@ -178,7 +178,7 @@ class RateLimited(ServiceError):
 
 
 class BackendUnavailable(ServiceError):
-    """A service that the server depends on failed. `extra.retryable` tells whether a retry may succeed."""
+    """A service that the server depends on failed. `extra.retryable` says whether a retry may succeed."""
 
     error_type = "backend unavailable"
     status = 400

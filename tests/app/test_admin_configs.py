@@ -70,7 +70,7 @@ async def test_every_field_of_every_kind_has_a_description(operator):
     assert [(name, field) for name, field, description in fields if not description] == []
 
 
-async def test_a_written_config_is_read_unchanged_and_used_at_once(operator):
+async def test_a_written_config_is_read_unchanged_and_used_immediately(operator):
     await operator.put("configs/default/vendor_accounts/a", {"platform": "vendor_a_audio", "base_url": "http://a"})
     value = {"account": "a", "voice": "x", "language_code": None, "options": {"style": None}}
     written = await operator("PUT", VOICE, {"value": value, "comment": "first"}, X_Admin_Author="ada")

@@ -83,7 +83,7 @@ async def test_a_body_with_malformed_chunks_is_refused(server: Server) -> None:
     assert "request.crashed" not in [line["event"] for line in lines]
 
 
-async def test_a_body_with_a_malformed_later_chunk_is_refused_at_once(server: Server) -> None:
+async def test_a_body_with_a_malformed_later_chunk_is_refused_immediately(server: Server) -> None:
     head = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n"
     async with connection(server) as (reader, writer):
         writer.write(head)

@@ -87,7 +87,7 @@ async def test_streams_of_a_dead_process_are_not_counted(
     await take(Admissions(valkey, living), Slot("app", "user", new_id()), limit=2)
 
 
-async def test_process_that_has_ended_normally_is_dead_at_once(
+async def test_process_that_has_ended_normally_is_dead_immediately(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:
     leaving, living = beating(valkey, "leaving"), beating(valkey, "living")

@@ -319,7 +319,7 @@ async def pushed_to(
         yield following, waiting
 
 
-async def test_frame_for_a_waiting_follower_is_pushed_at_once():
+async def test_frame_for_a_waiting_follower_is_pushed_immediately():
     log, seen = open_log(), []
     async with pushed_to(log, lambda frames: seen.append(frames) is None) as (following, waiting):
         log.put(b"a")

@@ -323,7 +323,7 @@ async def test_reader_that_disconnects_before_the_headers_is_released():
 
     async def late(request: web.Request) -> web.StreamResponse:
         begun.set()
-        while request.transport is not None:  # noqa: ASYNC110 - aiohttp tells it in no other way
+        while request.transport is not None:  # noqa: ASYNC110 - aiohttp reports it in no other way
             await asyncio.sleep(0)
         response = EventStream({}, send_timeout_s=5, ping_after_s=5)
         try:

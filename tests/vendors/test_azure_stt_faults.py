@@ -118,7 +118,7 @@ async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Runn
     assert entry.how == "closed_by_client"
 
 
-async def test_leaving_the_block_closes_at_once_while_audio_still_arrives(http: VendorHttp, sandbox: Running):
+async def test_leaving_the_block_closes_immediately_while_audio_still_arrives(http: VendorHttp, sandbox: Running):
     closed = asyncio.Event()
 
     class Endless:

@@ -145,7 +145,7 @@ def test_mouth_shapes_follow_the_phonemes_instead_of_the_spelling():
 def test_the_mouth_is_closed_if_letters_are_missing():
     assert read([line(b"ab", "m")]) == [Visemes([Viseme(0, 21)]), AudioBytes(b"ab"), Visemes([Viseme(100, 0)])]
     assert read([line(b"ab", "m.")]) == [Visemes([Viseme(0, 21), Viseme(100, 0)]), AudioBytes(b"ab")]
-    assert read([line(b"ab")]) == [AudioBytes(b"ab")], "none where the vendor tells no times"
+    assert read([line(b"ab")]) == [AudioBytes(b"ab")], "none where the vendor reports no times"
 
 
 def test_times_are_ascending():

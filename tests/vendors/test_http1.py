@@ -184,7 +184,7 @@ async def test_the_vendor_is_throttled_while_nobody_reads(http1: Http1Client):
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200", CHUNKED, CHUNKED + b"5\r\nhello\r\n"])
-async def test_cancelling_closes_the_connection_at_once(http1: Http1Client, sent: bytes):
+async def test_cancelling_closes_the_connection_immediately(http1: Http1Client, sent: bytes):
     loop = asyncio.get_running_loop()
     reached, left = asyncio.Event(), loop.create_future()
 

@@ -39,7 +39,7 @@ async def failed(http: VendorHttp, name: str, to: Account) -> tuple[list[Any], V
     items: list[Any] = []
     with pytest.raises(VendorError) as fault:
         await collect(CLIENTS[name](http, to), items)
-    assert "sandbox" not in str(fault.value), "the key is told to nobody"
+    assert "sandbox" not in str(fault.value), "the key is in no message"
     return [item for item in items if is_output(item)], fault.value
 
 

@@ -68,7 +68,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a provider tells about a person (§2.5)."""
+    """What a provider reports about a person (§2.5)."""
 
     user_name: str = ""
     avatar: str = ""

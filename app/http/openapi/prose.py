@@ -116,7 +116,7 @@ HEADERS: dict[str, Any] = {
 
 RATE_LIMITS = {
     "RateLimit-Policy": "The rates that a counted call counts against: `q` calls in `w` seconds.",
-    "RateLimit": "What is left of them: `r` calls at once, and all of them again after `t` seconds.",
+    "RateLimit": "The remaining calls: `r` immediately, and all of them again after `t` seconds.",
 }
 
 PATH_PARAMETERS = {

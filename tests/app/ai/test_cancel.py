@@ -1,4 +1,4 @@
-"""Cancelling closes vendor calls at once, stores what was sent, and frees the turn before the response."""
+"""Cancelling closes vendor calls immediately, stores what was sent, and frees the turn before the response."""
 
 import asyncio
 import time

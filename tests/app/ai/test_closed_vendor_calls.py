@@ -1,4 +1,4 @@
-"""When a stream ends, its vendor calls are closed at once."""
+"""When a stream ends, its vendor calls are closed immediately."""
 
 import asyncio
 import random

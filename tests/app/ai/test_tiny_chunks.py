@@ -1,4 +1,4 @@
-"""Uploads in tiny chunks, however many at once, do not hold up other users."""
+"""Uploads in tiny chunks, however many at once, do not delay other users."""
 
 import asyncio
 import gc

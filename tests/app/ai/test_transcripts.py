@@ -1,7 +1,7 @@
 """Complete streams are compared with transcript files, so that a changed order or field shows in a diff.
 
 What differs from run to run (ids, times, links, how pieces were cut) is made equal first.
-`PARLEY_WRITE_TRANSCRIPTS=1 pytest …` writes the files anew.
+`PARLEY_WRITE_TRANSCRIPTS=1 pytest …` writes the files again.
 """
 
 import os

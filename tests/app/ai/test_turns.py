@@ -158,7 +158,7 @@ async def test_a_second_turn_of_the_same_conversation_is_refused_while_one_runs(
     assert seen[-1].content["record_id"] == 3
 
 
-async def test_the_next_turn_may_follow_at_once_after_end(talk: Talk, strategy) -> None:
+async def test_the_next_turn_may_follow_immediately_after_end(talk: Talk, strategy) -> None:
     await strategy("one", "say:Fine")
     for number in range(1, 9):
         assert (await talk.turn("again", "one"))[-1].content["record_id"] == number
