@@ -108,16 +108,16 @@ class Actor:
             return "stopping"
         return "answering" if self.ctx.receipt.reached("input") else "hearing"
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         if isinstance(message, Attach | Detach):
             self.readers += 1 if isinstance(message, Attach) else -1
-        self._mailbox.tell(message)
+        self._mailbox.put(message)
 
     async def replicate(self) -> None:
         """Start copying the log to Valkey for other processes, and wait until the existing events are copied."""
         replicator = self._replicator = self._replicator or self._make_replicator()
         if not self._over and self._may_be_replicated:
-            self.tell(Replicate())
+            self.send(Replicate())
             await replicator.caught_up()
         if self._over:  # The stream stopped its replicator when it ended, possibly before everything was copied.
             await replicator.run_again()
@@ -126,7 +126,7 @@ class Actor:
         self._task = asyncio.current_task()
         # Opened here, because an actor that is never started would otherwise be a reference cycle.
         self._mailbox.open(self._receive)
-        deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.tell, _DEADLINE)
+        deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.put, _DEADLINE)
         self.ctx.say(Start())
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
@@ -242,7 +242,7 @@ class Actor:
     def _start_grace(self, seconds: float) -> None:
         if self._grace is None:
             loop = asyncio.get_running_loop()
-            self._grace = loop.call_later(seconds, self._mailbox.tell, _GRACE_OVER)
+            self._grace = loop.call_later(seconds, self._mailbox.put, _GRACE_OVER)
 
     def _end_grace(self) -> None:
         if self._grace is not None:

@@ -88,7 +88,7 @@ async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
             conversation_id=plan.conversation_id,
             newest=2**31 - 1,
             size=_HISTORY_RECORDS,
-            most_bytes=max(_HISTORY_BYTES, _HISTORY_BYTES_PER_TOKEN * context_tokens),
+            max_bytes=max(_HISTORY_BYTES, _HISTORY_BYTES_PER_TOKEN * context_tokens),
         )
 
 
@@ -231,7 +231,7 @@ class Turn:
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
         with self._ctx.receipt.waiting() as wait:
             async with first_success(attempts, self._ctx.attempts) as (attempt, items):
-                wait.over()
+                wait.end()
                 self._ctx.receipt.mark("first_token")
                 if not opening.done():
                     # Unlike `await opening`, a cancellation of this wait does not cancel `opening`.

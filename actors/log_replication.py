@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from storage.detached_logs import Batch, DetachedLog, Emptied
+from storage.detached_logs import Batch, DetachedLog, LogLost
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
@@ -46,7 +46,7 @@ class LogReplicator:
                 except (StoreError, Gone) as error:
                     log.debug("log_copy.retried", error=str(error))
                     await asyncio.sleep(_RETRY_AFTER_S)
-                except Emptied:
+                except LogLost:
                     self._position = 0
                 else:
                     return

@@ -53,7 +53,7 @@ Message = Attach | Detach | Cancel | Replicate | Drain | SessionEnded | Expire
 
 
 class Mailbox:
-    """A bounded queue that delivers messages in order, while it is open, and never from within `tell`."""
+    """A bounded queue that delivers messages in order, while it is open, and never from within `put`."""
 
     __slots__ = ("_closed", "_loop", "_messages", "_receive")
     LIMIT = 256
@@ -70,7 +70,7 @@ class Mailbox:
         if self._messages:
             self._loop.call_soon(self._deliver)
 
-    def tell(self, message: Message) -> bool:
+    def put(self, message: Message) -> bool:
         """Queue a message without blocking. Return `False` if the mailbox is full or closed."""
         if self._closed or len(self._messages) >= self.LIMIT:
             return False

@@ -22,7 +22,7 @@ class Receipt:
         "_marks",
         "_overhead_ms",
         "_sha",
-        "_unread",
+        "_undigested",
         "waited_s",
         "waiting_since",
         "waits",
@@ -33,7 +33,7 @@ class Receipt:
         self._marks: dict[str, int] = {}
         self._sha = hashlib.sha256()
         self._chars = 0
-        self._unread: list[str] = []
+        self._undigested: list[str] = []
         """Texts that are not yet in the digest. Hashing many at once is cheaper than one by one."""
         self.waits = 0
         self.waiting_since = 0.0
@@ -67,16 +67,16 @@ class Receipt:
     def add_output(self, output: str | bytes) -> None:
         """Add a part of the answer to the digest, in the order of event ids. Characters of text are counted."""
         if isinstance(output, str):
-            self._unread.append(output)
-            if len(self._unread) < _TEXTS_AT_ONCE:
+            self._undigested.append(output)
+            if len(self._undigested) < _TEXTS_AT_ONCE:
                 return
             output = b""
         self._digest_texts()
         self._sha.update(output)
 
     def _digest_texts(self) -> None:
-        text = "".join(self._unread)
-        self._unread.clear()
+        text = "".join(self._undigested)
+        self._undigested.clear()
         self._chars += len(text)
         self._sha.update(text.encode())
 
@@ -93,7 +93,7 @@ class Receipt:
 
 
 class _Waiting:
-    """A wait that ends with its block, or earlier with `over()`."""
+    """A wait that ends with its block, or earlier with `end()`."""
 
     __slots__ = ("_receipt",)
 
@@ -109,9 +109,9 @@ class _Waiting:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.over()
+        self.end()
 
-    def over(self) -> None:
+    def end(self) -> None:
         """End the wait. Further calls have no effect."""
         if (receipt := self._receipt) is not None:
             self._receipt = None

@@ -62,7 +62,7 @@ class Relay:
             keep_bytes=keep_bytes,
             keep_s=lambda: keep_s,
         )
-        remote = RemoteLog(detached, ask=partial(self.ask, location, owner=owner))
+        remote = RemoteLog(detached, request=partial(self.request, location, owner=owner))
         self._readers[location.stream_id] += 1
         self._open.add(remote)
         self._no_readers.clear()
@@ -76,12 +76,12 @@ class Relay:
             self._readers[location.stream_id] -= 1
             if not self._readers[location.stream_id]:
                 del self._readers[location.stream_id]
-            await self.tell(location, {"op": "leave", "reader_id": remote.reader_id}, owner=owner)
+            await self.notify(location, {"op": "leave", "reader_id": remote.reader_id}, owner=owner)
 
     async def drain(self, timeout_s: float) -> None:
         """Wait up to `timeout_s` seconds until no reader of this process reads a stream of another one.
 
-        Then end the remaining responses with an `error` event, upon which clients resume through another process.
+        Then end the remaining responses with an `error` event, after which clients resume through another process.
         """
         if await self._no_readers_within(timeout_s):
             return
@@ -103,7 +103,7 @@ class Relay:
 
         Return `False` if that process is dead, has no such stream or does not respond.
         """
-        answer = await self.ask(
+        answer = await self.request(
             location, {"op": "cancel", "heard_ms": heard_ms}, owner=owner, within_s=_CANCEL_TIMEOUT_S
         )
         return answer is not None and answer["known"]
@@ -115,12 +115,12 @@ class Relay:
         """
         request = {"op": "input", **_identify(location, owner)}
         try:
-            answer = await self._rpc.ask(location.process, request, within_s=_RESPONSE_TIMEOUT_S)
+            answer = await self._rpc.call(location.process, request, within_s=_RESPONSE_TIMEOUT_S)
         except NotSubscribed:
             return True
         return answer is None or bool(answer.get("whole"))
 
-    async def ask(
+    async def request(
         self, location: StreamLocation, message: Message, *, owner: Owner, within_s: float = _RESPONSE_TIMEOUT_S
     ) -> Message | None:
         """Send a request to the stream's process.
@@ -133,17 +133,17 @@ class Relay:
             return unknown  # A stream in this process is looked up in the supervisor first.
         try:
             request = {**message, **_identify(location, owner)}
-            answer = await self._rpc.ask(location.process, request, within_s=within_s)
+            answer = await self._rpc.call(location.process, request, within_s=within_s)
             if answer is None and await self._heartbeat.dead([location.process]):
                 return unknown
         except NotSubscribed:
             return unknown
         return answer
 
-    async def tell(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:
+    async def notify(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:
         """Send a message to the stream's process without waiting for a response."""
         with suppress(StoreError):
-            await self._rpc.tell(location.process, {**message, **_identify(location, owner)})
+            await self._rpc.notify(location.process, {**message, **_identify(location, owner)})
 
     async def answer(self, request: Message) -> Message | None:
         """Handle a request of another process for a stream of this one. Return the response, if there is one."""
@@ -181,14 +181,14 @@ class Relay:
         if (lease := self._leases.pop(reader_id, None)) is not None:
             lease.cancel()
         else:
-            actor.tell(Attach())
+            actor.send(Attach())
         loop = asyncio.get_running_loop()
         self._leases[reader_id] = loop.call_later(_LEASE_S, self._end_lease, actor, reader_id)
 
     def _end_lease(self, actor: Actor, reader_id: str) -> None:
         if (lease := self._leases.pop(reader_id, None)) is not None:
             lease.cancel()
-            actor.tell(Detach())
+            actor.send(Detach())
 
     def close(self) -> None:
         for lease in self._leases.values():
@@ -215,7 +215,7 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
     stream does not end in time.
     """
     if not actor.outcome.done():
-        actor.tell(Cancel(heard_ms=heard_ms))
+        actor.send(Cancel(heard_ms=heard_ms))
         done, _ = await asyncio.wait([actor.outcome], timeout=_CANCEL_TIMEOUT_S)
         if not done:
             raise Unavailable("the stream has not ended yet")

@@ -40,11 +40,11 @@ class LogRange:
 
 
 class RemoteLog:
-    """Reads the events from the copy of the log in Valkey. `ask` sends a request to the stream's process."""
+    """Reads the events from the copy of the log in Valkey. `request` sends a request to the stream's process."""
 
-    def __init__(self, detached: DetachedLog, *, ask: Callable[[Message], Awaitable[Message | None]]) -> None:
+    def __init__(self, detached: DetachedLog, *, request: Callable[[Message], Awaitable[Message | None]]) -> None:
         self._detached = detached
-        self._send_request = ask
+        self._send_request = request
         self.reader_id = new_id()
         self.span = LogRange(1, 0)
         self._attached = False
@@ -59,7 +59,7 @@ class RemoteLog:
 
     async def attach(self) -> None:
         """Ask the stream's process to copy its log to Valkey, and set `span` to the events available there."""
-        answer = await self._ask()
+        answer = await self._request_events()
         if answer is not None and answer.get("full"):
             raise too_many_readers()
         first, last, closed = await self._detached.span() or (1, 0, False)
@@ -116,7 +116,7 @@ class RemoteLog:
                 pieces = await self._detached.read(
                     cursor.position,
                     offset_bytes=cursor.offset_bytes,
-                    most_bytes=PIECE_BYTES,
+                    max_bytes=PIECE_BYTES,
                     wait_s=0 if self._lost or self._draining else _READ_WAIT_S,
                 )
         except (StoreError, TimeoutError):
@@ -141,11 +141,11 @@ class RemoteLog:
     async def _renew(self) -> None:
         """Tell the stream's process that this reader still reads, so that it copies events that Valkey lacks."""
         try:
-            await self._ask()
+            await self._request_events()
         except StoreError:
             self._attached = False
 
-    async def _ask(self) -> Message | None:
+    async def _request_events(self) -> Message | None:
         """Ask the stream's process for its events. Note whether it knows the reader or is dead."""
         answer = await self._send_request({"op": "read", "reader_id": self.reader_id})
         self._attached = answer is not None and answer["known"]

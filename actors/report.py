@@ -9,14 +9,14 @@ from prometheus_client import Gauge
 
 from actors.context import StreamContext
 from streams.log import EventLog
-from streams.metrics import Counts, Times
+from streams.metrics import CounterMetric, HistogramMetric
 from vendors.metrics import BUCKETS_S
 
 log = structlog.get_logger()
 
-ENDED = Counts("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
-CRASHES = Counts("parley_stream_crashes", "Streams ended by an unexpected exception", ["kind"])
-SECONDS = Times(
+ENDED = CounterMetric("parley_streams_ended", "Streams by kind and how they ended", ["kind", "outcome"])
+CRASHES = CounterMetric("parley_stream_crashes", "Streams ended by an unexpected exception", ["kind"])
+SECONDS = HistogramMetric(
     "parley_stream_seconds",
     "Time from the request's head to a stage of the stream; overhead: our own time before the first output",
     ["kind", "stage"],

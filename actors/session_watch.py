@@ -79,7 +79,7 @@ class SessionWatch:
             raise
         for key in suspects.keys() - alive:
             for actor in suspects[key]:
-                actor.tell(SessionEnded())
+                actor.send(SessionEnded())
 
     def _suspects(self) -> dict[SessionKey, list[Actor]]:
         """Return the running streams whose sessions must be checked."""

@@ -12,11 +12,11 @@ from actors.actor import Actor
 from actors.context import Owner, Stop
 from actors.mailbox import Drain
 from actors.report import report_crash
-from streams.metrics import Levels
+from streams.metrics import GaugeMetric
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
-LIVE = Levels("parley_streams_live", "Running streams", ["kind"])
+LIVE = GaugeMetric("parley_streams_live", "Running streams", ["kind"])
 
 _DRAIN_SAVE_S = 10
 _REPLICATION_TIMEOUT_S = 10
@@ -131,7 +131,7 @@ class Supervisor:
         if await self._idle_within(timeout_s):
             return
         for actor in self.live():
-            actor.tell(Drain())
+            actor.send(Drain())
         if await self._idle_within(_DRAIN_SAVE_S):
             return
         remaining = [task for _, task in self._tasks.values()]

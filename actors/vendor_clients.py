@@ -92,7 +92,7 @@ class VendorClients:
         if known is not None and known[0] is limits:
             return known[1]
         policy = GatePolicy(
-            at_once=limits.concurrency,
+            concurrency=limits.concurrency,
             waiting=limits.waiting,
             breaker=BreakerPolicy(**limits.breaker.model_dump()),
         )

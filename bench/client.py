@@ -12,7 +12,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from bench.scenarios import SCENARIOS, Load, Request
-from bench.stream_outcome import Reading, Tally
+from bench.stream_outcome import EventCounter, StreamParser
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _SENT_AT = re.compile(r" (\d{12,})$")
@@ -71,8 +71,8 @@ class Connection(asyncio.Protocol):
         self._content_length: int | None = None
         """The `Content-Length` of the response; None if the body is chunked."""
         self._body = b""
-        self._tally = Tally(b"")
-        self._reading: Reading | None = None
+        self._counter = EventCounter(b"")
+        self._parser: StreamParser | None = None
 
     @property
     def open(self) -> bool:
@@ -93,8 +93,8 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None, "not connected"
         client = self._client
         self._stream, self._head, self._status, self._content_length, self._body = stream, b"", 0, None, b""
-        self._tally = Tally(client.marker)
-        self._reading = Reading(needs_digest=client.target.digests) if in_full else None
+        self._counter = EventCounter(client.marker)
+        self._parser = StreamParser(needs_digest=client.target.digests) if in_full else None
         self._done = asyncio.get_running_loop().create_future()
         timer = asyncio.get_running_loop().call_later(timeout_s, self._too_late, timeout_s)
         try:
@@ -122,22 +122,22 @@ class Connection(asyncio.Protocol):
         if self._content_length is not None:
             self._read_body(data, now)
             return
-        stream, tally = self._stream, self._tally
-        if more := tally.feed(data):
+        stream, counter = self._stream, self._counter
+        if more := counter.feed(data):
             self._client.events += more
             if stream.last_event:
                 gap_s = now - stream.last_event
                 stream.longest_gap_s = max(stream.longest_gap_s, gap_s)
-                if self._reading is not None:
+                if self._parser is not None:
                     self._client.sample.gaps_s.append(gap_s)
             else:
                 stream.first_event = now
             stream.last_event = now
-        if tally.begun and not stream.first_output:
+        if counter.begun and not stream.first_output:
             stream.first_output = now
-        if self._reading is not None:
-            self._read_in_full(self._reading, data, now)
-        if tally.over:
+        if self._parser is not None:
+            self._read_in_full(self._parser, data, now)
+        if counter.complete:
             self._end()
 
     def _body_after_head(self, data: bytes) -> bytes | None:
@@ -163,23 +163,23 @@ class Connection(asyncio.Protocol):
         else:
             self._finish(f"{self._status} {self._body[:_FAULT_CHARACTERS].decode(errors='replace')}")
 
-    def _read_in_full(self, reading: Reading, data: bytes, now: float) -> None:
+    def _read_in_full(self, parser: StreamParser, data: bytes, now: float) -> None:
         sample = self._client.sample
-        for event in reading.feed(data):
+        for event in parser.feed(data):
             sample.names[event.name] += 1
-        for text in reading.texts:
+        for text in parser.texts:
             if sent_at := _SENT_AT.search(text):
                 sample.transits_s.append(now - int(sent_at[1]) / 1e9)
 
     def _end(self) -> None:
         stream = self._stream
-        stream.outcome, fault = self._tally.outcome()
-        stream.events = self._tally.events
+        stream.outcome, fault = self._counter.outcome()
+        stream.events = self._counter.events
         if fault and self._status != 200:
             fault = f"status {self._status}: {fault}"
-        if (reading := self._reading) is not None:
-            reading.end()
-            fault = fault or reading.fault
+        if (parser := self._parser) is not None:
+            parser.end()
+            fault = fault or parser.fault
             self._client.sample.read += 1
         self._finish(fault)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.arrivals import Result
-from bench.machine import Cores, Reading
+from bench.machine import Cores, Counters
 from bench.scenarios import Load
 
 FULL = 0.9
@@ -106,7 +106,7 @@ class Figures:
 
 
 def figures(
-    load: Load, result: Result, before: Reading, after: Reading, cores: Cores, *, target: str, deltas: int = 0
+    load: Load, result: Result, before: Counters, after: Counters, cores: Cores, *, target: str, deltas: int = 0
 ) -> Figures:
     """Compute the figures of `result`. `deltas` is the number of deltas per stream, 0 if unknown."""
     good, elapsed_s = result.good, max(1e-9, after.at - before.at)

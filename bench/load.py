@@ -18,7 +18,7 @@ from bench.arrivals import Result, prepare, run, run_by_several
 from bench.client import Target
 from bench.deployment import APP, Deployment, DeploymentSpec, login, read_tokens, spawned
 from bench.figures import HEADINGS, UNKNOWN, Figures, figures, row, table
-from bench.machine import Cores, Reading
+from bench.machine import Cores, Counters
 from bench.scenarios import SCENARIOS, Load, seconds
 from deploy.running import Failed
 from streams.wire.codec import dumps
@@ -40,13 +40,13 @@ def measure_load(
         assert deployment.baseline is not None, "the deployment has no baseline"
         target, pids = deployment.baseline, deployment.baseline_pids
     generators = (os.getpid(), *deployment.vendor_pids)
-    before = Reading.now(pids, generators)
+    before = Counters.now(pids, generators)
     result: Result
     if processes > 1:
         result = run_by_several(load, target, processes, pids=pids)
     else:
         result = uvloop.run(run(load, target, pids=pids))
-    after = Reading.now(pids, generators)
+    after = Counters.now(pids, generators)
     name = "baseline" if baseline else "Parley"
     return figures(load, result, before, after, cores, target=name, deltas=deltas)
 

@@ -71,7 +71,7 @@ def family(pid: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Counters:
     """The counters at one moment."""
 
     at: float
@@ -81,12 +81,12 @@ class Reading:
     """CPU time of the generators and the vendor."""
 
     @classmethod
-    def now(cls, target: Iterable[int], generator: Iterable[int]) -> "Reading":
+    def now(cls, target: Iterable[int], generator: Iterable[int]) -> "Counters":
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
         cores = {int(line[0][3:]): [int(word) for word in line[1:9]] for line in lines if line[0][3:].isdecimal()}
         return cls(time.monotonic(), cores, Usage.of(target), Usage.of(generator).cpu_s)
 
-    def busy(self, before: "Reading", cores: Iterable[int]) -> float:
+    def busy(self, before: "Counters", cores: Iterable[int]) -> float:
         """Return the share of the time since `before` in which these cores were busy, with any process."""
         spent = [[b - a for a, b in zip(before.cores[core], self.cores[core], strict=True)] for core in cores]
         return 1 - sum(core[3] + core[4] for core in spent) / max(1, sum(map(sum, spent)))

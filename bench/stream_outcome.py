@@ -1,7 +1,7 @@
 """Check an event stream from the bytes of its chunked HTTP body, without I/O.
 
-A `Tally` counts events at little cost and is used for every stream. A `Reading` parses every event; it is used for
-a sample of the streams.
+An `EventCounter` counts events at little cost and is used for every stream. A `StreamParser` parses every event; it
+is used for a sample of the streams.
 """
 
 import re
@@ -27,7 +27,7 @@ DIGESTED_FIELDS = {
 """The events that the digest covers, with the field of their content that holds text or audio."""
 
 
-class Tally:
+class EventCounter:
     """Counts the events of a chunked body, and finds its first output and its last event.
 
     It searches the raw bytes for lines with an event id. JSON contains no raw line breaks, so nothing else looks
@@ -62,7 +62,7 @@ class Tally:
         return count
 
     @property
-    def over(self) -> bool:
+    def complete(self) -> bool:
         """Whether the last chunk has arrived."""
         return self._tail.endswith(_LAST_CHUNK)
 
@@ -93,28 +93,28 @@ class Event:
 class Chunks:
     """Decodes a chunked HTTP body."""
 
-    __slots__ = ("_raw", "over")
+    __slots__ = ("_raw", "complete")
 
     def __init__(self) -> None:
-        self.over = False
+        self.complete = False
         self._raw = bytearray()
 
     def feed(self, data: bytes) -> bytes:
         """Return the content of the chunks that `data` completes. Raise `ValueError` if they are malformed."""
         raw, content = self._raw, b""
         raw += data
-        while not self.over and (line := raw.find(b"\r\n")) >= 0:
+        while not self.complete and (line := raw.find(b"\r\n")) >= 0:
             size = int(raw[:line], 16)
             end = line + 2 + size
             if len(raw) < end + 2:
                 break
             content += raw[line + 2 : end]
-            self.over = size == 0
+            self.complete = size == 0
             del raw[: end + 2]
         return content
 
 
-class Reading:
+class StreamParser:
     """Parses a stream in full. It checks that ids have no gap, that one last event ends it, and the digest."""
 
     __slots__ = ("_chars", "_chunks", "_last_id", "_needs_digest", "_partial", "_sha", "fault", "outcome", "texts")

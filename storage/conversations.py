@@ -133,11 +133,11 @@ where size_bytes <= $5 or number = 1 order by number
 
 
 async def page(
-    conn: Connection, app_id: str, *, conversation_id: str, newest: int, size: int, most_bytes: int
+    conn: Connection, app_id: str, *, conversation_id: str, newest: int, size: int, max_bytes: int
 ) -> list[Record]:
     """Return at most `size` records, newest first, starting at record id `newest`.
 
-    They have at most `most_bytes` of content together, but one is returned whatever its size.
+    They have at most `max_bytes` of content together, but one is returned whatever its size.
     """
-    rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size, most_bytes)
+    rows = await conn.fetch(_PAGE, app_id, conversation_id, newest, size, max_bytes)
     return [Record(**row) for row in rows]

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     size_bytes: int
 
 
-class Emptied(Exception):
+class LogLost(Exception):
     """Raised when Valkey has lost the entries of the log."""
 
 
@@ -58,7 +58,7 @@ class DetachedLog:
     async def append(self, batch: Batch) -> None:
         """Append `batch` unless it was appended before, and drop the oldest entries if the log is too large.
 
-        Raises `Emptied` if Valkey has lost the earlier batches. The next batch then begins a new log.
+        Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log.
         """
         entry = {"first": batch.first, "frames": batch.frames, "closing": int(batch.closing)}
         with map_errors():
@@ -71,7 +71,7 @@ class DetachedLog:
                 )
                 if added is None:
                     self._reset()
-                    raise Emptied
+                    raise LogLost
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
                     raise
@@ -108,17 +108,17 @@ class DetachedLog:
         first, last = _batch(oldest[0]), _batch(newest[0])
         return first.first, last.last, last.closing
 
-    async def read(self, after: int, *, offset_bytes: int, most_bytes: int, wait_s: float) -> list[Piece]:
+    async def read(self, after: int, *, offset_bytes: int, max_bytes: int, wait_s: float) -> list[Piece]:
         """Return the entries after event id `after`, waiting up to `wait_s` for the first one.
 
-        The first `offset_bytes` of the frames are skipped. At most `most_bytes` are returned; an entry that is
+        The first `offset_bytes` of the frames are skipped. At most `max_bytes` are returned; an entry that is
         larger is returned in part, unless it also holds frames up to id `after`.
         """
-        args: list[Word] = [after, offset_bytes, most_bytes]
+        args: list[Word] = [after, offset_bytes, max_bytes]
         with map_errors():
             entries = await self._valkey.run("read_log", keys=[self._key], args=args)
             if not entries and wait_s > 0:
-                entries = await self._next(after, wait_s=wait_s, most_bytes=most_bytes)
+                entries = await self._next(after, wait_s=wait_s, max_bytes=max_bytes)
                 if entries is None:
                     entries = await self._valkey.run("read_log", keys=[self._key], args=args)
         return [
@@ -126,10 +126,10 @@ class DetachedLog:
             for id_, first, closing, size_bytes, frames in entries
         ]
 
-    async def _next(self, after: int, *, wait_s: float, most_bytes: int) -> list[Any] | None:
+    async def _next(self, after: int, *, wait_s: float, max_bytes: int) -> list[Any] | None:
         """Wait for the next entry and return it in the form of the script's result.
 
-        Returns `None` if the entry is larger than `most_bytes`, and an empty list if none arrives in time.
+        Returns `None` if the entry is larger than `max_bytes`, and an empty list if none arrives in time.
         """
         read = await self._valkey.blocking.xread(
             {self._key: f"{after}-0"}, count=1, block=max(1, round(wait_s * 1000))
@@ -138,7 +138,7 @@ class DetachedLog:
             return []
         [(_, [(id_, entry)])] = cast("Any", read)
         size_bytes = len(entry[b"frames"])
-        if size_bytes > most_bytes:
+        if size_bytes > max_bytes:
             return None
         return [(id_, entry[b"first"], entry[b"closing"], size_bytes, entry[b"frames"])]
 

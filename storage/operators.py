@@ -63,7 +63,7 @@ class Operator:
     expires_at: datetime | None
     """When the token expires, or `None` if it does not."""
     last_used_at: datetime | None
-    """When the token was last used, up to a minute early. `None`: never."""
+    """When the token was last used; the time may be up to a minute too early. `None` if it was never used."""
     expired: bool
 
 

@@ -1,6 +1,6 @@
 """Requests between server processes over Valkey channels.
 
-Each process subscribes to a channel of its own. A request carries an id and the name of its sender; the response is
+Each process subscribes to its own channel. A request carries an id and the name of its sender; the response is
 published on the sender's channel.
 """
 
@@ -42,7 +42,7 @@ class ProcessRpc:
         self._responses: dict[str, asyncio.Future[Message]] = {}
         self._subscribed = asyncio.Event()
 
-    async def ask(self, process: str, message: Message, *, within_s: float) -> Message | None:
+    async def call(self, process: str, message: Message, *, within_s: float) -> Message | None:
         """Send a request and return the response, or `None` if `process` does not respond in time.
 
         Raises `NotSubscribed` if the process has ended. A process whose subscription is interrupted subscribes
@@ -65,7 +65,7 @@ class ProcessRpc:
         finally:
             del self._responses[request_id]
 
-    async def tell(self, process: str, message: Message) -> None:
+    async def notify(self, process: str, message: Message) -> None:
         """Send a message that has no response."""
         await self._send(process, message)
 
@@ -93,7 +93,7 @@ class ProcessRpc:
             try:
                 response = await handler(request)
                 if response is not None and "from" in request:
-                    await self.tell(request["from"], {**response, "answers": request["id"]})
+                    await self.notify(request["from"], {**response, "answers": request["id"]})
             except StoreError as error:
                 log.warning("process_rpc.unanswered", op=request.get("op"), error=str(error))
             except Exception:

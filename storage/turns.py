@@ -20,10 +20,10 @@ MAX_BATCH_SIZE = 128
 MAX_BATCHES = 256
 """Maximum number of batches in a queue."""
 _CONCURRENT_BATCHES = 2
-_CONCURRENT_SINGLES = 4
+_SINGLE_WRITERS = 4
 _MAX_UNCONFIRMED = 10_000
 USUAL_CONNECTIONS = 2 * _CONCURRENT_BATCHES
-CONNECTIONS = USUAL_CONNECTIONS + 2 * _CONCURRENT_SINGLES
+CONNECTIONS = USUAL_CONNECTIONS + 2 * _SINGLE_WRITERS
 LOCKED_S = 0.1
 """How long a batch waits for a locked row. Short, because the batches behind it wait too."""
 
@@ -45,10 +45,10 @@ class TurnWriter:
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
         """By stream id: turns that may have been opened although the caller has received an error."""
-        self._opened = BatchQueue(self._open, within_s, most=MAX_BATCH_SIZE, at_once=_CONCURRENT_BATCHES)
-        self._closed = BatchQueue(self._close, within_s, most=MAX_BATCH_SIZE, at_once=_CONCURRENT_BATCHES)
-        self._opened_singly = BatchQueue(self._open_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
-        self._closed_singly = BatchQueue(self._close_singly, within_s, most=1, at_once=_CONCURRENT_SINGLES)
+        self._opened = BatchQueue(self._open, within_s, batch_size=MAX_BATCH_SIZE, concurrency=_CONCURRENT_BATCHES)
+        self._closed = BatchQueue(self._close, within_s, batch_size=MAX_BATCH_SIZE, concurrency=_CONCURRENT_BATCHES)
+        self._opened_singly = BatchQueue(self._open_singly, within_s, batch_size=1, concurrency=_SINGLE_WRITERS)
+        self._closed_singly = BatchQueue(self._close_singly, within_s, batch_size=1, concurrency=_SINGLE_WRITERS)
 
     @property
     def queues(self) -> Sequence["BatchQueue[Any]"]:
@@ -193,7 +193,7 @@ async def open_turn_writer(
     async with AsyncExitStack() as stack:
         for queue in turns.queues:
             stack.callback(queue.shut)
-            for _ in range(queue.at_once):
+            for _ in range(queue.concurrency):
                 await stack.enter_async_context(background(queue.run()))
         try:
             yield turns
@@ -224,18 +224,18 @@ class Batch(Generic[T]):
 
 
 class BatchQueue(Generic[T]):
-    """A queue of turns that are written in batches of at most `most`.
+    """A queue of turns that are written in batches of at most `batch_size`.
 
-    `at_once` is the number of tasks that are expected to call `run`, and so of batches that are written at once.
+    `concurrency` is the number of tasks that are expected to call `run`: each writes one batch at a time.
     """
 
     def __init__(
-        self, write: Callable[[Batch[T]], Awaitable[None]], within_s: float, *, most: int, at_once: int
+        self, write: Callable[[Batch[T]], Awaitable[None]], within_s: float, *, batch_size: int, concurrency: int
     ) -> None:
-        self.at_once = at_once
+        self.concurrency = concurrency
         self._write = write
         self._within_s = within_s
-        self._most = most
+        self._batch_size = batch_size
         self._loop = asyncio.get_running_loop()
         self._batches: asyncio.Queue[Batch[T]] = asyncio.Queue(MAX_BATCHES)
         self._newest: Batch[T] | None = None
@@ -245,7 +245,7 @@ class BatchQueue(Generic[T]):
     def put(self, turn: T, future: asyncio.Future[Any]) -> None:
         """Queue `turn`. Once it is written or has failed, `future` is set."""
         batch, conversation = self._newest, (turn.app_id, turn.conversation_id)
-        if batch is None or len(batch.turns) >= self._most or conversation in batch.turns:
+        if batch is None or len(batch.turns) >= self._batch_size or conversation in batch.turns:
             if self._shut or self._batches.full():
                 if not future.done():
                     future.set_exception(_database_unavailable())

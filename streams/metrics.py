@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 
-class Counts:
+class CounterMetric:
     """A counter. `labels` are the label names."""
 
     _family: type[CounterMetricFamily | GaugeMetricFamily] = CounterMetricFamily
@@ -30,13 +30,13 @@ class Counts:
         return [family]
 
 
-class Levels(Counts):
+class GaugeMetric(CounterMetric):
     """A gauge: negative amounts may be added."""
 
     _family = GaugeMetricFamily
 
 
-class Times:
+class HistogramMetric:
     """A histogram of durations in seconds. `buckets` are the upper bounds; a last bucket without bound is added."""
 
     def __init__(self, name: str, documentation: str, labels: Sequence[str], *, buckets: Sequence[float]) -> None:

@@ -72,7 +72,7 @@ async def restored(server: Server) -> AsyncIterator[None]:
 
 async def _end_streams(supervisor: Supervisor) -> None:
     for actor in supervisor.live():
-        actor.tell(Drain())
+        actor.send(Drain())
     async with asyncio.timeout(_END_S):
         await supervisor.idle()
     supervisor.draining = False

@@ -86,10 +86,10 @@ class BulkheadFull(Exception):
 
 
 class Bulkhead:
-    """Allows at most `at_once` concurrent calls. Up to `waiting` more calls wait in FIFO order."""
+    """Allows at most `concurrency` concurrent calls. Up to `waiting` more calls wait in FIFO order."""
 
-    def __init__(self, at_once: int, waiting: int) -> None:
-        self._at_once = at_once
+    def __init__(self, concurrency: int, waiting: int) -> None:
+        self._concurrency = concurrency
         self._waiting_limit = waiting
         self._queue: deque[asyncio.Future[None]] = deque()
         self.busy = 0
@@ -100,7 +100,7 @@ class Bulkhead:
 
     def try_acquire(self) -> bool:
         """Take a slot if one is free and no call waits for it. Return whether a slot was taken."""
-        if self.busy >= self._at_once or self._queue:
+        if self.busy >= self._concurrency or self._queue:
             return False
         self.busy += 1
         return True

@@ -32,7 +32,7 @@ _REQUEST_FAULTS = frozenset({400, 404, 409, 413, 415, 422})
 
 @dataclass(frozen=True, slots=True)
 class GatePolicy:
-    at_once: int = 200
+    concurrency: int = 200
     waiting: int = 1000
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
@@ -46,7 +46,7 @@ class Gate:
         """The account's key. It is removed from error messages of the vendor."""
         self._clock = clock
         self._breaker = Breaker(policy.breaker, clock)
-        self._bulkhead = Bulkhead(policy.at_once, policy.waiting)
+        self._bulkhead = Bulkhead(policy.concurrency, policy.waiting)
         self._first_outputs: deque[float] = deque(maxlen=_SAMPLES)
         self._calls: deque[float] = deque()
         self._hedges: deque[float] = deque()

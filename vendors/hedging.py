@@ -13,7 +13,7 @@ _READ_AHEAD_ITEMS = 16
 """The number of items that an attempt may read ahead of its consumer."""
 
 
-class Racer(Protocol):
+class HedgedAttempt(Protocol):
     """An attempt as a context manager. Once `has_output` returns true, iterating yields all items."""
 
     async def __aenter__(self) -> Self: ...
@@ -28,7 +28,7 @@ class Racer(Protocol):
         """Called when the other attempt has won."""
 
 
-R = TypeVar("R", bound=Racer)
+R = TypeVar("R", bound=HedgedAttempt)
 
 
 async def race(

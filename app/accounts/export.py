@@ -87,7 +87,7 @@ async def _records(services: Services, app_id: str, conversation_id: str) -> Asy
                 conversation_id=conversation_id,
                 newest=newest,
                 size=_RECORDS_AT_ONCE,
-                most_bytes=_RECORDS_BYTES,
+                max_bytes=_RECORDS_BYTES,
             )
         if not records:
             return

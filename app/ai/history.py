@@ -104,7 +104,7 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
             conversation_id=query.conversation_id,
             newest=last,
             size=size,
-            most_bytes=_RECORDS_BYTES,
+            max_bytes=_RECORDS_BYTES,
         )
     if query.record_id is not None and [record.record_id for record in records] != [query.record_id]:
         raise RecordNotFound(query.record_id)

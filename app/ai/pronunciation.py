@@ -101,7 +101,7 @@ async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.R
         async with background(pump_audio(body.rest, actor, call.app_limits, plan.pcm)):
             outcome = await _outcome(call.request, actor)
     finally:
-        actor.tell(Cancel(aborted=True))  # The result cannot be fetched later.
+        actor.send(Cancel(aborted=True))  # The result cannot be fetched later.
     headers = {"X-Service-Stream-Id": actor.stream_id}
     if not isinstance(outcome, ServiceError):
         return Json(outcome, headers)

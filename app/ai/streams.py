@@ -64,7 +64,7 @@ async def _served(
     pump: Coroutine[Any, Any, None] | None,
 ) -> web.StreamResponse:
     supervisor.count_reader(actor.ctx.owner, 1)
-    actor.tell(Attach())
+    actor.send(Attach())
     try:
         if pump is not None and request.content.is_eof():
             await pump  # The whole body has arrived, so this does not wait.
@@ -80,9 +80,9 @@ async def _served(
                 await response.send_all(actor.log, 0)
     except ConnectionError:
         if not actor.ctx.input.complete:
-            actor.tell(Cancel(aborted=True))
+            actor.send(Cancel(aborted=True))
     finally:
-        actor.tell(Detach())
+        actor.send(Detach())
         supervisor.count_reader(actor.ctx.owner, -1)
     return response
 
@@ -111,11 +111,11 @@ async def _attach_and_send(
         if actor.readers >= MAX_READERS:
             raise too_many_readers()
         span = LogRange(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
-        actor.tell(Attach())
+        actor.send(Attach())
         try:
             return await _send_after(call, location, actor.log, after, span=span, pump=pump)
         finally:
-            actor.tell(Detach())
+            actor.send(Detach())
     limits = call.app_limits
     keep_s = longest_stream_s(limits) + limits.readable_s
     async with call.services.relay.attached(owner, location, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:

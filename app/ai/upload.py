@@ -84,7 +84,7 @@ class _feeding:  # noqa: N801 - used like a function
             case ServiceError():
                 self._actor.ctx.input.fail(error)
             case ConnectionError() | aiohttp.ClientPayloadError() | web.RequestPayloadError():
-                self._actor.tell(Cancel(aborted=True))
+                self._actor.send(Cancel(aborted=True))
             case _:
                 return False
         return True

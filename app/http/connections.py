@@ -16,14 +16,14 @@ import structlog
 from app.http.errors import HeadTimeout, error_response
 from app.http.limits import is_trusted, network_of
 from app.settings import Settings
-from streams.metrics import Counts, Levels
+from streams.metrics import CounterMetric, GaugeMetric
 from streams.wire.errors import RateLimited, ServiceError, Unavailable
 from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
-OPEN = Levels("parley_connections", "Open connections of clients", [])
-REFUSED = Counts(
+OPEN = GaugeMetric("parley_connections", "Open connections of clients", [])
+REFUSED = CounterMetric(
     "parley_connections_refused", "Connections that were not admitted, by the limit that was reached", ["bound"]
 )
 

@@ -49,7 +49,7 @@ def template_of(path: str) -> str:
 def route_of(path: str, paths: Collection[str]) -> str:
     """Return a path for the router. No parameter of it accepts a word that another of `paths` has in its place.
 
-    Thereby a wrong method on that other path gets 405, instead of the row whose parameter accepts the word.
+    A wrong method on that other path then gets 405, instead of the row whose parameter accepts the word.
     """
     parts, others = path.split("/"), [other.split("/") for other in paths]
     return "/".join(_part_of_route(parts, at, others) for at in range(len(parts)))
@@ -58,8 +58,8 @@ def route_of(path: str, paths: Collection[str]) -> str:
 def _part_of_route(parts: list[str], at: int, others: list[list[str]]) -> str:
     if (parameter := _PLAIN_PARAMETER.fullmatch(parts[at])) is None:
         return parts[at]
-    beside = {other[at] for other in others if len(other) > at and other[:at] == parts[:at]}
-    words = {word for word in beside if word and not word.startswith("{")}
+    alternatives = {other[at] for other in others if len(other) > at and other[:at] == parts[:at]}
+    words = {word for word in alternatives if word and not word.startswith("{")}
     if parameter[1] == USER_ID:
         words |= _NO_USERS
     if not words:

@@ -27,15 +27,15 @@ from app.http.row_errors import response_to
 from app.logs import LineRate
 from app.services import SERVICES
 from storage.kinds.apps import APPS
-from streams.metrics import Counts, Times
+from streams.metrics import CounterMetric, HistogramMetric
 from streams.wire.errors import InternalError, InvalidParameter, ServiceError, TooLarge
 from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS
 from streams.wire.ids import request_id
 
 log = structlog.get_logger()
 
-REQUESTS = Counts("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
-SECONDS = Times(
+REQUESTS = CounterMetric("parley_requests", "Requests by endpoint and status", ["method", "endpoint", "status"])
+SECONDS = HistogramMetric(
     "parley_request_seconds",
     "Time to the end of a response that is not a stream",
     ["method", "endpoint"],

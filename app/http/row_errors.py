@@ -19,7 +19,7 @@ from app.http.errors import (
 from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
 from storage.operators import Role
-from streams.metrics import Counts
+from streams.metrics import CounterMetric
 from streams.wire.errors import (
     AppNotFound,
     AuthFailed,
@@ -40,7 +40,7 @@ from streams.wire.errors import (
 
 log = structlog.get_logger()
 
-UNLISTED = Counts(
+UNLISTED = CounterMetric(
     "parley_errors_unlisted", "Errors that the row of their endpoint does not list", ["endpoint", "error_type"]
 )
 

@@ -15,7 +15,7 @@ from storage.errors import ConfigNotFound
 from storage.inbox import NewWebhook, Webhook, WebhookState
 from storage.jobs import WorkWebhook
 from storage.kinds.base import ConfigKind, ConfigModel
-from streams.metrics import Counts
+from streams.metrics import CounterMetric
 from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError, StoreError, Unavailable, listed
 from streams.wire.model import Model
 
@@ -26,7 +26,7 @@ _ID_CHARACTERS = 255
 _ERROR_CHARACTERS = 1000
 
 WEBHOOKS = Area("webhooks", "Webhooks", "Calls by platforms, such as payment platforms.", access=Access.WEBHOOK)
-RECEIVED = Counts("parley_webhooks", "Received webhooks by source and outcome", ["source", "outcome"])
+RECEIVED = CounterMetric("parley_webhooks", "Received webhooks by source and outcome", ["source", "outcome"])
 
 
 class InvalidSignature(InvalidParameter):

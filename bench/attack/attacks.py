@@ -93,7 +93,7 @@ ATTACKS = (
         "idle-connections",
         "1,500 connections from one address, silent after one request",
         floods.idle_connections,
-        Targets(closed_within_s=75 + 2 * _SLACK_S, most_open=1000),
+        Targets(closed_within_s=75 + 2 * _SLACK_S, max_open=1000),
         limit_s=120,
     ),
     Attack(

@@ -116,7 +116,7 @@ class _Clients:
         self._health = _Probe(target.url, "/healthz", {})
         self._rest = _Probe(target.url, "/bp/ai/conversations", session)
         app = {"X-Service-App-Id": target.app_id}
-        login = b'{"device":{"id":"witness"}}'.ljust(_UPLOAD_BYTES)
+        login = b'{"device":{"id":"healthy"}}'.ljust(_UPLOAD_BYTES)
         self._upload = _Probe(target.url, "/bp/user/login", app, body=login, every_s=_UPLOAD_EVERY_S)
         self._clear()
 

@@ -46,7 +46,7 @@ class Targets:
 
     closed_within_s: float = 0
     """The server must close every connection of the attack within this time."""
-    most_open: int = 0
+    max_open: int = 0
     """The attack may never have more connections open than this."""
     connection_kib: float = 0
     """The highest growth of resident memory per connection, counting those that were open at the same time."""
@@ -74,7 +74,7 @@ class Measurement:
     peak: ServerState | None = None
     """The highest memory and the highest number of descriptors during the attack."""
     after: ServerState | None = None
-    most_open: int = 0
+    max_open: int = 0
     requests: int = 0
     """Number of complete requests of the attack, if it counts them."""
     victims_failed: Sequence[str] = field(default=())
@@ -103,9 +103,9 @@ class Measurement:
     @property
     def connection_kib(self) -> float | None:
         """Growth of the resident memory per connection, counting those that were open at the same time."""
-        if self.before is None or self.peak is None or not self.most_open:
+        if self.before is None or self.peak is None or not self.max_open:
             return None
-        return (self.peak.rss_bytes - self.before.rss_bytes) / _KIB / self.most_open
+        return (self.peak.rss_bytes - self.before.rss_bytes) / _KIB / self.max_open
 
     @property
     def waited(self) -> float:
@@ -199,8 +199,8 @@ def _judge_connections(measurement: Measurement, targets: Targets) -> list[str]:
             missed.append(f"{outcomes.still_open:,} connections never closed")
         elif outcomes.closed_after_s is not None and outcomes.closed_after_s[1] > targets.closed_within_s:
             missed.append(f"connections closed after {outcomes.closed_after_s[1]:.0f} s")
-    if targets.most_open and measurement.most_open > targets.most_open:
-        missed.append(f"{measurement.most_open:,} connections at once")
+    if targets.max_open and measurement.max_open > targets.max_open:
+        missed.append(f"{measurement.max_open:,} connections at once")
     return missed
 
 
@@ -208,8 +208,8 @@ def _judge_memory(measurement: Measurement, targets: Targets) -> list[str]:
     missed = []
     growth_kib = measurement.connection_kib
     if targets.connection_kib and growth_kib is not None:
-        most_kib = targets.connection_kib + measurement.log_of_a_reader_bytes / _KIB
-        if growth_kib > most_kib:
+        max_kib = targets.connection_kib + measurement.log_of_a_reader_bytes / _KIB
+        if growth_kib > max_kib:
             missed.append(f"{growth_kib:,.0f} KiB per connection")
     if targets.memory_returns and measurement.before is not None and measurement.after is not None:
         before_bytes = measurement.before.rss_without_event_logs_bytes

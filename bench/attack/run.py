@@ -103,7 +103,7 @@ async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) 
         before,
         watch.peak,
         after,
-        most_open=watch.most_open,
+        max_open=watch.max_open,
         requests=attacker.requests,
         victims_failed=attacker.victims_failed,
         log_of_a_reader_bytes=own_log_bytes,
@@ -131,7 +131,7 @@ class _Watch:
         self._setting = setting
         self._before = before
         self.peak = before
-        self.most_open = 0
+        self.max_open = 0
 
     async def until_over(self, attack: Attack) -> str:
         """Run the attack to its end. Return why it was stopped early, or an empty string."""
@@ -148,7 +148,7 @@ class _Watch:
     def look(self) -> float:
         """Update the peaks, and return by how many MiB the server has grown."""
         self._attacker.look()
-        self.most_open = max(self.most_open, self._attacker.open_connections)
+        self.max_open = max(self.max_open, self._attacker.open_connections)
         if (now := server_state(self._setting.pid)) is None or self.peak is None or self._before is None:
             return 0
         self.peak = replace(

@@ -144,7 +144,7 @@ class Caller:
             while True:
                 leave_after_s = self._random_delay() if leaves else None
                 left = await self._client.read(response, transcript, leave_after_s=leave_after_s)
-                if transcript.over:
+                if transcript.complete:
                     return
                 if left:
                     leaves -= 1

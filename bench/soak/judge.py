@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from bench.soak.observations import AcknowledgedTurn, Answer, Stream
-from bench.soak.records import Key, Record, Remains, lost_turns
+from bench.soak.records import Key, Leftovers, Record, lost_turns
 from bench.soak.samples import Window
 from bench.soak.schedule import RECOVERY_S, Disturbances, Target
 from streams.wire.codec import loads
@@ -163,15 +163,15 @@ def record_anomalies(
     ]
 
 
-def remains_anomalies(remains: Remains, *, at_s: float) -> list[Anomaly]:
+def leftover_anomalies(leftovers: Leftovers, *, at_s: float) -> list[Anomaly]:
     """Return what ended turns have left behind."""
     left = [
         ("a record is left running", f"conversation {conversation_id}, record {record_id}")
-        for conversation_id, record_id in remains.running
+        for conversation_id, record_id in leftovers.running
     ]
-    left += [("turns are left in the retry queue", str(remains.queued))] * bool(remains.queued)
-    left += [("a turn is left in Valkey", key) for key in remains.turns]
-    left += [("a slot is left in Valkey", slot) for slot in remains.slots]
+    left += [("turns are left in the retry queue", str(leftovers.queued))] * bool(leftovers.queued)
+    left += [("a turn is left in Valkey", key) for key in leftovers.turns]
+    left += [("a slot is left in Valkey", slot) for slot in leftovers.slots]
     return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]
 
 

@@ -51,7 +51,7 @@ class Record:
 
 
 @dataclass(slots=True)
-class Remains:
+class Leftovers:
     """State that ended turns should not have left behind."""
 
     running: list[Key] = field(default_factory=list)
@@ -120,34 +120,34 @@ async def read_history(
     return records_by_key
 
 
-async def read_remains(
+async def read_leftovers(
     database_url: str, redis_url: str, *, within_s: float, prefix: str = DEFAULT_PREFIX
-) -> Remains:
+) -> Leftovers:
     """Poll until nothing is left or `within_s` has passed, and return what is left."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
     while True:
-        remains = await _remains(database_url, redis_url, prefix)
-        if remains.is_empty or loop.time() > until:
-            return remains
+        leftovers = await _read_leftovers_once(database_url, redis_url, prefix)
+        if leftovers.is_empty or loop.time() > until:
+            return leftovers
         await asyncio.sleep(_RECHECK_S)
 
 
-async def _remains(database_url: str, redis_url: str, prefix: str) -> Remains:
-    remains = Remains()
+async def _read_leftovers_once(database_url: str, redis_url: str, prefix: str) -> Leftovers:
+    leftovers = Leftovers()
     conn = await asyncpg.connect(database_url)
     try:
         query = "select conversation_id, record_id from conversation_records where status = 'running'"
-        remains.running = [(row["conversation_id"], row["record_id"]) for row in await conn.fetch(query)]
+        leftovers.running = [(row["conversation_id"], row["record_id"]) for row in await conn.fetch(query)]
     finally:
         await conn.close()
     async with Redis.from_url(redis_url) as client:
-        remains.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
+        leftovers.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:turn:*", count=1_000):
-            remains.turns.append(key.decode())
+            leftovers.turns.append(key.decode())
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:streams", count=1_000):
-            remains.slots += [f"{key.decode()} {id_.decode()}" for id_ in await client.zrange(key, 0, -1)]
-    return remains
+            leftovers.slots += [f"{key.decode()} {id_.decode()}" for id_ in await client.zrange(key, 0, -1)]
+    return leftovers
 
 
 def lost_turns(turns: Iterable[AcknowledgedTurn], kept: Mapping[Key, Record]) -> dict[str, list[AcknowledgedTurn]]:

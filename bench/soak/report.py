@@ -15,7 +15,7 @@ _MIB = 2**20
 
 
 def write_report(path: Path, run: Run, judged: Judged, *, command: str) -> None:
-    """Write the tables between the marks in `path`, and the plot to the directory `plots` beside it."""
+    """Write the tables between the marks in `path`, and the plot to the directory `plots` next to it."""
     from bench.plots import plot_soak  # noqa: PLC0415 - slow to import, and most runs have no report
 
     picture = path.parent / "plots" / "soak.png"

@@ -17,14 +17,14 @@ from bench.soak.judge import (
     Judged,
     answer_anomalies,
     error_anomalies,
+    leftover_anomalies,
     log_anomalies,
     memory_anomalies,
     record_anomalies,
-    remains_anomalies,
     stream_anomalies,
 )
 from bench.soak.observations import Answer, Observations, Stream
-from bench.soak.records import Key, Record, Remains, read_history, read_remains, read_rows
+from bench.soak.records import Key, Leftovers, Record, read_history, read_leftovers, read_rows
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
 from bench.soak.testbed import DRAIN_S, SoakTestbed
@@ -71,7 +71,7 @@ class Plan:
 class Settled:
     """The state after the load."""
 
-    remains: Remains
+    leftovers: Leftovers
     history: dict[Key, Record]
     """The records that users read through the API."""
     rows: dict[Key, Record]
@@ -214,13 +214,13 @@ class Run:
         """Read the stored records and leftover state after the load, then stop both servers."""
         testbed, observations = self.testbed, self.observations
         stores = testbed.stores
-        remains = await read_remains(stores.database_url, stores.redis_url, within_s=_SETTLE_TIMEOUT_S)
+        leftovers = await read_leftovers(stores.database_url, stores.redis_url, within_s=_SETTLE_TIMEOUT_S)
         history = await read_history(
             testbed.url, observations.turns, headers=lambda user: _headers(testbed.tokens[user])
         )
         rows = await read_rows(stores.database_url)
         children = len(testbed.children())
-        return Settled(remains, history, rows, children, await testbed.stop_servers())
+        return Settled(leftovers, history, rows, children, await testbed.stop_servers())
 
     def judge(self, settled: "Settled") -> Judged:
         """Judge the observations, the samples, the stores and the server's log."""
@@ -247,7 +247,7 @@ class Run:
             judged.add(
                 f"every acknowledged answer is stored: {where}", f"{len(observations.turns):,} answers", lost
             )
-        left = remains_anomalies(settled.remains, at_s=at_s)
+        left = leftover_anomalies(settled.leftovers, at_s=at_s)
         judged.add("no turn is left running, queued or locked", f"{len(left)} left", left)
         judged.add("memory", self._memory(), memory_anomalies(self.windows(), settled_s=self.plan.settled_s))
         count = [Anomaly(what="wrong number of processes", at_s=at_s)] * (settled.children != testbed.processes)

@@ -52,7 +52,7 @@ class Transcript:
         return len(self._frames)
 
     @property
-    def over(self) -> bool:
+    def complete(self) -> bool:
         """Whether the terminal event has arrived."""
         return bool(self.outcome)
 
@@ -84,7 +84,7 @@ class Transcript:
             if self._frames[event.id - 1] != hash(frame):
                 self.faults.append(f"event {event.id} differs when it is sent again")
             return
-        if self.over and event.name not in _TERMINALS:
+        if self.complete and event.name not in _TERMINALS:
             self.faults.append(f"{event.name} follows the terminal event")
         self._frames.append(hash(frame))
         if event.name in _TERMINALS:
@@ -105,7 +105,7 @@ class Transcript:
             self._digest.update(b64decode(output, validate=True))
 
     def _end(self, event: Event) -> None:
-        if self.over:
+        if self.complete:
             self.faults.append(f"a second terminal event: {event.name} after {self.outcome}")
             return
         self.outcome = outcome_of(event.name, event.data)

@@ -9,7 +9,7 @@ from storage.kinds.base import HOUR_S, Ref
 from streams.wire.model import Model
 
 
-class Waits(Model):
+class Timeouts(Model):
     """Timeouts of an attempt in seconds. When one expires, the attempt has failed."""
 
     connect_s: float = Field(default=5, ge=0.01, le=HOUR_S)
@@ -29,14 +29,14 @@ def _exact(value: Any) -> Any:
     return value
 
 
-_MOST = 1_000_000
+_MAX_PRICE = 1_000_000
 
 PriceOfUnit = Annotated[
     Decimal,
-    Field(ge=0, le=_MOST, json_schema_extra={"default": 0}),
+    Field(ge=0, le=_MAX_PRICE, json_schema_extra={"default": 0}),
     BeforeValidator(_exact),
     PlainSerializer(float),  # The shortest form of the result has the same digits.
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": _MOST}),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": _MAX_PRICE}),
 ]
 """A price of one unit. It is much smaller than a minor unit of its currency, so it is a decimal and not `Money`."""
 
@@ -66,7 +66,7 @@ class VendorCall(Model):
     """The vendor's name of the model."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options specific to the vendor."""
-    waits: Waits = Waits()
+    waits: Timeouts = Timeouts()
     """Timeouts of a call."""
     price: Price = Price()
     """Prices of a call, for the cost in `attempts` and `unit_price`."""

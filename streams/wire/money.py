@@ -23,7 +23,7 @@ Codes without a minor unit, such as gold (XAU) and no currency (XXX), are missin
 """
 
 _DECIMAL = re.compile(r"(-?)([0-9]{1,19})(?:\.([0-9]{1,4}))?")
-_MOST = 2**63 - 1
+_MAX_AMOUNT = 2**63 - 1
 """The largest `bigint` of PostgreSQL."""
 
 
@@ -46,7 +46,7 @@ class Money:
         exponent_of(self.currency)
         if type(self.amount) is not int:
             raise TypeError("an amount of money is an integer of minor units")
-        if abs(self.amount) > _MOST:
+        if abs(self.amount) > _MAX_AMOUNT:
             raise ValueError("is too large an amount")
 
     @classmethod

@@ -20,8 +20,8 @@ async def test_a_stop_while_the_slot_is_released_has_no_effect() -> None:
     actor = actor_of(play, release, stream_s=0.01)
     async with asyncio.timeout(5), background(actor.run()) as running:
         await releasing.wait()
-        actor.tell(Drain())
-        actor.tell(Cancel(aborted=True))
+        actor.send(Drain())
+        actor.send(Cancel(aborted=True))
         await asyncio.sleep(0.03)
         go_on.set()
         await running

@@ -34,7 +34,7 @@ async def test_a_stream_whose_client_was_lost_answers_no_repeat_even_before_its_
     supervisor.start(actor)
     async with asyncio.timeout(5):
         await asyncio.sleep(0)
-        actor.tell(Cancel(aborted=True))
+        actor.send(Cancel(aborted=True))
         await actor.outcome
         assert supervisor.find("stream", OWNER) is actor, "its task is not done yet"
         assert await relay.answer(QUESTION) == {"known": True, "whole": False}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors.strategies import Voice
 from actors.voice import SpokenFile, voice_attempt
 from storage.kinds.speech import Speech
-from storage.kinds.strategies import Waits
+from storage.kinds.strategies import Timeouts
 from streams.audio import parse_wav
 from streams.mp3 import mp3_duration_ms
 from streams.wire.errors import ConfigInvalid
@@ -121,7 +121,7 @@ def test_file_without_audio_is_empty():
 
 
 def voice(synthesizer: object) -> Voice:
-    config = Speech(account="a", waits=Waits(first_output_s=3, between_s=7))
+    config = Speech(account="a", waits=Timeouts(first_output_s=3, between_s=7))
     return Voice(config, "local_audio", synthesizer, need_viseme=False, gate=Gate("a", GatePolicy()))
 
 

@@ -236,10 +236,10 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
     async def guess() -> None:
         refusals.append(await refusal(server, "GET", "/admin/api/kinds", token=token))
 
-    async def guess_at_once() -> None:
+    async def guess_concurrently() -> None:
         await asyncio.gather(*(guess() for _ in range(30)))
 
-    async with background(guess_at_once()) as guessing:
+    async with background(guess_concurrently()) as guessing:
         async with server.services.database.transaction() as conn:
             await conn.execute("lock table operators")
             await until(

@@ -28,7 +28,7 @@ from tests.waiting import until
 STORED = (200, None)
 
 
-class Desk:
+class WebhookRecorder:
     """Works on webhooks: records their bodies, and raises an error in the next `failures` calls."""
 
     def __init__(self) -> None:
@@ -48,21 +48,21 @@ def services(shared_server: Server) -> Services:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def recorder() -> WebhookRecorder:
+    return WebhookRecorder()
 
 
 @pytest.fixture
-async def small(services: Services, listener: socket.socket, desk: Desk) -> AsyncIterator[Server]:
-    rows = [webhook_row(source(desk.work)), webhook_row(source(desk.work, "ship")), *ADMIN_WEBHOOK_ROUTES]
+async def small(services: Services, listener: socket.socket, recorder: WebhookRecorder) -> AsyncIterator[Server]:
+    rows = [webhook_row(source(recorder.work)), webhook_row(source(recorder.work, "ship")), *ADMIN_WEBHOOK_ROUTES]
     async with running_server(services, listener, rows) as running:
         yield replace(running, url="http://{}:{}".format(*listener.getsockname()))
 
 
 @asynccontextmanager
-async def working(services: Services, desk: Desk) -> AsyncIterator[None]:
+async def working(services: Services, recorder: WebhookRecorder) -> AsyncIterator[None]:
     jobs = [row for row in JOBS if row.message is not WorkWebhook]
-    jobs.append(JobRow(WorkWebhook, worker_of([source(desk.work), source(desk.work, "ship")])))
+    jobs.append(JobRow(WorkWebhook, worker_of([source(recorder.work), source(recorder.work, "ship")])))
     async with background(run_jobs(services, jobs=jobs, schedules=(), poll_s=0.05)):
         yield
 
@@ -99,17 +99,17 @@ async def has_job(services: Services, status: str) -> bool:
 
 
 async def test_webhook_is_stored_answered_and_worked_on_by_a_job(
-    small: Server, services: Services, desk: Desk
+    small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
     raw = b'{"id" : "evt_1",  "kind": "paid"}'
     assert await deliver(small.http, small.url, raw, X_Delivery="d1", X_Other="2") == STORED
     [row] = await listed(small)
     assert (row["app"], row["source"], row["config"], row["status"]) == ("default", "pay", "main", "received")
     assert (row["event_id"], row["delivery_id"]) == ("evt_1", "d1")
-    assert desk.bodies == []
-    async with working(services, desk):
+    assert recorder.bodies == []
+    async with working(services, recorder):
         await until(lambda: all_are(small, "done"))
-    assert desk.bodies == [raw]
+    assert recorder.bodies == [raw]
     status, found = await admin(small, f"/{row['webhook_id']}")
     assert (status, found["body"], found["status"]) == (200, raw.decode(), "done")
     assert found["headers"] == {"X-Delivery": "d1"}
@@ -128,7 +128,7 @@ async def test_header_that_is_not_utf8_is_stored_without_its_other_bytes(small: 
 
 
 async def test_a_repeated_webhook_is_acknowledged_but_not_processed_again(
-    small: Server, services: Services, desk: Desk
+    small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
     async def send(event_id: str, delivery: str, *, path: str = "pay/default/main") -> None:
         event = {"id": event_id, "n": uuid4().hex}
@@ -144,22 +144,22 @@ async def test_a_repeated_webhook_is_acknowledged_but_not_processed_again(
         ("pay", "evt_3"),
         ("ship", "evt_1"),
     ]
-    async with working(services, desk):
+    async with working(services, recorder):
         await until(lambda: all_are(small, "done"))
-    assert len(desk.bodies) == 3
+    assert len(recorder.bodies) == 3
 
 
 async def test_webhooks_without_an_id_are_all_stored_as_they_are(
-    small: Server, services: Services, desk: Desk
+    small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
     for _ in range(2):
         assert await deliver(small.http, small.url, b"\xff\x00") == STORED
     webhook_id = (await listed(small))[0]["webhook_id"]
     _, found = await admin(small, f"/{webhook_id}")
     assert ("body" not in found, found["body_base64"]) == (True, "/wA=")
-    async with working(services, desk):
+    async with working(services, recorder):
         await until(lambda: all_are(small, "done"))
-    assert desk.bodies == [b"\xff\x00"] * 2
+    assert recorder.bodies == [b"\xff\x00"] * 2
 
 
 async def test_unverified_webhooks_are_not_stored(small: Server) -> None:
@@ -179,11 +179,11 @@ async def test_unverified_webhooks_are_not_stored(small: Server) -> None:
 
 
 async def test_failed_work_is_retried_and_a_replay_repeats_it_immediately(
-    small: Server, services: Services, desk: Desk
+    small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
-    desk.failures = 1
+    recorder.failures = 1
     await deliver(small.http, small.url, {"id": "1"})
-    async with working(services, desk):
+    async with working(services, recorder):
         await until(lambda: all_are(small, "failed"))
         [row] = await listed(small)
         assert row["error"] == "backend unavailable: the platform does not answer"
@@ -192,18 +192,20 @@ async def test_failed_work_is_retried_and_a_replay_repeats_it_immediately(
         for _ in range(2):
             assert await admin(small, path, method="POST", key="once") == (200, {})
         await until(lambda: all_are(small, "done"))
-        assert len(desk.bodies) == 1
+        assert len(recorder.bodies) == 1
         assert "error" not in (await listed(small))[0]
         assert await admin(small, path, method="POST") == (200, {})
-        await until(lambda: len(desk.bodies) == 2)
+        await until(lambda: len(recorder.bodies) == 2)
 
 
-async def test_replay_of_a_held_webhook_leaves_no_held_job(small: Server, services: Services, desk: Desk) -> None:
-    desk.failures = 1
+async def test_replay_of_a_held_webhook_leaves_no_held_job(
+    small: Server, services: Services, recorder: WebhookRecorder
+) -> None:
+    recorder.failures = 1
     await deliver(small.http, small.url, {"id": "1"})
     async with services.database.connection() as conn:
         await conn.execute("update procrastinate_jobs set attempts = 11")
-    async with working(services, desk):
+    async with working(services, recorder):
         await until(lambda: all_are(small, "failed"))
         await until(lambda: has_job(services, "failed"))
         [row] = await listed(small)
@@ -232,7 +234,9 @@ async def test_list_has_pages_and_filters(small: Server) -> None:
         assert (await admin(small, path, method=method))[0] == status, path
 
 
-async def test_webhooks_are_deleted_after_their_days(small: Server, services: Services, desk: Desk) -> None:
+async def test_webhooks_are_deleted_after_their_days(
+    small: Server, services: Services, recorder: WebhookRecorder
+) -> None:
     async def pass_days(days: int) -> None:
         await services.clock.move("default", offset_s=days * 86_400)
         async with services.database.transaction() as conn:
@@ -240,7 +244,7 @@ async def test_webhooks_are_deleted_after_their_days(small: Server, services: Se
 
     await services.configs.put("default", "limits", "default", {"webhook_days": 30}, author="tests", origin=COMMAND)
     await deliver(small.http, small.url, {"id": "1"})
-    async with working(services, desk):
+    async with working(services, recorder):
         await until(lambda: all_are(small, "done"))
         for days, left in ((29, 1), (31, 0)):
             await pass_days(days)
@@ -270,8 +274,8 @@ async def test_deliveries_are_counted_by_source_and_outcome(small: Server, servi
     }
 
 
-def test_reference_names_each_source(desk: Desk) -> None:
-    rows = [webhook_row(source(desk.work)), webhook_row(source(desk.work, "ship"))]
+def test_reference_names_each_source(recorder: WebhookRecorder) -> None:
+    rows = [webhook_row(source(recorder.work)), webhook_row(source(recorder.work, "ship"))]
     paths = openapi(rows, public_url="https://parley.example")["paths"]
     for name in ("pay", "ship"):
         operation = paths[f"/bp/webhook/{name}/{{app_id}}/{{config}}"]["post"]

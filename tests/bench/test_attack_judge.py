@@ -44,7 +44,7 @@ SEEN = Measurement(
     before=ServerState(100 * MIB, 50, 1.0, log_bytes=0),
     peak=ServerState(100 * MIB, 150, 3.0, log_bytes=4096),
     after=ServerState(100 * MIB, 50, 3.0, log_bytes=4096),
-    most_open=100,
+    max_open=100,
     requests=4,
 )
 
@@ -148,10 +148,10 @@ def test_connections_must_be_closed_in_time(outcomes: Outcomes, expected: list[s
 
 
 def test_connections_of_one_address_are_bounded():
-    targets = Targets(most_open=1000)
+    targets = Targets(max_open=1000)
 
-    assert missed(replace(SEEN, most_open=1000), targets) == []
-    assert missed(replace(SEEN, most_open=1001), targets) == ["1,001 connections at once"]
+    assert missed(replace(SEEN, max_open=1000), targets) == []
+    assert missed(replace(SEEN, max_open=1001), targets) == ["1,001 connections at once"]
 
 
 @pytest.mark.parametrize(

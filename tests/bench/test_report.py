@@ -9,7 +9,7 @@ from bench.arrivals import Result
 from bench.client import Sample, Stream
 from bench.figures import GENERATOR_BOUND, Figures, Spread, figures
 from bench.figures import row as line
-from bench.machine import Cores, Reading, Usage
+from bench.machine import Cores, Counters, Usage
 from bench.profiling import Line, Profile
 from bench.report import write_report
 from bench.targets import QUICK, Row
@@ -109,8 +109,8 @@ def test_figures_distinguish_ended_failed_and_broken_streams():
         Stream(1.0, fault="lost"),
     ]
     idle, busy = [0, 0, 0, 0, 0, 0, 0, 0], [50, 0, 0, 50, 0, 0, 0, 0]
-    before = Reading(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
-    after = Reading(1, {0: busy, 1: busy}, Usage(1.5, 0, 1), 0)
+    before = Counters(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
+    after = Counters(1, {0: busy, 1: busy}, Usage(1.5, 0, 1), 0)
 
     found = figures(PACED.load, Result(0, 2, streams, Sample()), before, after, CORES, target="Parley", deltas=100)
 
@@ -122,8 +122,8 @@ def test_figures_distinguish_ended_failed_and_broken_streams():
 
 def test_the_limit_is_unknown_if_generator_and_target_share_cores():
     idle, busy = [0] * 8, [95, 0, 0, 5, 0, 0, 0, 0]
-    before = Reading(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
-    after = Reading(1, {0: busy, 1: busy}, Usage(1.1, 0, 1), 0)
+    before = Counters(0, {0: idle, 1: idle}, Usage(1.0, 0, 1), 0)
+    after = Counters(1, {0: busy, 1: busy}, Usage(1.1, 0, 1), 0)
     everywhere = frozenset({0, 1})
 
     def limit(cores: Cores) -> str:

@@ -12,7 +12,7 @@ from bench.soak.callers import SHORT, make_callers
 from bench.soak.http import UserClient, open_http
 from bench.soak.judge import answer_anomalies, error_anomalies, record_anomalies, stream_anomalies
 from bench.soak.observations import Observations
-from bench.soak.records import read_history, read_remains, read_rows
+from bench.soak.records import read_history, read_leftovers, read_rows
 from bench.soak.schedule import Disturbances
 from bench.soak.testbed import soak_configs
 from storage.audit import COMMAND
@@ -46,7 +46,7 @@ async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(healthy:
         asyncio.get_running_loop().call_later(LOAD_S, over.set)
         await asyncio.gather(*(caller.run(first_s=0, over=over) for caller in callers))
     settings, undisturbed = healthy.services.settings, Disturbances()
-    remains = await read_remains(
+    leftovers = await read_leftovers(
         settings.database_url, settings.redis_url, within_s=RECORDS_TIMEOUT_S, prefix=settings.redis_prefix
     )
     rows = await read_rows(settings.database_url)
@@ -63,4 +63,4 @@ async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(healthy:
     assert {turn.status for turn in notes.turns} == {"complete", "interrupted"}
     assert record_anomalies(notes.turns, rows, undisturbed, where="PostgreSQL") == []
     assert record_anomalies(notes.turns, history, undisturbed, where="the history") == []
-    assert remains.is_empty
+    assert leftovers.is_empty

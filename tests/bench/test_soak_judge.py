@@ -11,15 +11,15 @@ from bench.soak.judge import (
     Judged,
     answer_anomalies,
     error_anomalies,
+    leftover_anomalies,
     log_anomalies,
     memory_anomalies,
     record_anomalies,
-    remains_anomalies,
     stream_anomalies,
     why_allowed,
 )
 from bench.soak.observations import AcknowledgedTurn, Answer, Stream
-from bench.soak.records import Record, Remains
+from bench.soak.records import Leftovers, Record
 from bench.soak.samples import Sample, Window, windows
 from bench.soak.schedule import Disturbances
 
@@ -188,22 +188,22 @@ def test_a_record_is_compared_by_the_text_of_all_its_paragraphs():
 
 
 @pytest.mark.parametrize(
-    ("remains", "what"),
+    ("leftovers", "what"),
     [
-        (Remains(running=[("c1", 2)]), "a record is left running"),
-        (Remains(queued=3), "turns are left in the retry queue"),
-        (Remains(turns=["parley:{bench:u}:turn:c1"]), "a turn is left in Valkey"),
-        (Remains(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
+        (Leftovers(running=[("c1", 2)]), "a record is left running"),
+        (Leftovers(queued=3), "turns are left in the retry queue"),
+        (Leftovers(turns=["parley:{bench:u}:turn:c1"]), "a turn is left in Valkey"),
+        (Leftovers(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
     ],
 )
-def test_leftover_turns_are_found(remains: Remains, what: str):
-    assert missed(remains_anomalies(remains, at_s=1)) == [what]
-    assert not remains.is_empty
+def test_leftover_turns_are_found(leftovers: Leftovers, what: str):
+    assert missed(leftover_anomalies(leftovers, at_s=1)) == [what]
+    assert not leftovers.is_empty
 
 
 def test_clean_stores_have_no_anomaly():
-    assert remains_anomalies(Remains(), at_s=1) == []
-    assert Remains().is_empty
+    assert leftover_anomalies(Leftovers(), at_s=1) == []
+    assert Leftovers().is_empty
 
 
 def window(end_s: float, children_mib: float, parent_mib: float = 60, long_lived_mib: float = 110) -> Window:

@@ -95,7 +95,7 @@ def test_faults_of_a_stream_are_found(sent: list[bytes], fault: str):
 
 
 def test_a_stream_without_a_terminal_event_has_no_outcome():
-    assert not read((0, frames(TEXTS)[:-1])).over
+    assert not read((0, frames(TEXTS)[:-1])).complete
 
 
 def test_the_error_in_place_of_a_lost_stream_is_its_terminal_event():

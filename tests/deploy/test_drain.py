@@ -28,10 +28,10 @@ from tests.waiting import until
 
 __all__ = ["settings"]
 
-FULL = int(os.environ.get("PARLEY_SOAK_STREAMS", "2000"))  # noqa: TID251
+SOAK_STREAMS = int(os.environ.get("PARLEY_SOAK_STREAMS", "2000"))  # noqa: TID251
 PAUSE_S = 0.02
 """The time between two new users."""
-LATE = 0.05
+LATE_SHARE = 0.05
 """New users during the drain, as a share of those who have a stream."""
 READY_S = 300
 BEYOND_S = 40
@@ -42,7 +42,7 @@ KEPT_AS = {"end": "complete", "error": "incomplete"}
 
 
 @dataclass
-class Crowd:
+class Users:
     """Users of one server. `begun` have a stream. `refused` counts the other responses."""
 
     http: ClientSession
@@ -79,22 +79,22 @@ class Crowd:
                     "select count(*) from conversation_records where status = 'running'"
                 )
 
-    def talking(self, count: int) -> bool:
+    def all_talking(self, count: int) -> bool:
         """Return whether `count` streams have begun and sent some events each."""
         return len(self.begun) >= count and all(len(caller.seen) > 3 for caller in self.begun[:count])
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The outcome of a server that got SIGTERM at `told_ms`, when it had `live` streams."""
+class Terminated:
+    """The outcome of a server that got SIGTERM at `sigterm_ms`, when it had `live` streams."""
 
-    crowd: Crowd
-    told_ms: float
+    users: Users
+    sigterm_ms: float
     live: int
     took_s: float
 
 
-def told_of(parent: Command, event: str) -> list[dict[str, Any]]:
+def log_lines(parent: Command, event: str) -> list[dict[str, Any]]:
     return [loads(line) for line in parent.lines if f'"event":"{event}"' in line]
 
 
@@ -103,9 +103,9 @@ async def listen(parent: Command) -> None:
         pass
 
 
-async def tell_to_end(
+async def terminate(
     settings: Settings, services: Services, model: str, *, streams: int, drain_s: int, processes: int
-) -> Ended:
+) -> Terminated:
     """Send SIGTERM to a server with `streams` streams while users arrive. The server must exit by itself."""
     raise_descriptor_limit()
     tokens = [token for _, token in await make_users(services, "default", streams)]
@@ -121,36 +121,38 @@ async def tell_to_end(
             background(listen(parent)),
             ClientSession(connector=connector, timeout=ClientTimeout(total=None)) as http,
         ):
-            crowd = Crowd(http, settings, services, model, cycle(tokens))
-            await until(lambda: len(told_of(parent, "server.listening")) == processes, within_s=READY_S)
+            users = Users(http, settings, services, model, cycle(tokens))
+            await until(lambda: len(log_lines(parent, "server.listening")) == processes, within_s=READY_S)
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(streams):
-                    tasks.create_task(crowd.converse(tasks))
-                await until(lambda: crowd.talking(streams), within_s=READY_S)
-                tasks.create_task(crowd.arrive(tasks))
-                await until(lambda: len(crowd.begun) >= streams * (1 + LATE), within_s=READY_S)
-                told_ms, reported = time.time() * 1000, time.monotonic()
+                    tasks.create_task(users.converse(tasks))
+                await until(lambda: users.all_talking(streams), within_s=READY_S)
+                tasks.create_task(users.arrive(tasks))
+                await until(lambda: len(users.begun) >= streams * (1 + LATE_SHARE), within_s=READY_S)
+                sigterm_ms, began_s = time.time() * 1000, time.monotonic()
                 parent.process.send_signal(signal.SIGTERM)
                 assert await parent.process.wait() == 0
-                took_s = time.monotonic() - reported
+                took_s = time.monotonic() - began_s
         assert [line for line in parent.lines if '"level":"info"' not in line] == []
-        draining = told_of(parent, "server.draining")
-    return Ended(crowd, told_ms, sum(line["streams"] for line in draining), took_s)
+        draining = log_lines(parent, "server.draining")
+    return Terminated(users, sigterm_ms, sum(line["streams"] for line in draining), took_s)
 
 
-async def check(ended: Ended, services: Services, *, streams: int, drain_s: int, processes: int) -> None:
+async def check(terminated: Terminated, services: Services, *, streams: int, drain_s: int, processes: int) -> None:
     """Check that all streams are stored as they were sent, and that later ones are refused."""
-    crowd = ended.crowd
-    assert ended.live >= streams, "they ended before all had begun: this machine is too slow for these lengths"
-    assert ended.took_s < drain_s + BEYOND_S
-    assert set(crowd.refused) <= {(503, "1")}
-    assert crowd.refused
-    assert crowd.running_when_gone == 0, "it listens until no stream is left"
+    users = terminated.users
+    assert terminated.live >= streams, (
+        "the streams ended before all had begun: this machine is too slow for these lengths"
+    )
+    assert terminated.took_s < drain_s + BEYOND_S
+    assert set(users.refused) <= {(503, "1")}
+    assert users.refused
+    assert users.running_when_gone == 0, "it listens until no stream is left"
     async with services.database.connection() as conn:
         rows = await conn.fetch("select stream_id, status, content from conversation_records")
     kept = {row["stream_id"]: row for row in rows}
-    assert len(rows) == len(crowd.begun)
-    for caller in crowd.begun:
+    assert len(rows) == len(users.begun)
+    for caller in users.begun:
         assert not caller.cut
         ids = [event.id for event in caller.seen if event.name != "ping"]
         assert ids == list(range(1, len(ids) + 1))
@@ -161,30 +163,30 @@ async def check(ended: Ended, services: Services, *, streams: int, drain_s: int,
         assert "".join(item["text"] for answer in answers for item in answer["content"]) == caller.text
 
 
-async def end_in_time(settings: Settings, services: Services, model: str, **size: int) -> None:
+async def check_normal_ends(settings: Settings, services: Services, model: str, **size: int) -> None:
     """Send SIGTERM to a server whose streams are shorter than its drain."""
-    ended = await tell_to_end(settings, services, model, **size)
-    await check(ended, services, **size)
-    for caller in ended.crowd.begun:
+    terminated = await terminate(settings, services, model, **size)
+    await check(terminated, services, **size)
+    for caller in terminated.users.begun:
         last = caller.seen[-1]
         assert last.name == "end", last
         assert last.content["finish_reason"] == "stop"
         assert last.content["digest"]["chars"] == len(caller.text)
-    assert ended.took_s < size["drain_s"], "it waits no longer than its streams last"
+    assert terminated.took_s < size["drain_s"], "it waits no longer than its streams last"
 
 
-async def outlive(settings: Settings, services: Services, model: str, **size: int) -> None:
+async def check_cut_streams(settings: Settings, services: Services, model: str, **size: int) -> None:
     """Send SIGTERM to a server whose streams are longer than its drain."""
-    ended = await tell_to_end(settings, services, model, **size)
-    await check(ended, services, **size)
-    over_ms = ended.told_ms + size["drain_s"] * 1000 - ROUNDED_MS
-    for caller in ended.crowd.begun:
+    terminated = await terminate(settings, services, model, **size)
+    await check(terminated, services, **size)
+    drain_end_ms = terminated.sigterm_ms + size["drain_s"] * 1000 - ROUNDED_MS
+    for caller in terminated.users.begun:
         last = caller.seen[-1]
         assert last.name == "error", last
         error = last.content["error"]
         assert error["message"] == "backend_unavailable: the server is draining"
         assert error["extra"]["retryable"] is True
-        assert last.timestamp >= over_ms
+        assert last.timestamp >= drain_end_ms
 
 
 @pytest.mark.timeout(240)
@@ -192,7 +194,7 @@ async def outlive(settings: Settings, services: Services, model: str, **size: in
 async def test_streams_end_normally_while_a_server_drains(
     settings: Settings, services: Services, processes: int
 ) -> None:
-    await end_in_time(settings, services, "40x50", streams=20, drain_s=30, processes=processes)
+    await check_normal_ends(settings, services, "40x50", streams=20, drain_s=30, processes=processes)
 
 
 @pytest.mark.timeout(240)
@@ -200,18 +202,18 @@ async def test_streams_end_normally_while_a_server_drains(
 async def test_streams_longer_than_the_drain_are_stored_partially(
     settings: Settings, services: Services, processes: int
 ) -> None:
-    await outlive(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
+    await check_cut_streams(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
 
 
 @pytest.mark.soak
 async def test_two_thousand_streams_end_normally_while_a_server_drains(
     settings: Settings, services: Services
 ) -> None:
-    await end_in_time(settings, services, "60x1000", streams=FULL, drain_s=300, processes=1)
+    await check_normal_ends(settings, services, "60x1000", streams=SOAK_STREAMS, drain_s=300, processes=1)
 
 
 @pytest.mark.soak
 async def test_two_thousand_streams_longer_than_the_drain_are_stored_partially(
     settings: Settings, services: Services
 ) -> None:
-    await outlive(settings, services, "600x1000", streams=FULL, drain_s=15, processes=1)
+    await check_cut_streams(settings, services, "600x1000", streams=SOAK_STREAMS, drain_s=15, processes=1)

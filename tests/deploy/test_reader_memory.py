@@ -191,10 +191,10 @@ async def logs_hold(server: ServerProcess, least_bytes: int) -> bool:
     return await server.metric("parley_logs_bytes") >= least_bytes
 
 
-async def gives_back(server: ServerProcess, most_bytes: float) -> bool:
+async def gives_back(server: ServerProcess, max_bytes: float) -> bool:
     """Return whether all streams have ended and the process has returned their memory."""
     names = ("parley_streams_live", "parley_finished_logs_bytes")
-    return not any([await server.metric(name) for name in names]) and server.rss_bytes <= most_bytes
+    return not any([await server.metric(name) for name in names]) and server.rss_bytes <= max_bytes
 
 
 async def without_event_logs(server: ServerProcess) -> float:

@@ -112,7 +112,7 @@ async def until_waiting(services: Services) -> None:
     await until(waiting)
 
 
-async def test_a_single_turn_is_written_at_once(services: Services, turns: TurnWriter) -> None:
+async def test_a_single_turn_is_written_immediately(services: Services, turns: TurnWriter) -> None:
     async with asyncio.timeout(5):
         for number in range(1, 6):
             assert await turns.open(new_turn()) == 1
@@ -337,7 +337,7 @@ async def test_callers_that_still_wait_after_the_block_get_an_error(services: Se
         assert {type(future.exception()) for future in closing} == {DatabaseUnavailable}
 
 
-async def test_turns_that_exceed_the_queue_are_refused_at_once(services: Services, turns: TurnWriter) -> None:
+async def test_turns_that_exceed_the_queue_are_refused_immediately(services: Services, turns: TurnWriter) -> None:
     waiting = [turns.open(new_turn()) for _ in range(MAX_BATCHES * MAX_BATCH_SIZE)]
     refused = turns.open(new_turn())
     assert isinstance(refused.exception(), StoreUnavailable)

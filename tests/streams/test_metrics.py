@@ -10,7 +10,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from streams.metrics import Counts, Levels, Times
+from streams.metrics import CounterMetric, GaugeMetric, HistogramMetric
 
 BUCKETS_S = (0.005, 0.25, 1, 60)
 SECONDS = (0.0, 0.004, 0.005, 0.0050001, 0.25, 0.3, 1.0, 59.9, 60.0, 60.1, 1e6)
@@ -22,9 +22,9 @@ def text(collector: Collector) -> str:
     return generate_latest(registry).decode()
 
 
-def test_times_are_exposed_as_a_histogram() -> None:
+def test_durations_are_exposed_as_a_histogram() -> None:
     disable_created_metrics()
-    ours = Times("a_seconds", "How long", ["kind", "stage"], buckets=BUCKETS_S)
+    ours = HistogramMetric("a_seconds", "How long", ["kind", "stage"], buckets=BUCKETS_S)
     theirs = Histogram("a_seconds", "How long", ["kind", "stage"], buckets=BUCKETS_S, registry=None)
     assert text(ours) == text(theirs)
     for number, seconds in enumerate(SECONDS):
@@ -36,7 +36,10 @@ def test_times_are_exposed_as_a_histogram() -> None:
 
 def test_counts_are_exposed_as_a_counter() -> None:
     disable_created_metrics()
-    ours, theirs = Counts("a_ends", "Ends", ["outcome"]), Counter("a_ends", "Ends", ["outcome"], registry=None)
+    ours, theirs = (
+        CounterMetric("a_ends", "Ends", ["outcome"]),
+        Counter("a_ends", "Ends", ["outcome"], registry=None),
+    )
     assert text(ours) == text(theirs)
     for outcome in ("end", "error", "end"):
         ours.add(1, outcome)
@@ -45,8 +48,8 @@ def test_counts_are_exposed_as_a_counter() -> None:
     assert 'a_ends_total{outcome="end"} 2.0' in text(ours)
 
 
-def test_levels_are_exposed_as_a_gauge() -> None:
-    ours, theirs = Levels("a_level", "Now", ["kind"]), Gauge("a_level", "Now", ["kind"], registry=None)
+def test_amounts_are_exposed_as_a_gauge() -> None:
+    ours, theirs = GaugeMetric("a_level", "Now", ["kind"]), Gauge("a_level", "Now", ["kind"], registry=None)
     for change in (1, 1, -1, -1):
         ours.add(change, "talk")
         theirs.labels("talk").inc(change)

@@ -19,7 +19,7 @@ from vendors.speech.azure_audio import PIECE_BYTES, Chunker, PcmFormat, read_pcm
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame, ticks_of
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_socket import http_url, socket_url
-from vendors.speech.azure_ssml import Manner, ssml
+from vendors.speech.azure_ssml import SpeakingOptions, ssml
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True).filter(
     lambda name: name.lower() not in {"path", "x-requestid"}
@@ -102,7 +102,7 @@ def test_times_are_numbers_or_numbers_in_strings():
 @example('</voice><voice name="x">&amp; ]]> <!-- \'')
 @example("a\r\nb\x00\x0b\ud800\ufffe")
 def test_the_text_of_the_markup_is_spoken(text: str):
-    spoken = "".join(parsed(ssml(text, Manner("en-US-JennyNeural"))).itertext())
+    spoken = "".join(parsed(ssml(text, SpeakingOptions("en-US-JennyNeural"))).itertext())
 
     assert spoken == re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", " ", text)
 
@@ -110,7 +110,7 @@ def test_the_text_of_the_markup_is_spoken(text: str):
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))
 @example('x" onload="y')
 def test_voice_and_style_cannot_leave_their_attributes(name: str):
-    root = parsed(ssml("hi", Manner(name, style=name, role=name, language="de-AT")))
+    root = parsed(ssml("hi", SpeakingOptions(name, style=name, role=name, language="de-AT")))
 
     (voice,) = root
     assert voice.get("name") == name
@@ -119,14 +119,14 @@ def test_voice_and_style_cannot_leave_their_attributes(name: str):
 
 
 def test_invalid_xml_characters_become_spaces():
-    assert parsed(ssml("hi", Manner("a\0b", style="c\x0bd")))[0].get("name") == "a b"
+    assert parsed(ssml("hi", SpeakingOptions("a\0b", style="c\x0bd")))[0].get("name") == "a b"
 
 
 def test_speaking_options_become_markup():
-    manner = Manner(
+    options = SpeakingOptions(
         "en-US-AvaMultilingualNeural", speed=1.25, language="de", style="cheerful", style_degree=1.5, role="Girl"
     )
-    root = parsed(ssml("Grüß Gott", manner))
+    root = parsed(ssml("Grüß Gott", options))
 
     assert [element.tag.rpartition("}")[2] for element in root.iter()] == [
         "speak",
@@ -149,7 +149,7 @@ def test_speaking_options_become_markup():
     ("speed", "rate"), [(0.25, "-50%"), (0.5, "-50%"), (0.9, "-10%"), (2, "+100%"), (4, "+100%")]
 )
 def test_the_speed_is_limited_to_the_range_of_the_vendor(speed: float, rate: str):
-    assert f'<prosody rate="{rate}">hi</prosody>' in ssml("hi", Manner("en-US-JennyNeural", speed=speed))
+    assert f'<prosody rate="{rate}">hi</prosody>' in ssml("hi", SpeakingOptions("en-US-JennyNeural", speed=speed))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_speed_is_limited_to_the_range_of_the_vendor(speed: float, rate: str
     ],
 )
 def test_the_markup_has_the_language_of_the_voice(voice: str, language: str | None, document: str):
-    root = parsed(ssml("hi", Manner(voice, language=language)))
+    root = parsed(ssml("hi", SpeakingOptions(voice, language=language)))
 
     assert root.get(XML_LANG) == document
     assert list(root.iter(f"{SPEAK}lang")) == []  # Voices with one language do not support it.

@@ -74,7 +74,7 @@ def test_an_abandoned_probe_allows_the_next_one() -> None:
 
 
 async def test_a_bulkhead_limits_running_and_waiting_calls() -> None:
-    bulkhead = Bulkhead(at_once=1, waiting=1)
+    bulkhead = Bulkhead(concurrency=1, waiting=1)
     entered = asyncio.Event()
 
     async def second() -> None:
@@ -96,7 +96,7 @@ async def test_a_bulkhead_limits_running_and_waiting_calls() -> None:
 
 
 async def test_a_slot_of_a_cancelled_call_is_passed_to_the_next() -> None:
-    bulkhead = Bulkhead(at_once=1, waiting=3)
+    bulkhead = Bulkhead(concurrency=1, waiting=3)
     assert bulkhead.try_acquire()
     async with (
         background(bulkhead.acquire()) as given,
@@ -120,7 +120,7 @@ async def test_a_slot_of_a_cancelled_call_is_passed_to_the_next() -> None:
 
 async def test_try_acquire_takes_neither_a_probe_nor_a_slot_of_a_full_bulkhead() -> None:
     clock = Clock()
-    gate = Gate("a", GatePolicy(at_once=1, breaker=POLICY), clock)
+    gate = Gate("a", GatePolicy(concurrency=1, breaker=POLICY), clock)
     leave = gate.try_acquire()
     assert leave is not None
     assert gate.try_acquire() is None, "its bulkhead is full"

@@ -105,7 +105,7 @@ async def test_one_token_serves_all_calls_of_an_account(http: VendorHttp, upstre
     assert len(tokens.seen) == 1
 
     await ask(caller(http, service_account(tokens, private_key_id="kid2")), upstream)
-    assert len(tokens.seen) == 2, "another account has a token of its own"
+    assert len(tokens.seen) == 2, "another account has its own token"
 
 
 async def test_token_that_expires_soon_is_renewed(http: VendorHttp, upstream: Upstream, tokens: Upstream):

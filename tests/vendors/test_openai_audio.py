@@ -14,7 +14,7 @@ from tests.vendors.openai_clients import TEXT, account, collect, output, spoken_
 from tests.vendors.upstream import Upstream, cut, plain, streaming
 from vendors.account import Account, SpeechSpec
 from vendors.chat.openai_audio import OpenAIAudio
-from vendors.chat.reading import Reading
+from vendors.chat.speech_response import SpeechResponseParser
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.sandbox.content import mp3, speech
@@ -212,17 +212,17 @@ async def test_malformed_complete_answers_are_garbled(http: VendorHttp, upstream
 
 def read(pieces: list[bytes], text: str | None = TEXT) -> tuple[bytes, Usage | None, str]:
     """Return the audio of a stream, its usage, and the error that ends it."""
-    reading = Reading("v", text)
+    parser = SpeechResponseParser("v", text)
     audio = b""
     try:
         for piece in pieces:
-            audio += reading.feed(piece)
-            if reading.done or reading.fault is not None:
+            audio += parser.feed(piece)
+            if parser.done or parser.fault is not None:
                 break
-        audio += reading.end()
+        audio += parser.end()
     except VendorError as fault:
         return audio, None, fault.what
-    return audio, reading.usage, ""
+    return audio, parser.usage, ""
 
 
 READ = (
@@ -265,13 +265,13 @@ def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, reported
 
 
 def test_audio_is_held_for_a_second_at_most():
-    reading = Reading("v", TEXT)
+    parser = SpeechResponseParser("v", TEXT)
     second = bytes(48_000)
 
-    assert reading.feed(sound(second[:-2])) == b""
-    assert reading.feed(sound(b"\1\2\3\4")) == second[:-2] + b"\1\2\3\4"
-    assert reading.feed(sound(b"\5\6")) == b"\5\6"
+    assert parser.feed(sound(second[:-2])) == b""
+    assert parser.feed(sound(b"\1\2\3\4")) == second[:-2] + b"\1\2\3\4"
+    assert parser.feed(sound(b"\5\6")) == b"\5\6"
 
 
 def test_audio_is_not_held_if_any_transcript_is_accepted():
-    assert Reading("v", None).feed(sound(b"\1\2")) == b"\1\2"
+    assert SpeechResponseParser("v", None).feed(sound(b"\1\2")) == b"\1\2"

@@ -9,7 +9,7 @@ from pydantic import Field
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
-from vendors.chat.reading import SAMPLE_RATE, Reading, parse_complete
+from vendors.chat.speech_response import SAMPLE_RATE, SpeechResponseParser, parse_complete
 from vendors.errors import Garbled, VendorError
 from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem
@@ -101,20 +101,20 @@ async def _read_whole(response: Incoming, text: str | None) -> AsyncGenerator[Sp
 
 
 async def _read_stream(response: Incoming, text: str | None) -> AsyncGenerator[SpeechItem]:
-    reading = Reading(response.vendor, text)
+    parser = SpeechResponseParser(response.vendor, text)
     try:
         async with aclosing(response.pieces()) as pieces:
             async for piece in pieces:
-                if audio := reading.feed(piece):
+                if audio := parser.feed(piece):
                     yield AudioBytes(audio)
-                if reading.done or reading.fault is not None:
+                if parser.done or parser.fault is not None:
                     break
     except VendorError:
-        if not reading.ended:  # Otherwise the speech is complete, and only its usage is missing.
+        if not parser.ended:  # Otherwise the speech is complete, and only its usage is missing.
             raise
-    if audio := reading.end():
+    if audio := parser.end():
         yield AudioBytes(audio)
-    if reading.done:
+    if parser.done:
         await response.drain()
-    if reading.usage is not None:
-        yield reading.usage
+    if parser.usage is not None:
+        yield parser.usage

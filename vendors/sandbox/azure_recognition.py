@@ -30,7 +30,7 @@ _CONFIDENCE = 0.97
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RecognitionParameters:
     """The parameters of a recognition."""
 
     mode: str
@@ -116,13 +116,15 @@ async def recognize_file(call: Call) -> None:
     if recorded.seconds > (_MAX_S if options is None else _MAX_ASSESSED_S):
         raise plain_text(400, "The audio is too long")
     call.charge(seconds=recorded.seconds)
-    question = Question("interactive", query.get("format") == "detailed", options, call.key_options.text)
+    parameters = RecognitionParameters(
+        "interactive", query.get("format") == "detailed", options, call.key_options.text
+    )
     end_ms = round(recorded.seconds * 1000)
     nothing = {"RecognitionStatus": "NoMatch", "Offset": end_ms * TICKS_PER_MS, "Duration": 0}
     if recorded.silent:
         await call.answer(nothing | {"RecognitionStatus": "InitialSilenceTimeout"})
         return
-    result = question.phrase(SpeechSegment(0, end_ms), 0, last=True)
+    result = parameters.phrase(SpeechSegment(0, end_ms), 0, last=True)
     del result["Id"]
     if "NBest" in result:
         result["NBest"] = [flatten(best) for best in result["NBest"]]
@@ -132,9 +134,9 @@ async def recognize_file(call: Call) -> None:
 async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame, *, mode: str | None) -> None:
     if context.path != "speech.context":
         raise ProtocolError(1002, f"{context.path} was not expected.")
-    question = _question(call, json_of(context), mode)
+    parameters = _parameters(call, json_of(context), mode)
     turn = context.request_id
-    recognizer = _Recognizer(call, flow, question, turn)
+    recognizer = _Recognizer(call, flow, parameters, turn)
     while not recognizer.ended:
         frame = await turns.next()
         if frame.path != "audio" or frame.request_id != turn:
@@ -150,11 +152,11 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame, *, mo
 class _Recognizer:
     """Recognises the audio of one turn and sends the results."""
 
-    def __init__(self, call: Call, flow: Flow, question: Question, turn: str) -> None:
+    def __init__(self, call: Call, flow: Flow, parameters: RecognitionParameters, turn: str) -> None:
         self.ended = False
         self._call = call
         self._flow = flow
-        self._question = question
+        self._parameters = parameters
         self._turn = turn
         self._segments: Segments | None = None
         self._phrases = 0
@@ -190,7 +192,7 @@ class _Recognizer:
         if segment.begun:
             await self._send("speech.startDetected", {"Offset": begin})
         if not segment.ended:
-            phrase = self._question.phrase(segment, self._phrases, last=False)
+            phrase = self._parameters.phrase(segment, self._phrases, last=False)
             words = str(phrase.get("DisplayText", "")).split()
             partial_text = " ".join(
                 words[: max(1, len(words) * (segment.end_ms - segment.begin_ms) // 2000)]
@@ -203,8 +205,8 @@ class _Recognizer:
             }
             await self._send("speech.hypothesis", hypothesis)
             return
-        interactive = self._question.mode == "interactive"
-        await self._phrase(self._question.phrase(segment, self._phrases, last=last or interactive))
+        interactive = self._parameters.mode == "interactive"
+        await self._phrase(self._parameters.phrase(segment, self._phrases, last=last or interactive))
         if interactive:
             await self._send("speech.endDetected", {"Offset": segment.end_ms * TICKS_PER_MS})
             self.ended = True
@@ -217,7 +219,7 @@ class _Recognizer:
             nothing = {"RecognitionStatus": "InitialSilenceTimeout", "Offset": end, "Duration": 0}
             await self._phrase({"Id": new_tag(), **nothing})
         await self._send("speech.endDetected", {"Offset": end})
-        if self._question.mode != "interactive":
+        if self._parameters.mode != "interactive":
             done = {"RecognitionStatus": "EndOfDictation", "Offset": end, "Duration": 0}
             await self._send("speech.phrase", {"Id": new_tag(), **done})
         self.ended = True
@@ -232,7 +234,7 @@ class _Recognizer:
         await self._flow.frame(text_message(path, self._turn, body))
 
 
-def _question(call: Call, context: dict[str, Any], mode: str | None) -> Question:
+def _parameters(call: Call, context: dict[str, Any], mode: str | None) -> RecognitionParameters:
     detection, output = context.get("phraseDetection") or {}, context.get("phraseOutput") or {}
     mode = str(mode or detection.get("mode", "")).lower()
     if mode not in _MODES:
@@ -249,7 +251,9 @@ def _question(call: Call, context: dict[str, Any], mode: str | None) -> Question
     call.record(mode=mode, language=language, context=context)
     if options is not None:
         call.entry.stage = "assess"
-    return Question(mode, str(form).lower() == "detailed" or options is not None, options, call.key_options.text)
+    return RecognitionParameters(
+        mode, str(form).lower() == "detailed" or options is not None, options, call.key_options.text
+    )
 
 
 def _connection_id(call: Call) -> bool:

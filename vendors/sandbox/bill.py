@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streams.wire.codec import now_ms
 
-_MOST = 100_000
+_MAX_ENTRIES = 100_000
 
 End = Literal["done", "refused", "fault", "closed_by_client"]
 
@@ -61,7 +61,7 @@ class Bill:
     """The newest 100,000 calls, ordered by their beginning."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=_MOST)
+        self._entries: deque[Entry] = deque(maxlen=_MAX_ENTRIES)
         self._changed = asyncio.Event()
         self._last_id = 0
 

@@ -14,7 +14,7 @@ _MULTILINGUAL = re.compile("Multilingual|:DragonHD")
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SpeakingOptions:
     """Speaking options.
 
     `language` applies to multilingual voices, `style` and `role` to voices that support them.
@@ -28,25 +28,25 @@ class Manner:
     role: str | None = None
 
 
-def ssml(text: str, manner: Manner) -> str:
+def ssml(text: str, options: SpeakingOptions) -> str:
     """Return an SSML document. Characters that are not allowed in XML are replaced by spaces."""
     content = escape(_clean(text)).replace("\r", "&#13;")
-    speed = min(max(manner.speed, _MIN_SPEED), _MAX_SPEED)
+    speed = min(max(options.speed, _MIN_SPEED), _MAX_SPEED)
     if speed != 1.0:
         content = _element("prosody", {"rate": f"{(speed - 1) * 100:+.0f}%"}, content)
-    if manner.style or manner.role:
+    if options.style or options.role:
         attributes = {
-            "style": manner.style,
-            "styledegree": None if manner.style_degree is None else f"{manner.style_degree:g}",
-            "role": manner.role,
+            "style": options.style,
+            "styledegree": None if options.style_degree is None else f"{options.style_degree:g}",
+            "role": options.role,
         }
         content = _element("mstts:express-as", attributes, content)
-    voice_locale = _VOICE_LOCALE.match(manner.voice)
-    language = locale_of(manner.language) if manner.language else None
-    if language and _MULTILINGUAL.search(manner.voice):
+    voice_locale = _VOICE_LOCALE.match(options.voice)
+    language = locale_of(options.language) if options.language else None
+    if language and _MULTILINGUAL.search(options.voice):
         content = _element("lang", {"xml:lang": language}, content)
     document_locale = voice_locale[0] if voice_locale else language or "en-US"
-    voice = _element("voice", {"name": manner.voice}, content)
+    voice = _element("voice", {"name": options.voice}, content)
     return f'<speak version="1.0" {_NAMESPACES} xml:lang={quoteattr(_clean(document_locale))}>{voice}</speak>'
 
 

@@ -27,7 +27,7 @@ from vendors.speech.azure_socket import (
     open_speech_socket,
     socket_url,
 )
-from vendors.speech.azure_ssml import Manner, ssml
+from vendors.speech.azure_ssml import SpeakingOptions, ssml
 from vendors.transport import Incoming, VendorHttp
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
@@ -61,7 +61,7 @@ class AzureSpeech:
         self._account = account
         self._spec = spec
         self._coding = _Coding.of(options.sample_rate, mp3=spec.audio_format == "mp3")
-        self._manner = Manner(
+        self._speaking_options = SpeakingOptions(
             voice=spec.voice,
             speed=spec.speed,
             language=spec.language_code,
@@ -72,7 +72,7 @@ class AzureSpeech:
 
     @asynccontextmanager
     async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
-        markup = ssml(text, self._manner)
+        markup = ssml(text, self._speaking_options)
         if not self._spec.need_viseme:
             async with self._http.stream(self._call(markup)) as response:
                 if not response.content_type.startswith("audio/"):

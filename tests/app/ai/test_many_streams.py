@@ -129,13 +129,13 @@ class Held:
 
 
 @dataclass
-class Crowd:
+class LoadTest:
     """Many users of one server whose vendor sometimes fails. The users and the vendor are other processes."""
 
     server: Server
     vendor_port: int
     folder: Path
-    most: int = 0
+    max_concurrent: int = 0
     """The number of concurrent streams."""
 
     async def converse(self, *models: str, at_once: int, streams: int, over_s: float) -> dict:
@@ -154,7 +154,7 @@ class Crowd:
 
     async def _watch(self) -> None:
         while True:
-            self.most = max(self.most, len(self.server.services.supervisor))
+            self.max_concurrent = max(self.max_concurrent, len(self.server.services.supervisor))
             await asyncio.sleep(0.02)
 
     def held(self) -> Held:
@@ -174,7 +174,7 @@ async def fill_pools(server: Server) -> None:
 
 
 @asynccontextmanager
-async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator[Crowd]:
+async def load_test(server: Server, folder: Path, *, users: int) -> AsyncIterator[LoadTest]:
     async with command("bench.upstream", "--failing", str(FAILING), "--seed", "1") as vendor:
         port = int(await vendor.until(""))
         await make_app(server.url, ADMIN_TOKEN)
@@ -187,7 +187,7 @@ async def gathered(server: Server, folder: Path, *, users: int) -> AsyncIterator
             await server.services.configs.put(APP, kind, name, value, author="t", origin=COMMAND)
         tokens = [token for _, token in await make_users(server.services, APP, users)]
         (folder / "users").write_text("\n".join(tokens))
-        yield Crowd(server, port, folder)
+        yield LoadTest(server, port, folder)
 
 
 def errors_only(_, method: str, line: dict) -> dict:
@@ -203,20 +203,20 @@ async def _rounds(
     asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     rss_bytes = []
     with capture_logs(processors=[errors_only]) as lines:
-        async with gathered(server, folder, users=max(1, at_once // 4)) as crowd:
+        async with load_test(server, folder, users=max(1, at_once // 4)) as load:
             await fill_pools(server)
             for number in range(ROUNDS):
-                found = await crowd.converse(*models, at_once=at_once, streams=streams, over_s=over_s)
+                found = await load.converse(*models, at_once=at_once, streams=streams, over_s=over_s)
                 assert found["faults"] == {}
                 assert found["streams"] == found["read_in_full"] == streams
                 assert found["ended"] + sum(found["errors"].values()) == streams
                 assert set(found["errors"]) <= {"backend_unavailable", "all_strategies_failed"}
                 rss_bytes.append(psutil.Process().memory_info().rss)
                 if number == 0:
-                    warm = crowd.held()
+                    warm = load.held()
                 else:
-                    assert crowd.held() == warm
-    assert crowd.most >= at_once * 0.8
+                    assert load.held() == warm
+    assert load.max_concurrent >= at_once * 0.8
     assert (warm.actors, warm.vendor_connections) == (0, 0)
     assert (lines, lost) == ([], [])
     assert rss_bytes[-1] <= rss_bytes[0] * 1.1

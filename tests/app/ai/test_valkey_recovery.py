@@ -78,7 +78,7 @@ async def until_first_words(response: Any) -> None:
 
 
 @asynccontextmanager
-async def telling(talk: Talk) -> AsyncIterator[tuple[Any, str]]:
+async def running_stream(talk: Talk) -> AsyncIterator[tuple[Any, str]]:
     """Return the response and the id of a stream that has sent its first words and waits for `vendor.release`."""
     async with talk.say("story", "slow") as running:
         assert running.status == 200
@@ -91,7 +91,7 @@ async def test_stream_that_began_without_valkey_is_found_on_other_servers_once_v
     talk: Talk, other: Server, vendor: Vendor, valkey_proxy: ValkeyProxy
 ) -> None:
     await valkey_proxy.stop()
-    async with telling(talk) as (_, stream_id):
+    async with running_stream(talk) as (_, stream_id):
         await valkey_proxy.start()
         vendor.release.set()
         seen = await read_when_found(at(other, talk), stream_id)
@@ -103,7 +103,7 @@ async def test_stream_that_began_without_valkey_is_found_on_other_servers_once_v
 async def test_stream_is_found_on_other_servers_after_valkey_lost_its_data(
     talk: Talk, other: Server, vendor: Vendor, valkey_proxy: ValkeyProxy, empty_valkey, *, ended: bool
 ) -> None:
-    async with telling(talk) as (running, stream_id):
+    async with running_stream(talk) as (running, stream_id):
         if ended:
             vendor.release.set()
             await all_events(running)
@@ -120,7 +120,7 @@ async def test_stream_is_found_on_other_servers_after_valkey_lost_its_data(
 async def test_interrupted_stream_is_read_completely_on_another_server_after_valkey_lost_its_data(
     talk: Talk, other: Server, vendor: Vendor, server: Server, empty_valkey, *, ended: bool
 ) -> None:
-    async with telling(talk) as (running, stream_id):
+    async with running_stream(talk) as (running, stream_id):
         running.close()
     async with resume(at(other, talk), stream_id) as again:
         await until_first_words(again)

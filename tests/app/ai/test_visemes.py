@@ -79,10 +79,10 @@ def shapes_of(text: str, whole_ms: float) -> list[dict[str, int]]:
     return [{"offset_ms": one.offset_ms, "viseme_id": one.viseme_id} for one in estimate(text, int(whole_ms))]
 
 
-def check(shapes: Sequence[dict[str, int]], most_ms: float) -> None:
+def check(shapes: Sequence[dict[str, int]], max_ms: float) -> None:
     offsets = [shape["offset_ms"] for shape in shapes]
     assert offsets == sorted(offsets)
-    assert offsets[-1] <= most_ms
+    assert offsets[-1] <= max_ms
     assert all(0 <= shape["viseme_id"] <= 21 for shape in shapes)
     assert len(shapes) > 20
     assert shapes[-1]["viseme_id"] == 0, "the mouth is shut at the end"

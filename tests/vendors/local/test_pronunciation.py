@@ -31,12 +31,12 @@ def form(audio: Any, **fields: str) -> FormData:
     body = FormData()
     for name, value in {"model": "pocketsphinx", "reference_text": REFERENCE, **fields}.items():
         body.add_field(name, value)
-    payload = audio if not isinstance(audio, bytes) else _at_once(audio)
+    payload = audio if not isinstance(audio, bytes) else _in_one_piece(audio)
     body.add_field("file", payload, filename="audio.pcm", content_type="audio/pcm")
     return body
 
 
-async def _at_once(audio: bytes) -> AsyncIterator[bytes]:
+async def _in_one_piece(audio: bytes) -> AsyncIterator[bytes]:
     yield audio
 
 
@@ -311,17 +311,17 @@ async def test_error_of_a_missing_assessor_says_what_to_install(serving) -> None
     assert "pip install 'parley[local]'" in error["message"]
 
 
-class Ear:
+class FixedRecognizer:
     """A recogniser that returns a fixed text for any audio."""
 
     fault = None
 
     def __init__(self, text: str) -> None:
-        self.heard = asyncio.Event()
+        self.called = asyncio.Event()
         self.text = text
 
     async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
-        self.heard.set()
+        self.called.set()
         seconds = len(audio) / 32_000
         segments = [
             TranscribedSegment(begin, min(begin + 5.0, seconds), self.text, [], 0.0, -0.2, 1.0, 0.0)
@@ -334,7 +334,7 @@ class Ear:
 
 
 async def test_a_process_that_dies_is_restarted(reader: Reader) -> None:
-    pronunciation = Pronunciation(Ear(REFERENCE))
+    pronunciation = Pronunciation(FixedRecognizer(REFERENCE))
     request = AssessmentRequest(REFERENCE)
     try:
         pcm = await reader(REFERENCE)
@@ -351,17 +351,17 @@ async def test_a_process_that_dies_is_restarted(reader: Reader) -> None:
 
 
 async def test_an_assessment_whose_client_disconnects_is_stopped(reader: Reader) -> None:
-    ear = Ear(REFERENCE)
-    pronunciation = Pronunciation(ear)
+    recognizer = FixedRecognizer(REFERENCE)
+    pronunciation = Pronunciation(recognizer)
     try:
         pcm = await reader(REFERENCE)
         await pronunciation.assess(pcm, AssessmentRequest(REFERENCE))
         busy = pronunciation.pid
-        ear.heard.clear()
+        recognizer.called.clear()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(2):
                 await pronunciation.assess(pcm * 90, AssessmentRequest(REFERENCE * 90))
-        assert ear.heard.is_set()
+        assert recognizer.called.is_set()
         assert pronunciation.pid is None
         await pronunciation.assess(pcm, AssessmentRequest(REFERENCE))
         assert pronunciation.pid not in {None, busy}
@@ -372,16 +372,16 @@ async def test_an_assessment_whose_client_disconnects_is_stopped(reader: Reader)
 async def test_assessments_over_the_limit_are_refused_as_retryable(needs) -> None:
     needs("pocketsphinx")
 
-    class Deaf(Ear):
+    class BlockedRecognizer(FixedRecognizer):
         async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
-            self.heard.set()
+            self.called.set()
             return await asyncio.Event().wait()
 
-    ear = Deaf("")
-    pronunciation = Pronunciation(ear)
+    recognizer = BlockedRecognizer("")
+    pronunciation = Pronunciation(recognizer)
     request = AssessmentRequest(REFERENCE)
 
-    async def crowd(number: int) -> None:
+    async def assess_concurrently(number: int) -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(number):
                 group.create_task(pronunciation.assess(bytes(32_000), request))
@@ -389,7 +389,7 @@ async def test_assessments_over_the_limit_are_refused_as_retryable(needs) -> Non
     try:
         async with asyncio.timeout(5):
             with pytest.raises(ExceptionGroup) as refused:
-                await crowd(9)
+                await assess_concurrently(9)
         (fault,) = refused.value.exceptions
         assert isinstance(fault, Fault)
         assert (fault.status, fault.retry_after_s) == (429, 1)

@@ -19,7 +19,7 @@ _MIN_SIMILARITY = 0.75
 _MIN_SHARE = 0.5
 
 
-class Reading:
+class SpeechResponseParser:
     """Parses a streamed response. `text` is the text to be read, or `None` to accept any speech.
 
     Audio is held back until the transcript, which arrives ahead of it, shows that the model reads the text.
