@@ -77,7 +77,7 @@ class StreamContext:
         "heard_ms",
         "input",
         "log",
-        "longest_s",
+        "max_stream_s",
         "on_end",
         "outlives_readers",
         "owner",
@@ -100,7 +100,7 @@ class StreamContext:
         resources: Resources,
         receipt: Receipt,
         log: EventLog,
-        longest_s: float,
+        max_stream_s: float,
         answer_bytes: int,
         session: SessionKey | None = None,
         on_end: "OnEnd | None" = None,
@@ -113,7 +113,7 @@ class StreamContext:
         self.resources = resources
         self.receipt = receipt
         self.input = InputBuffer()
-        self.longest_s = longest_s
+        self.max_stream_s = max_stream_s
         """The maximum duration of any stream of the app, in seconds."""
         self.answer_bytes = answer_bytes
         self.stop: Stop | None = None

@@ -70,7 +70,7 @@ def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any])
             uid=owner.user_id,
             content=[message],
             stream_id=ctx.stream_id,
-            longest_s=ctx.longest_s,
+            max_stream_s=ctx.max_stream_s,
             process=resources.heartbeat.process,
             clock_offset_s=resources.clock.offset_s(owner.app_id),
         )

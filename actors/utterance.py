@@ -216,7 +216,7 @@ class _CacheLookup:
         The wait ends after half of the maximum stream duration. The other half remains for calling the vendor.
         """
         key = self.keys.get(self._first)
-        deadline = asyncio.get_running_loop().time() + self._ctx.longest_s / 2
+        deadline = asyncio.get_running_loop().time() + self._ctx.max_stream_s / 2
         failures = 0
         while key is not None and failures < _MAX_LEADER_FAILURES:
             try:

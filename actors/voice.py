@@ -34,12 +34,12 @@ def voice_attempt(
     if isinstance(voice, ServiceError):
         return failed_attempt(name, "tts", voice)
     among = RemainingAttempts() if remaining is None else remaining
-    place = among.register()
+    position = among.register()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
         guard = Guard(voice.platform, text, factor=voice.config.min_realtime_factor, remaining=among)
-        with among.trying(place):
+        with among.trying(position):
             async with guarded(voice.synthesizer.speak(text), guard) as items:
                 yield items
 

@@ -42,7 +42,7 @@ class CommandPipeline:
         self._connection = connection
         self._availability = availability
         self._answer_s = answer_s
-        self._wire: _Wire | None = None
+        self._protocol: _ConnectionProtocol | None = None
         self._connecting = asyncio.Lock()
         self._attempts = 0
         self._failure: Exception | None = None
@@ -53,29 +53,29 @@ class CommandPipeline:
 
         Awaiting it raises the subclasses of `RedisError` that redis-py raises, or `OSError`.
         """
-        wire = self._wire
-        if wire is None or wire.lost:
+        protocol = self._protocol
+        if protocol is None or protocol.lost:
             return self._connect_and_call(command)
-        return wire.send(command)
+        return protocol.send(command)
 
     async def close(self) -> None:
-        if self._wire is not None:
-            self._wire.abort()
+        if self._protocol is not None:
+            self._protocol.abort()
         await self._connection.disconnect(nowait=True)
 
     async def _connect_and_call(self, command: tuple[Word, ...]) -> Any:
         return await (await self._connected()).send(command)
 
-    async def _connected(self) -> "_Wire":
+    async def _connected(self) -> "_ConnectionProtocol":
         attempts_before = self._attempts
         async with self._connecting:
-            if self._wire is not None and not self._wire.lost:
-                return self._wire
+            if self._protocol is not None and not self._protocol.lost:
+                return self._protocol
             if self._failure is not None and self._attempts > attempts_before:
                 # This caller has waited for an attempt of another caller, which failed.
                 raise self._failure.with_traceback(None)
             try:
-                self._wire = await self._connect()
+                self._protocol = await self._connect()
             except Exception as error:
                 self._failure = error
                 note(self._availability, error)
@@ -83,22 +83,24 @@ class CommandPipeline:
                 raise
             else:
                 self._failure = None
-                return self._wire
+                return self._protocol
             finally:
                 self._attempts += 1
 
-    async def _connect(self) -> "_Wire":
+    async def _connect(self) -> "_ConnectionProtocol":
         await self._connection.disconnect(nowait=True)
         await self._connection.connect()  # type: ignore[no-untyped-call]
         writer = self._connection._writer  # noqa: SLF001 - there is no public access to the transport
         assert writer is not None, "connect() has just succeeded"
         transport = cast("asyncio.Transport", writer.transport)
-        wire = _Wire(transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set)
-        transport.set_protocol(wire)
-        return wire
+        protocol = _ConnectionProtocol(
+            transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set
+        )
+        transport.set_protocol(protocol)
+        return protocol
 
 
-class _Wire(asyncio.Protocol):
+class _ConnectionProtocol(asyncio.Protocol):
     """The protocol of one connection."""
 
     def __init__(

@@ -35,7 +35,7 @@ class NewTurn(NamedTuple):
     content: list[dict[str, Any]]
     """The messages."""
     stream_id: str
-    longest_s: float
+    max_stream_s: float
     """Maximum duration of a stream. A record that has been `running` for longer is taken over."""
     process: str
     clock_offset_s: float = 0
@@ -155,10 +155,10 @@ select exists (select from conversation_records where app_id = $1 and conversati
 
 
 async def turn_runs(
-    conn: Connection, app_id: str, *, conversation_id: str, longest_s: float, clock_offset_s: float
+    conn: Connection, app_id: str, *, conversation_id: str, max_stream_s: float, clock_offset_s: float
 ) -> bool:
-    """Return whether the conversation has a `running` record that is younger than `longest_s`."""
-    runs: bool = await conn.fetchval(_RUNS, app_id, conversation_id, longest_s, clock_offset_s)
+    """Return whether the conversation has a `running` record that is younger than `max_stream_s`."""
+    runs: bool = await conn.fetchval(_RUNS, app_id, conversation_id, max_stream_s, clock_offset_s)
     return runs
 
 
@@ -240,8 +240,8 @@ async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | Non
     written = await close_turn(conn, turn)
     status = turn.answered.status
     if status not in (written, "incomplete"):
-        place = (turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id)
-        await conn.execute(_SETTLE, *place, status, turn.clock_offset_s)
+        key = (turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id)
+        await conn.execute(_SETTLE, *key, status, turn.clock_offset_s)
     return written
 
 

@@ -79,14 +79,14 @@ class TurnWriter:
         async with self._database.connection() as conn:
             return await turn_rows.status_of(conn, turn)
 
-    async def check_free(self, app_id: str, conversation_id: str, *, longest_s: float) -> None:
+    async def check_free(self, app_id: str, conversation_id: str, *, max_stream_s: float) -> None:
         """Raise `TurnRunning` if a turn of the conversation is running. A turn of a dead process is ended."""
         async with self._database.connection() as conn:
             runs = await turn_rows.turn_runs(
                 conn,
                 app_id,
                 conversation_id=conversation_id,
-                longest_s=longest_s,
+                max_stream_s=max_stream_s,
                 clock_offset_s=self._clock.offset_s(app_id),
             )
         if runs and not await self._end_dead(app_id, conversation_id):

@@ -21,7 +21,7 @@ _DELETE_ROWS = """
 do $$
 declare found text;
 begin
-    set local session_replication_role = replica;  -- Then the tables need no order.
+    set local session_replication_role = replica;  -- Foreign keys are not checked.
     for found in
         select tablename from pg_tables
         where schemaname = 'public' and tablename <> 'processes'
@@ -40,11 +40,11 @@ insert into configs
     from kept.configs;
 update config_changes set change = (select max(change) from configs);
 """
-"""Changes have new numbers, because caches of the server belong to the number of the last change."""
+"""Changes have new numbers, because a new number of the last change invalidates the caches of the server."""
 
 
 async def keep_configs(server: Server) -> None:
-    """Remember the configs of a server, to which `restored` returns."""
+    """Copy the configs of a server, so that `restored` can restore them."""
     async with server.services.database.connection() as conn:
         await conn.execute(_KEEP_CONFIGS)
 
@@ -86,7 +86,7 @@ async def _restore_configs(conn: Connection, configs: ConfigStore) -> None:
 
 
 async def _delete_keys(services: Services) -> None:
-    """Delete all keys but the list of processes that run."""
+    """Delete all keys except the list of running processes."""
     client, kept = services.valkey.client, services.valkey.key("processes").encode()
     found = [key async for key in client.scan_iter(f"{services.settings.redis_prefix}*", count=5_000)]
     if deleted := [key for key in found if not key.startswith(kept)]:

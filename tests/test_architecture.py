@@ -70,7 +70,7 @@ SESSION_STATE = re.compile(
     r"(\A|;)\s*(set\s+(?!local\b)|(un)?listen\b|prepare\b|create\s+temp|discard\b|reset\b)",
     re.IGNORECASE,
 )
-"""SQL whose effect outlasts its transaction on a connection that the next caller gets as it is."""
+"""SQL whose effect outlasts its transaction on a connection that is passed to the next caller without a reset."""
 OWN_CONNECTION = {"storage/migrate.py"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

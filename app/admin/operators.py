@@ -66,7 +66,7 @@ class AddBody(Model):
 class ChangeBody(Model):
     role: RoleName
     expires_at: Moment | None = None
-    """When the token expires; `null`: never; absent: as it is."""
+    """When the token expires; `null`: never; absent: unchanged."""
 
 
 class RotateBody(Model):

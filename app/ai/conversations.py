@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from actors.context import Owner
 from app.ai.history import ConversationView, conversation_view
-from app.ai.opening import longest_stream_s
+from app.ai.opening import max_stream_s_of
 from app.http.endpoint import Call
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, cursor, page_of
@@ -90,8 +90,8 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
             conn, call.app_id, call.caller.user, conversation_id=conversation_id
         )
     if running:  # Valkey may have lost the key of the turn.
-        longest_s = longest_stream_s(call.app_limits)
-        await call.services.turns.check_free(call.app_id, conversation_id, longest_s=longest_s)
+        max_stream_s = max_stream_s_of(call.app_limits)
+        await call.services.turns.check_free(call.app_id, conversation_id, max_stream_s=max_stream_s)
     async with transaction.begin() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)
         keys = CONVERSATION.found(conversation_id, deleted)

@@ -103,10 +103,10 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
     services, limits = call.services, call.app_limits
     owner = Owner(call.app_id, call.caller.user)
     slot = Slot(owner.app_id, owner.user_id, new_id(), spec.conversation_id, spec.idempotency_key)
-    longest_s = longest_stream_s(limits)
+    max_stream_s = max_stream_s_of(limits)
     readable_s = limits.readable_s if spec.readable else 0
     context = call.request[REQUEST_CONTEXT]
-    admission = services.admissions.acquire(slot, limit=limits.streams_per_user, lifetime_s=longest_s)
+    admission = services.admissions.acquire(slot, limit=limits.streams_per_user, lifetime_s=max_stream_s)
     try:
         # The command has been sent. The rest is created while Valkey executes it.
         log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
@@ -117,7 +117,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
             resources=services.resources,
             receipt=Receipt(context.arrived, waited_s=context.waited_s),
             log=log,
-            longest_s=longest_s,
+            max_stream_s=max_stream_s,
             answer_bytes=limits.answer_bytes,
             session=SessionKey(call.app_id, session_id) if (session_id := call.caller.session_id) else None,
             on_end=services.traces.of_request(call.request.headers) if services.traces else None,
@@ -135,7 +135,7 @@ async def _open_once(call: Call, spec: StreamSpec) -> Actor | StreamLocation:
             readable_s=readable_s,
         )
         if location := await _admitted(
-            admission, services, slot, longest_s=longest_s, seen_running=spec.seen_running
+            admission, services, slot, max_stream_s=max_stream_s, seen_running=spec.seen_running
         ):
             return location
         services.supervisor.check_owner(
@@ -209,11 +209,11 @@ class _HeldSlot:
     def _keep_s(self) -> float:
         """Return for how many seconds from now the copied log is kept."""
         if self._readable_until is None:
-            return self._ctx.longest_s + self._readable_s
+            return self._ctx.max_stream_s + self._readable_s
         return self._readable_until - time.monotonic()
 
 
-def longest_stream_s(limits: Limits) -> float:
+def max_stream_s_of(limits: Limits) -> float:
     """Return the longest time in seconds that a stream can hold its turn under these limits."""
     return limits.stream_s + _MARGIN_S
 
@@ -223,7 +223,7 @@ async def _admitted(
     services: Services,
     slot: Slot,
     *,
-    longest_s: float,
+    max_stream_s: float,
     seen_running: bool,
 ) -> StreamLocation | None:
     """Await the admission. Return the location of the existing stream for a repeated request, else None.
@@ -236,7 +236,7 @@ async def _admitted(
     except StoreError:
         location, seen_running = None, True
     if location is None and seen_running and slot.conversation_id is not None:
-        await services.turns.check_free(slot.app_id, slot.conversation_id, longest_s=longest_s)
+        await services.turns.check_free(slot.app_id, slot.conversation_id, max_stream_s=max_stream_s)
     return location
 
 

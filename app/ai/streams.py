@@ -14,7 +14,7 @@ from actors.mailbox import Attach, Cancel, Detach
 from actors.relay import cancel
 from actors.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.supervisor import Supervisor
-from app.ai.opening import check_readers, longest_stream_s
+from app.ai.opening import check_readers, max_stream_s_of
 from app.http.endpoint import Call
 from app.http.inputs import Path, Query
 from app.http.pipeline import add_headers
@@ -117,7 +117,7 @@ async def _attach_and_send(
         finally:
             actor.send(Detach())
     limits = call.app_limits
-    keep_s = longest_stream_s(limits) + limits.readable_s
+    keep_s = max_stream_s_of(limits) + limits.readable_s
     async with call.services.relay.attached(owner, location, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
         return await _send_after(call, location, remote, after, span=remote.span, pump=pump)
 

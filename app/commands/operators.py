@@ -36,11 +36,11 @@ def add_parser(subparsers: Any) -> None:
     roles = [role.value for role in Role]
     add.add_argument("--role", choices=roles, required=True)
     add.add_argument("--days", type=_days, metavar="N", help="days until the token expires (default: never)")
-    change.add_argument("--role", choices=roles, help="default: as it is")
+    change.add_argument("--role", choices=roles, help="default: unchanged")
     expiry = change.add_mutually_exclusive_group()
-    expiry.add_argument("--days", type=_days, metavar="N", help="days until the token expires (default: as it is)")
+    expiry.add_argument("--days", type=_days, metavar="N", help="days until the token expires (default: unchanged)")
     expiry.add_argument("--no-expiry", action="store_true", help="the token does not expire")
-    rotate.add_argument("--days", type=_days, metavar="N", help="days until the token expires (default: as it is)")
+    rotate.add_argument("--days", type=_days, metavar="N", help="days until the token expires (default: unchanged)")
 
 
 def _add_action(actions: Any, name: str, title: str, action: Any) -> argparse.ArgumentParser:

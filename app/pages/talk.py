@@ -57,7 +57,7 @@ async def _not_found_page(request: web.Request) -> web.Response:
     """Return the 404 page for browsers. It does not reveal whether the app exists."""
     page = static_page("talk/nothing.html")
     response = await page.response(request, policy=_POLICY)
-    if response.status == HTTPStatus.OK:  # A 304 stays as it is.
+    if response.status == HTTPStatus.OK:  # A 304 is not changed.
         response.set_status(HTTPStatus.NOT_FOUND)
     return response
 

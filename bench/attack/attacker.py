@@ -143,10 +143,10 @@ class Attacker:
     def token(self, number: int) -> str:
         return self.tokens[number % len(self.tokens)]
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Update the state of each connection."""
         for connection in self.connections:
-            connection.look()
+            connection.update()
 
     @property
     def open_connections(self) -> int:

@@ -16,9 +16,9 @@ _READ_BYTES = 256 * 1024
 
 
 class Connection:
-    """One connection. `look()` updates its state without reading from the socket."""
+    """One connection. `update()` updates its state without reading from the socket."""
 
-    __slots__ = ("_loop", "_socket", "closed_at", "left", "opened_at", "status", "was_reset")
+    __slots__ = ("_loop", "_socket", "closed_at", "closed_by_attack", "opened_at", "status", "was_reset")
 
     def __init__(self, connected: socket.socket) -> None:
         self._loop = asyncio.get_running_loop()
@@ -26,8 +26,8 @@ class Connection:
         self.opened_at = time.monotonic()
         self.closed_at = 0.0
         """When the server's close was noticed; 0 while the connection is open."""
-        self.left = False
-        """Whether the attack closed it first."""
+        self.closed_by_attack = False
+        """Whether the attack closed it before the server."""
         self.was_reset = False
         """Whether the attack closed it with a TCP reset."""
         self.status = ""
@@ -35,9 +35,9 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        return not self.left and not self.closed_at
+        return not self.closed_by_attack and not self.closed_at
 
-    def look(self) -> None:
+    def update(self) -> None:
         if not self.is_open:
             return
         if not self.status:
@@ -58,7 +58,7 @@ class Connection:
         try:
             await self._loop.sock_sendall(self._socket, data)
         except OSError:
-            self.look()
+            self.update()
             self.closed_at = self.closed_at or time.monotonic()
             return False
         return True
@@ -89,15 +89,15 @@ class Connection:
     def close(self) -> None:
         """Close the connection and its socket."""
         if self.is_open:
-            self.look()
-        self.left = self.is_open
+            self.update()
+        self.closed_by_attack = self.is_open
         self._socket.close()
 
     def reset(self) -> None:
         """Close the connection with a TCP reset. Buffered data is discarded, and the server reads an error."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
         self.close()
-        self.was_reset = self.left
+        self.was_reset = self.closed_by_attack
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,4 +93,4 @@ async def _wait_for_status(connection: Connection) -> None:
         async with asyncio.timeout(_ANSWER_S):
             while connection.is_open and not connection.status:
                 await asyncio.sleep(_POLL_S)
-                connection.look()
+                connection.update()

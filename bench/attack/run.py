@@ -84,7 +84,7 @@ async def run_attack(attack: Attack, setting: Setting, clients: HealthyClients) 
     try:
         stopped = await watch.until_over(attack)
         await asyncio.sleep(_LINGER_S)
-        watch.look()
+        watch.update()
         under, seconds = await clients.window(), time.monotonic() - began
         outcomes = Outcomes.of(attacker.connections, attacker.refused)
     finally:
@@ -140,14 +140,14 @@ class _Watch:
             while not running.done():
                 if time.monotonic() > until:
                     return f"not finished within {attack.limit_s:.0f} s"
-                if (grown_mib := self.look()) > self._setting.memory_mib:
+                if (grown_mib := self.update()) > self._setting.memory_mib:
                     return f"stopped: memory grew by {grown_mib:,.0f} MiB"
                 await asyncio.wait([running], timeout=_POLL_S)
         return ""
 
-    def look(self) -> float:
+    def update(self) -> float:
         """Update the peaks, and return by how many MiB the server has grown."""
-        self._attacker.look()
+        self._attacker.update()
         self.max_open = max(self.max_open, self._attacker.open_connections)
         if (now := server_state(self._setting.pid)) is None or self.peak is None or self._before is None:
             return 0

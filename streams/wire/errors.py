@@ -40,9 +40,9 @@ class ServiceError(Exception):
             self.retry_after_s = retry_after_s
         self._say(what)
 
-    def prefix(self, place: str) -> None:
-        """Begin the message with `place`, for example with the file that holds the invalid field."""
-        self._say(f"{place}: {self.what}")
+    def prefix(self, prefix: str) -> None:
+        """Begin the message with `prefix`, for example with the file that holds the invalid field."""
+        self._say(f"{prefix}: {self.what}")
 
     def redact(self, secret: str) -> None:
         """Replace `secret` with `***` in the message and in string values of `extra`.

@@ -40,7 +40,7 @@ def actor_of(
         resources=None,
         receipt=Receipt(0),
         log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
-        longest_s=60,
+        max_stream_s=60,
         answer_bytes=1024,
     )
     return Actor(

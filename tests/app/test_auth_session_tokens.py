@@ -29,9 +29,9 @@ def test_a_token_contains_random_bytes_and_their_checksum(random: bytes):
 
 
 @given(RANDOM, st.integers(0, LENGTH - 1), st.sampled_from(ALPHABET))
-def test_a_token_with_one_changed_letter_is_invalid(random: bytes, place: int, letter: str):
+def test_a_token_with_one_changed_letter_is_invalid(random: bytes, position: int, letter: str):
     token = encode(random)
-    changed = token[:place] + letter + token[place + 1 :]
+    changed = token[:position] + letter + token[position + 1 :]
     assert is_token(changed) == (changed == token)
 
 

@@ -53,7 +53,7 @@ class Sent:
         yield b"0\r\n\r\n"
 
 
-class Wire(asyncio.Transport):
+class FakeTransport(asyncio.Transport):
     """A transport that the test controls."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Wire(asyncio.Transport):
 
 
 @asynccontextmanager
-async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol, Wire]]:
+async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol, FakeTransport]]:
     """Connect to a server that records its requests in `seen`."""
 
     async def record(request: web.Request) -> web.Response:
@@ -96,12 +96,12 @@ async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol
     runner = runner_of(application, shutdown_timeout_s=1)
     await runner.setup()
     assert runner.server is not None
-    protocol, wire = runner.server(), Wire()
-    protocol.connection_made(wire)
+    protocol, transport = runner.server(), FakeTransport()
+    protocol.connection_made(transport)
     try:
-        yield protocol, wire
+        yield protocol, transport
     finally:
-        if not wire.lost:
+        if not transport.lost:
             protocol.connection_lost(None)
         await runner.cleanup()
 
@@ -109,14 +109,14 @@ async def connected(seen: list[Request]) -> AsyncIterator[tuple[asyncio.Protocol
 async def received(pieces: Iterable[bytes], count: int) -> list[Request]:
     """Return the requests that the server parses from these reads. While it pauses its transport, it gets none."""
     seen: list[Request] = []
-    async with asyncio.timeout(20), connected(seen) as (protocol, wire):
+    async with asyncio.timeout(20), connected(seen) as (protocol, transport):
         for piece in filter(None, pieces):
-            while wire.paused:  # noqa: ASYNC110 - the transport has no event for it
+            while transport.paused:  # noqa: ASYNC110 - the transport has no event for it
                 await asyncio.sleep(0)
             protocol.data_received(piece)
-        while len(seen) < count or wire.paused:  # noqa: ASYNC110
+        while len(seen) < count or transport.paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert not wire.closed
+        assert not transport.closed
     return seen
 
 
@@ -162,11 +162,11 @@ def test_a_connection_that_is_never_paused_loses_nothing() -> None:
 def test_a_lost_connection_discards_its_held_bytes() -> None:
     async def read() -> list[Request]:
         seen: list[Request] = []
-        async with connected(seen) as (protocol, wire):
+        async with connected(seen) as (protocol, transport):
             protocol.data_received(Sent(LONG, (1,)).raw("/0"))
-            assert wire.paused
+            assert transport.paused
             await asyncio.sleep(0)
-            wire.lost = True
+            transport.lost = True
             protocol.connection_lost(ConnectionResetError())
             await asyncio.sleep(0.05)
         return seen
@@ -202,14 +202,14 @@ async def uploads(received: Counter[str]) -> AsyncIterator[Callable[..., Any]]:
     assert server is not None
 
     async def upload(path: str, reads: int | None, size_bytes: int = READ_BYTES) -> None:
-        protocol, wire = server(), Wire()
-        protocol.connection_made(wire)
+        protocol, transport = server(), FakeTransport()
+        protocol.connection_made(transport)
         read = b"%x\r\n%b\r\n" % (size_bytes, b"A" * size_bytes)
         try:
             protocol.data_received(Sent(b"", (1,)).raw(path).removesuffix(b"0\r\n\r\n"))
             for _ in repeat(None) if reads is None else range(reads):
                 protocol.data_received(read)
-                while wire.paused:  # noqa: ASYNC110 - the transport has no event for it
+                while transport.paused:  # noqa: ASYNC110 - the transport has no event for it
                     await asyncio.sleep(0)
         finally:
             protocol.connection_lost(None)

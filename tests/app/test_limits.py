@@ -126,14 +126,14 @@ async def test_lowering_a_rate_allows_at_most_its_burst_and_refuses_for_no_longe
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_calls_while_the_rate_changes_are_allowed_as_in_an_exact_count(services, seed: int):
-    dice = random.Random(seed)  # noqa: S311 - to be the same every time
+    rng = random.Random(seed)  # noqa: S311 - to be the same every time
     used, interval_s = 0, 0.0
     for _ in range(40):
         # So slow that none of the calls is forgotten while the test lasts.
-        rate = Rate(count=dice.randint(1, 6), per_s=dice.choice([80_000, 400_000, 3_000_000]))
+        rate = Rate(count=rng.randint(1, 6), per_s=rng.choice([80_000, 400_000, 3_000_000]))
         raised = interval_s > rate.per_s / rate.count
         interval_s = rate.per_s / rate.count
-        for call in range(dice.randint(1, 4)):
+        for call in range(rng.randint(1, 4)):
             if used < rate.count or (raised and call == 0):
                 await check(services.limiter, rate)
                 used = min(used + 1, rate.count)

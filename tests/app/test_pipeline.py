@@ -20,7 +20,7 @@ async def test_errors_carry_the_request_id_too(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/bp/user/login", "/bp/user/login/"])
-async def test_a_path_answers_with_and_without_its_last_slash(server: Server, path: str) -> None:
+async def test_a_path_answers_with_and_without_a_trailing_slash(server: Server, path: str) -> None:
     async with server.http.post(server.url + path, json={"device": {"id": "d1"}}) as response:
         assert response.status == 200
 

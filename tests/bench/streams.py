@@ -32,5 +32,5 @@ def chunked(parts: list[bytes]) -> bytes:
 
 def pieces(raw: bytes, cuts: list[int]) -> list[bytes]:
     """Return `raw` split at these positions."""
-    places = sorted({cut % len(raw) for cut in cuts} | {0, len(raw)})
-    return [raw[begin:end] for begin, end in pairwise(places)]
+    positions = sorted({cut % len(raw) for cut in cuts} | {0, len(raw)})
+    return [raw[begin:end] for begin, end in pairwise(positions)]

@@ -21,7 +21,7 @@ def cells(attack: Command, table: int) -> dict[str, str]:
     return dict(zip(headings, row, strict=True))
 
 
-async def test_an_attack_is_judged_by_the_streams_beside_it(ready: Server, users: Path, tmp_path: Path):
+async def test_an_attack_is_judged_by_the_healthy_streams(ready: Server, users: Path, tmp_path: Path):
     report = tmp_path / "report.md"
     where = ("--url", ready.url, "--token-file", str(users), "--strategy", "6x2", "--pid", str(os.getpid()))
 

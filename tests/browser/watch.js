@@ -29,7 +29,7 @@
     context.createMediaStreamSource(stream.clone()).connect(analyser);
     const samples = new Float32Array(analyser.fftSize);
     let loudAt = null;
-    const look = () => {
+    const check = () => {
       const now = performance.now();
       analyser.getFloatTimeDomainData(samples);
       if (samples.some((sample) => Math.abs(sample) > LOUD)) {
@@ -39,9 +39,9 @@
       if (loudAt !== null && now - loudAt > QUIET_MS) {
         resolveSpeechEnded();
         context.close();
-      } else requestAnimationFrame(look);
+      } else requestAnimationFrame(check);
     };
-    look();
+    check();
     return stream;
   };
 

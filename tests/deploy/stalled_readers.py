@@ -41,7 +41,7 @@ class Stalled:
         """Begin a stream, and wait until the first bytes of the answer have arrived."""
         await self._ask(f"POST {path} HTTP/1.1", caller, body)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         for client in self.sockets:
             client.close()
         self.sockets.clear()
@@ -73,7 +73,7 @@ def stalled(port: int) -> Iterator[Stalled]:
     try:
         yield readers
     finally:
-        readers.leave()
+        readers.close()
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ class ServerProcess:
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 
-async def _read_on(running: Command) -> None:
+async def _drain_log(running: Command) -> None:
     """Read the log of the process, because it blocks when its pipe is full."""
     async for _ in running:
         pass
@@ -113,7 +113,7 @@ async def server_process(settings: Settings, http: ClientSession, **more: str) -
     alone = {"PARLEY_PROCESSES": "1", "PARLEY_DRAIN_TIMEOUT_S": "0", "PARLEY_METRICS_PORT": str(metrics_port)}
     async with serving(settings, **alone, **more) as running:
         await running.event("server.listening")
-        async with background(_read_on(running)):
+        async with background(_drain_log(running)):
             yield ServerProcess(
                 psutil.Process(running.process.pid), f"http://127.0.0.1:{metrics_port}/metrics", http
             )

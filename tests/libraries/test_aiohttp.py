@@ -41,7 +41,7 @@ UPLOAD = b"POST / HTTP/1.1\r\nHost: parley\r\nContent-Length: 1000000\r\n\r\n"
 UPGRADE = b"GET / HTTP/1.1\r\nHost: parley\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
 
-class Wire(asyncio.Transport):
+class FakeTransport(asyncio.Transport):
     """A transport that the test controls."""
 
     def __init__(self) -> None:
@@ -113,13 +113,13 @@ class Connection(ServerConnection):
 @asynccontextmanager
 async def connected(
     handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-) -> AsyncIterator[tuple[Connection, Wire]]:
+) -> AsyncIterator[tuple[Connection, FakeTransport]]:
     server = web.Server(handler)
-    connection, wire = Connection(server), Wire()
-    connection.connection_made(wire)
+    connection, transport = Connection(server), FakeTransport()
+    connection.connection_made(transport)
     try:
         await reached(lambda: connection.request_waiter is not None, "aiohttp does not set _waiter when it waits")
-        yield connection, wire
+        yield connection, transport
     finally:
         connection.connection_lost(None)
         await server.shutdown(1)
@@ -165,7 +165,7 @@ def test_other_classes_have_the_members_that_are_used() -> None:
 
 async def test_a_parsed_request_is_counted_and_waits_until_its_handler_runs() -> None:
     go = asyncio.Event()
-    async with connected(blocked(go)) as (connection, wire):
+    async with connected(blocked(go)) as (connection, transport):
         connection.data_received(GET + GET)
 
         assert connection.request_count == 2, "aiohttp does not count requests in data_received()"
@@ -183,19 +183,19 @@ async def test_a_parsed_request_is_counted_and_waits_until_its_handler_runs() ->
             lambda: connection.request_waiter is not None, "aiohttp does not set _waiter after a response"
         )
         assert connection.current_request is None, "aiohttp keeps _current_request after its handler"
-        assert wire.sent.count(b"HTTP/1.1 200 OK") == 2
+        assert transport.sent.count(b"HTTP/1.1 200 OK") == 2
 
 
 async def test_an_unread_body_pauses_the_parser_and_reading_it_resumes() -> None:
     go = asyncio.Event()
-    async with connected(blocked(go)) as (connection, wire):
+    async with connected(blocked(go)) as (connection, transport):
         connection.data_received(UPLOAD)
         connection.data_received(bytes(2 * READ_BUFFER_BYTES))
         assert not connection.reading_paused, "aiohttp pauses a body before twice `read_bufsize` is unread"
         connection.data_received(bytes(READ_BUFFER_BYTES))
 
         assert connection.reading_paused, "aiohttp does not pause a body of which twice `read_bufsize` is unread"
-        assert wire.paused
+        assert transport.paused
         _, body = connection.newest_request()
         assert body.total_bytes == 3 * READ_BUFFER_BYTES, "StreamReader.total_bytes does not count parsed bytes"
         reads = len(connection.seen.reads)
@@ -203,19 +203,19 @@ async def test_an_unread_body_pauses_the_parser_and_reading_it_resumes() -> None
         await reached(lambda: not connection.reading_paused, "aiohttp does not resume a body that is read")
         assert connection.seen.reads[reads:] == [0], "aiohttp does not resume its parser by data_received(b'')"
         assert connection.seen.resumes == 1, "aiohttp does not call _resume_transport_reading()"
-        assert not wire.paused
+        assert not transport.paused
 
 
 async def test_many_pipelined_requests_pause_reading_until_they_are_answered() -> None:
     go = asyncio.Event()
-    async with connected(blocked(go)) as (connection, wire):
+    async with connected(blocked(go)) as (connection, transport):
         connection.data_received(GET * 100)
 
         assert connection.buffer_paused, "aiohttp does not set _buffer_paused for pipelined requests"
-        assert wire.paused
+        assert transport.paused
         go.set()
         await reached(
-            lambda: wire.sent.count(b"HTTP/1.1 200 OK") == 100, "aiohttp does not resume pipelined requests"
+            lambda: transport.sent.count(b"HTTP/1.1 200 OK") == 100, "aiohttp does not resume pipelined requests"
         )
         assert not connection.buffer_paused, "aiohttp does not clear _buffer_paused"
         assert connection.seen.resumes, "aiohttp does not call _resume_transport_reading()"
@@ -236,23 +236,25 @@ async def test_bytes_after_an_upgrade_are_not_parsed_before_the_response() -> No
 
 
 async def test_bytes_that_cannot_be_parsed_become_an_error_after_the_waiting_requests() -> None:
-    async with connected(answer) as (connection, wire):
+    async with connected(answer) as (connection, transport):
         connection.data_received(GET + b"no HTTP\r\n\r\n")
         error, _ = connection.newest_request()
 
         assert error is not None, "aiohttp does not queue _ErrInfo for bytes that it cannot parse"
-        await reached(lambda: wire.closed, "aiohttp does not answer a queued _ErrInfo")
+        await reached(lambda: transport.closed, "aiohttp does not answer a queued _ErrInfo")
         assert connection.seen.statuses == [400], "aiohttp does not call handle_error() for bytes it cannot parse"
 
 
 async def test_an_invalid_request_that_is_added_is_answered_by_handle_error() -> None:
-    async with connected(answer) as (connection, wire):
+    async with connected(answer) as (connection, transport):
         connection.add_invalid_request(ValueError("too long"), "too long")
 
         assert isinstance(connection.newest_request()[0], ValueError)
-        await reached(lambda: wire.closed, "aiohttp does not answer a queued _ErrInfo")
+        await reached(lambda: transport.closed, "aiohttp does not answer a queued _ErrInfo")
         assert connection.seen.statuses == [400], "aiohttp does not call handle_error() for a queued _ErrInfo"
-        assert wire.sent.startswith(b"HTTP/1.0 400"), "the response to bytes that are not HTTP has another version"
+        assert transport.sent.startswith(b"HTTP/1.0 400"), (
+            "the response to bytes that are not HTTP has another version"
+        )
 
 
 async def test_a_lost_connection_wakes_a_writer_without_an_error() -> None:
@@ -289,17 +291,19 @@ async def test_the_runner_makes_the_server_of_its_subclass_and_can_close_connect
     await runner.setup()
     assert runner.server is not None
     assert runner.server.request_handler is answer, "aiohttp's runner does not call _make_server()"
-    wires = []
+    transports = []
     for closing in (False, True):
         runner.closing = closing
-        connection, wire = runner.server(), Wire()
-        connection.connection_made(wire)
+        connection, transport = runner.server(), FakeTransport()
+        connection.connection_made(transport)
         connection.data_received(GET)
-        await reached(lambda sent=wire: sent.sent, "the server of an ApplicationRunner does not answer")
-        wires.append(wire)
+        await reached(lambda sent=transport: sent.sent, "the server of an ApplicationRunner does not answer")
+        transports.append(transport)
     await runner.cleanup()
 
-    assert [b"Connection: close" in wire.sent for wire in wires] == [False, True], "`should_close` has no effect"
+    assert [b"Connection: close" in transport.sent for transport in transports] == [False, True], (
+        "`should_close` has no effect"
+    )
 
 
 @pytest.mark.parametrize("read", [False, True])

@@ -44,7 +44,12 @@ def turns(services: Services) -> TurnWriter:
 
 
 def new_turn(
-    conversation_id: str = "", *, uid: str = "u", words: str = "Hello?", process: str = "", longest_s: float = 600
+    conversation_id: str = "",
+    *,
+    uid: str = "u",
+    words: str = "Hello?",
+    process: str = "",
+    max_stream_s: float = 600,
 ) -> NewTurn:
     return NewTurn(
         app_id="default",
@@ -52,7 +57,7 @@ def new_turn(
         uid=uid,
         content=[{"role": "user", "content": [{"type": "text", "text": words}]}],
         stream_id=new_id(),
-        longest_s=longest_s,
+        max_stream_s=max_stream_s,
         process=process,
     )
 
@@ -139,19 +144,19 @@ async def test_turns_that_exceed_one_batch_are_all_written(services: Services, t
 async def test_a_refused_turn_does_not_affect_the_others_of_its_batch(
     services: Services, turns: TurnWriter
 ) -> None:
-    theirs, running = new_turn(uid="somebody else"), new_turn(process="lives")
-    await opened(turns, [theirs, running])
-    assert await turns.close(end_of(theirs))
+    other, running = new_turn(uid="somebody else"), new_turn(process="lives")
+    await opened(turns, [other, running])
+    assert await turns.close(end_of(other))
     await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     good = [new_turn() for _ in range(MANY)]
     *firsts, stolen, second = await opened(
-        turns, [*good, new_turn(theirs.conversation_id), new_turn(running.conversation_id)]
+        turns, [*good, new_turn(other.conversation_id), new_turn(running.conversation_id)]
     )
     assert firsts == [1] * MANY
     assert isinstance(stolen, ItemNotFound)
     assert isinstance(second, TurnRunning)
     assert [await reported(services, turn) for turn in good] == [(1, 1, 0, ["running"])] * MANY
-    assert await reported(services, theirs) == (1, 1, 7, ["complete"])
+    assert await reported(services, other) == (1, 1, 7, ["complete"])
     assert await reported(services, running) == (1, 1, 0, ["running"])
 
 
@@ -176,7 +181,7 @@ async def test_turns_of_dead_processes_and_expired_turns_are_ended(services: Ser
     services.heartbeat._void_after_s = 0
     await asyncio.sleep(0.01)
     requested = [new_turn(turn.conversation_id) for turn in left] + [
-        new_turn(long_ago.conversation_id, longest_s=0.001),
+        new_turn(long_ago.conversation_id, max_stream_s=0.001),
         new_turn(),
     ]
     assert await opened(turns, requested) == [2, 2, 2, 2, 1]

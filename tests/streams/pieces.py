@@ -9,8 +9,8 @@ Whole = TypeVar("Whole", str, bytes)
 
 def split(whole: Whole, at: Iterable[int]) -> list[Whole]:
     """Return `whole` split at these positions. Pieces may be empty."""
-    places = sorted(min(place, len(whole)) for place in at)
-    return [whole[begin:end] for begin, end in pairwise([0, *places, len(whole)])]
+    positions = sorted(min(position, len(whole)) for position in at)
+    return [whole[begin:end] for begin, end in pairwise([0, *positions, len(whole)])]
 
 
 def by_byte(whole: bytes) -> list[bytes]:

@@ -61,8 +61,8 @@ def test_separately_encoded_pieces_are_joined_at_their_padding(
 )
 def test_white_space_is_skipped_everywhere(raw: bytes, blanks: list[tuple[int, int]], at: list[int]):
     encoded = bytearray(base64.b64encode(raw))
-    for place, blank in blanks:
-        encoded.insert(place, blank)
+    for position, blank in blanks:
+        encoded.insert(position, blank)
 
     assert audio(split(bytes(encoded), at)) == audio(by_byte(bytes(encoded))) == raw
 

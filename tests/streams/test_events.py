@@ -178,7 +178,7 @@ def test_error_types_of_attempts_have_underscores_too():
         "config_invalid: z",
     ]
     assert [attempt["strategy"] for attempt in content["extra"]["attempts"]] == ["a", "b"]
-    assert attempts[0]["error_type"] == "backend unavailable", "the error itself stays as it is"
+    assert attempts[0]["error_type"] == "backend unavailable", "the error itself is not changed"
 
 
 def test_retryable_of_an_error_overrides_that_of_its_class():

@@ -21,8 +21,8 @@ def joined(*mp3s: bytes) -> bytes:
 
 def in_pieces(mp3: bytes, cuts: list[int]) -> tuple[bytes, Mp3Joiner]:
     joiner = Mp3Joiner()
-    places = [0, *sorted(cut % (len(mp3) + 1) for cut in cuts), len(mp3)]
-    passed = b"".join(joiner.feed(mp3[a:b]) for a, b in pairwise(places))
+    positions = [0, *sorted(cut % (len(mp3) + 1) for cut in cuts), len(mp3)]
+    passed = b"".join(joiner.feed(mp3[a:b]) for a, b in pairwise(positions))
     return passed + joiner.end(), joiner
 
 
@@ -30,8 +30,8 @@ def with_facts(mp3: bytes, name: bytes) -> bytes:
     """Return the MP3 with an info frame before the first frame."""
     header = mp3_header(mp3)
     assert header is not None
-    place = 36 if name == b"VBRI" else {1152: 21, 576: 13}[header.samples]
-    frame = mp3[:4].ljust(place, b"\0") + name
+    position = 36 if name == b"VBRI" else {1152: 21, 576: 13}[header.samples]
+    frame = mp3[:4].ljust(position, b"\0") + name
     return frame.ljust(header.frame_bytes, b"\0") + mp3
 
 

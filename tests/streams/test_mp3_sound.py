@@ -25,8 +25,8 @@ def frames_of(pcm: bytes, sample_rate: int, *, channels: int = 1, kbps: int = 64
 
 
 def hiss(loudness: int, count: int) -> bytes:
-    dice = random.Random(1)  # noqa: S311 - the same hiss every time
-    return array("h", (dice.randint(-loudness, loudness) for _ in range(count))).tobytes()
+    rng = random.Random(1)  # noqa: S311 - the same hiss every time
+    return array("h", (rng.randint(-loudness, loudness) for _ in range(count))).tobytes()
 
 
 @pytest.mark.parametrize("sample_rate", RATES)

@@ -151,8 +151,8 @@ def test_other_formats_are_refused_at_their_first_bytes(name: str, at_most: int)
     ),
     st.lists(st.integers(0, 70_000), max_size=12),
 )
-def test_any_split_gives_the_same_result(audio: bytes, places: list[int]):
-    assert decoded(split(audio, places)) == decoded([audio])
+def test_any_split_gives_the_same_result(audio: bytes, positions: list[int]):
+    assert decoded(split(audio, positions)) == decoded([audio])
 
 
 @pytest.mark.parametrize(

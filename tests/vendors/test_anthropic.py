@@ -69,7 +69,7 @@ def read(pieces: list[bytes], **more: Any) -> tuple[str, Usage | None, Finish | 
     reply = AnthropicReply("anthropic", **more)
     words = ""
     for piece in pieces:
-        words += reply.take(piece)
+        words += reply.feed(piece)
         if reply.done or reply.fault:
             break
     return words, reply.usage, reply.finish, reply.done, str(reply.fault or "")

@@ -130,7 +130,7 @@ async def test_try_acquire_takes_neither_a_probe_nor_a_slot_of_a_full_bulkhead()
     clock.now += POLICY.open_s
     assert gate.try_acquire() is None, "the call would be a probe"
     (await gate.acquire("acme"))()
-    (await gate.acquire("acme"))()  # An abandoned probe frees its place.
+    (await gate.acquire("acme"))()  # An abandoned probe frees its slot.
 
 
 def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:

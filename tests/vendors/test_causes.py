@@ -63,7 +63,7 @@ def cause(fault: VendorError) -> str:
     return str(fault).removeprefix("backend unavailable: acme was not reached: ")
 
 
-async def test_refused_connection(client: ClientName):
+async def test_a_refused_connection_is_named_as_the_cause(client: ClientName):
     port = closed_port()
     async with opened(client) as http:
         fault = await failing(http, f"http://{HOST}:{port}/")
@@ -81,7 +81,7 @@ async def test_names_that_do_not_exist_are_reported(client: ClientName):
     assert "secret" not in fault.detail
 
 
-async def test_reset_connection(client: ClientName):
+async def test_a_reset_connection_is_named_as_the_cause(client: ClientName):
     async with opened(client) as http, played(resetting) as url:
         fault = await failing(http, url)
 

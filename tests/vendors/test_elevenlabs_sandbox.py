@@ -1,4 +1,4 @@
-"""The ElevenLabs client with the sandbox, and the sandbox with the vendor's own client."""
+"""The ElevenLabs client with the sandbox, and the sandbox with the SDK of the vendor."""
 
 from base64 import b64decode
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     from elevenlabs import AsyncElevenLabs
 
-OWN_CLIENT = pytest.mark.xdist_group("elevenlabs")  # One worker imports the SDK.
+SDK = pytest.mark.xdist_group("elevenlabs")  # One worker imports the SDK.
 
 TEXT = "Show me the harbour, please"
 VOICE = "21m00Tcm4TlvDq8ikWAM"
@@ -38,7 +38,7 @@ def call(http: VendorHttp, sandbox: Running) -> Open:
     return speak
 
 
-async def test_bare_audio(call: Open, sandbox: Running):
+async def test_audio_without_shapes_is_complete_and_billed(call: Open, sandbox: Running):
     found = await outcome(call("k1", speed=4.0, language_code="en-US"))
 
     assert found.error is None
@@ -49,7 +49,7 @@ async def test_bare_audio(call: Open, sandbox: Running):
     assert entry.billed == {"characters": len(TEXT)}
 
 
-async def test_mp3(call: Open):
+async def test_mp3_has_the_duration_of_the_speech(call: Open):
     found = await outcome(call("k1", audio_format="mp3"))
 
     assert found.items[0] == SpeechFormat("audio/mpeg", 44_100)
@@ -83,7 +83,7 @@ async def test_shapes_precede_their_audio(call: Open):
         (Fault.UNAVAILABLE, (429, True)),
     ],
 )
-async def test_refusals(
+async def test_refusals_are_reported_with_their_status(
     call: Open, sandbox: Running, fault: Fault, reported: tuple[int, bool], *, need_viseme: bool
 ):
     found = await outcome(call(key_of(fault=fault, retry_after_s=9), need_viseme=need_viseme))
@@ -126,7 +126,7 @@ async def test_errors_in_raw_audio_are_reported(call: Open):
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])
-async def test_other_answers(call: Open, *, need_viseme: bool):
+async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open, *, need_viseme: bool):
     empty = await outcome(call(key_of(fault=Fault.EMPTY_ANSWER), need_viseme=need_viseme))
     assert (empty.audio, empty.error, empty.kinds(Visemes)) == (b"", None, [])
 
@@ -177,7 +177,7 @@ async def test_text_that_is_too_long_is_refused(call: Open):
 
 
 @asynccontextmanager
-async def theirs(sandbox: Running, key: str = "k1") -> AsyncIterator["AsyncElevenLabs"]:
+async def sdk(sandbox: Running, key: str = "k1") -> AsyncIterator["AsyncElevenLabs"]:
     import httpx  # noqa: PLC0415 - slow to import, for each worker of the tests
     from elevenlabs import AsyncElevenLabs  # noqa: PLC0415
 
@@ -196,11 +196,11 @@ def requested() -> dict[str, Any]:
     }
 
 
-@OWN_CLIENT
-async def test_the_vendors_own_client_recognises_the_same_text(call: Open, sandbox: Running):
+@SDK
+async def test_the_sdk_of_the_vendor_recognises_the_same_text(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2))
 
-    async with theirs(sandbox) as client:
+    async with sdk(sandbox) as client:
         speaking = client.text_to_speech
         streamed = b"".join([piece async for piece in speaking.stream(VOICE, **requested())])
         whole = b"".join([piece async for piece in speaking.convert(VOICE, **requested())])
@@ -211,11 +211,11 @@ async def test_the_vendors_own_client_recognises_the_same_text(call: Open, sandb
     assert first.billed == second.billed == third.billed
 
 
-@OWN_CLIENT
-async def test_the_vendors_own_client_gets_the_same_times(call: Open, sandbox: Running):
+@SDK
+async def test_the_sdk_of_the_vendor_gets_the_same_times(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2, need_viseme=True))
 
-    async with theirs(sandbox) as client:
+    async with sdk(sandbox) as client:
         speaking = client.text_to_speech
         lines = [line async for line in speaking.stream_with_timestamps(VOICE, **requested())]
         whole = await speaking.convert_with_timestamps(VOICE, **requested())
@@ -227,18 +227,18 @@ async def test_the_vendors_own_client_gets_the_same_times(call: Open, sandbox: R
     assert "".join(reported) == "".join(whole.alignment.characters) == TEXT
 
 
-@OWN_CLIENT
-async def test_vendors_own_client_understands_its_errors(sandbox: Running):
+@SDK
+async def test_the_sdk_of_the_vendor_understands_its_errors(sandbox: Running):
     from elevenlabs.core import ApiError  # noqa: PLC0415
 
     for fault, status in ((Fault.OUT_OF_QUOTA, 401), (Fault.UNAVAILABLE, 429)):
-        async with theirs(sandbox, key_of(fault=fault)) as client:
+        async with sdk(sandbox, key_of(fault=fault)) as client:
             with pytest.raises(ApiError) as error:
                 await client.text_to_speech.convert_with_timestamps(
                     VOICE, request_options={"max_retries": 0}, **requested()
                 )
         assert error.value.status_code == status
-    async with theirs(sandbox) as client:
+    async with sdk(sandbox) as client:
         voices = await client.voices.get_all()
         models = await client.models.list()
 

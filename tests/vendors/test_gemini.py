@@ -73,7 +73,7 @@ def read(pieces: list[bytes]) -> tuple[str, Usage | None, Finish | None, str]:
     reply = GeminiReply("gemini")
     words = ""
     for piece in pieces:
-        words += reply.take(piece)
+        words += reply.feed(piece)
         if reply.done or reply.fault:
             break
     return words, reply.usage, reply.finish, str(reply.fault or "")

@@ -74,7 +74,7 @@ def both(speak: Open, hear: Open) -> dict[str, Open]:
     return {"speak": speak, "hear": hear}
 
 
-async def test_speech(speak: Open, sandbox: Running):
+async def test_speech_is_complete_and_billed(speak: Open, sandbox: Running):
     found = await outcome(speak("k1", speed=4.0, language_code="en"))
 
     assert found.error is None
@@ -132,7 +132,7 @@ async def test_text_of_any_script_fits_the_limit_of_the_vendor(speak: Open):
         (b"OggS" + bytes(5_063), AudioFormat("audio/ogg", 0)),
     ],
 )
-async def test_recognition(hear: Open, sandbox: Running, audio: bytes, kind: AudioFormat):
+async def test_recordings_are_recognised_and_billed(hear: Open, sandbox: Running, audio: bytes, kind: AudioFormat):
     found = await outcome(hear(key_of(text="How are you? I am well. And you"), audio, kind))
 
     assert found.items == [Transcript("How are you? I am well. And you", final=True, seconds=2)]
@@ -173,7 +173,7 @@ async def test_token_that_is_always_refused_is_reported(speak: Open, sandbox: Ru
         (Fault.UNAVAILABLE, (503, True)),
     ],
 )
-async def test_refusals(
+async def test_refusals_are_reported_with_their_status(
     both: dict[str, Open], sandbox: Running, direction: str, fault: Fault, reported: tuple[int, bool]
 ):
     call = both[direction]
@@ -206,7 +206,7 @@ async def test_errors_in_the_answer_are_reported(
     assert found.items == []
 
 
-async def test_empty_answers(speak: Open, hear: Open):
+async def test_empty_and_slow_answers_are_no_errors(speak: Open, hear: Open):
     key = key_of(fault=Fault.EMPTY_ANSWER)
 
     assert (await outcome(speak(key))).items == [SpeechFormat("audio/wav", 24_000)]

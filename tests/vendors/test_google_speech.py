@@ -338,12 +338,12 @@ async def test_unknown_results_are_errors(http: VendorHttp, upstream: Upstream, 
 
 async def test_an_address_with_a_placeholder_names_the_service(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(said(wav()), heard("a"))
-    place = Account("main", "vendor_d_audio", f"{upstream.url}/{{service}}", SecretStr("k1"))
+    account = Account("main", "vendor_d_audio", f"{upstream.url}/{{service}}", SecretStr("k1"))
     buffer = InputBuffer()
     buffer.end()
 
-    await spoken(GoogleSpeech(http, place, SpeechSpec(model="", audio_format="wav")))
-    async with GoogleRecognition(http, place, RecognitionSpec(model="")).transcribe(buffer, PCM):
+    await spoken(GoogleSpeech(http, account, SpeechSpec(model="", audio_format="wav")))
+    async with GoogleRecognition(http, account, RecognitionSpec(model="")).transcribe(buffer, PCM):
         pass
 
     assert [seen.path for seen in upstream.seen] == [

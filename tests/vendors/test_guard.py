@@ -69,10 +69,10 @@ def passed(
 ) -> list[Timed]:
     """Return the items that are passed on, with their times. They are appended to `out` too."""
     out = [] if out is None else out
-    out += [(0.0, item) for item in guard.take(kind, 0)]
+    out += [(0.0, item) for item in guard.feed(kind, 0)]
     now_s = 0.0
     for now_s, item in timeline:
-        due = [item] if guard.settled else guard.take(item, now_s)
+        due = [item] if guard.decided else guard.feed(item, now_s)
         out += [(now_s, one) for one in due]
     return out + [(now_s, item) for item in guard.end()]
 
@@ -148,7 +148,7 @@ def test_short_audio_that_is_all_there_is_not_too_slow():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_last_voice_is_heard_at_any_speed_and_counted_once(kind: SpeechFormat):
+def test_the_last_voice_is_accepted_at_any_speed_and_counted_once(kind: SpeechFormat):
     timeline = paced(speech(1.0, kind), 1.0, piece_ms=100, pace=0.5)
     before = slow_audio()
 
@@ -165,15 +165,15 @@ def test_no_fast_audio_is_counted_as_slow():
 
 def test_the_last_strategy_may_change_while_audio_is_held():
     remaining = RemainingAttempts()
-    places = [remaining.register(), remaining.register()]
+    positions = [remaining.register(), remaining.register()]
     timeline = paced(speech(1.0), 1.0, piece_ms=100, pace=0.5)
     guard = Guard("acme", "Hello", factor=1.2, remaining=remaining)
-    with remaining.trying(places[0]):
-        with remaining.trying(places[1]):
-            assert guard.take(WAV, 0) == ()
-            assert guard.take(timeline[0][1], timeline[0][0]) == ()
+    with remaining.trying(positions[0]):
+        with remaining.trying(positions[1]):
+            assert guard.feed(WAV, 0) == ()
+            assert guard.feed(timeline[0][1], timeline[0][0]) == ()
             assert not remaining.alone
-        assert guard.take(timeline[1][1], timeline[1][0]) == [WAV, *items_of(timeline[:2])]
+        assert guard.feed(timeline[1][1], timeline[1][0]) == [WAV, *items_of(timeline[:2])]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,10 +187,10 @@ def test_silence_is_refused_from_every_voice(kind: SpeechFormat, seconds: float,
 
 def test_silence_is_refused_after_300_ms_if_another_voice_remains():
     guard = guard_of()
-    guard.take(WAV, 0)
-    assert guard.take(AudioBytes(silence(0.29)), 0) == ()
+    guard.feed(WAV, 0)
+    assert guard.feed(AudioBytes(silence(0.29)), 0) == ()
     with pytest.raises(Empty):
-        guard.take(AudioBytes(silence(0.02)), 0)
+        guard.feed(AudioBytes(silence(0.02)), 0)
 
 
 def test_the_last_voice_may_begin_with_limited_silence():
@@ -265,11 +265,11 @@ async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list
     remaining = RemainingAttempts()
 
     def attempt(number: int, voice: Voice) -> Attempt[SpeechItem]:
-        place = remaining.register()
+        position = remaining.register()
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[AsyncIterator[SpeechItem]]:
-            with remaining.trying(place):
+            with remaining.trying(position):
                 guard = Guard("acme", "Hello", factor=1.2, remaining=remaining)
                 async with guarded(voice.speak(), guard) as items:
                     yield items
@@ -286,53 +286,53 @@ async def heard(*voices: Voice, hedge_s: float | None = None) -> tuple[str, list
             meter=lambda: Meter(5),
         )
 
-    accounts: list[AttemptRecord] = []
+    records: list[AttemptRecord] = []
     attempts = [attempt(number, voice) for number, voice in enumerate(voices)]
-    async with first_success(attempts, accounts) as (winner, items):
+    async with first_success(attempts, records) as (winner, items):
         said = [item async for item in items]
-    return winner.strategy, said, accounts
+    return winner.strategy, said, records
 
 
-def dripping() -> list[SpeechItem | float]:
+def slow_speech() -> list[SpeechItem | float]:
     """Yield speech at half the speed of its playback."""
     audio = split(speech(0.4), range(0, 20_000, 2_400))
     return [WAV, Usage(9, 0), *(part for piece in audio for part in (AudioBytes(piece), 0.1))]
 
 
 async def test_a_slow_voice_is_replaced_and_its_call_closed_and_billed():
-    slow, good = Voice(dripping()), Voice([WAV, AudioBytes(speech(0.5))])
-    winner, said, accounts = await heard(slow, good)
+    slow, good = Voice(slow_speech()), Voice([WAV, AudioBytes(speech(0.5))])
+    winner, said, records = await heard(slow, good)
     assert (winner, said) == ("1", good.items)
     assert slow.closed
-    assert [account.outcome for account in accounts] == ["failed", "won"]
-    assert "times the playback speed" in accounts[0].failure.message
-    assert (accounts[0].meter.source, accounts[0].usage) == ("vendor", Usage(9, 0))
+    assert [record.outcome for record in records] == ["failed", "won"]
+    assert "times the playback speed" in records[0].failure.message
+    assert (records[0].meter.source, records[0].usage) == ("vendor", Usage(9, 0))
 
 
 async def test_an_error_after_held_audio_leads_to_the_next_voice():
     broken = Voice([WAV, AudioBytes(speech(0.2)), Usage(9, 0), Refused("acme", "broke off")])
-    winner, _, accounts = await heard(broken, Voice([WAV, AudioBytes(speech(0.5))]))
+    winner, _, records = await heard(broken, Voice([WAV, AudioBytes(speech(0.5))]))
     assert winner == "1"
-    assert accounts[0].usage == Usage(9, 0)
+    assert records[0].usage == Usage(9, 0)
 
 
 async def test_every_item_is_metered_once_for_the_winner():
     good = Voice([WAV, Usage(2, 0), AudioBytes(speech(0.2)), AudioBytes(speech(0.5)), Usage(4, 1)])
-    _, said, accounts = await heard(good, Voice([]))
+    _, said, records = await heard(good, Voice([]))
     assert said == good.items
-    assert accounts[0].usage == Usage(4, 1)
+    assert records[0].usage == Usage(4, 1)
 
 
 async def test_a_voice_with_held_audio_is_hedged():
-    slow, good = Voice(dripping()), Voice([WAV, AudioBytes(speech(0.5))])
-    winner, said, accounts = await heard(slow, good, hedge_s=0.05)
+    slow, good = Voice(slow_speech()), Voice([WAV, AudioBytes(speech(0.5))])
+    winner, said, records = await heard(slow, good, hedge_s=0.05)
     assert (winner, said) == ("1", good.items)
     assert slow.closed
-    assert [account.outcome for account in accounts] == ["hedged", "won"]
+    assert [record.outcome for record in records] == ["hedged", "won"]
 
 
 async def test_a_slow_voice_speaks_if_its_hedge_fails():
-    slow = Voice(dripping())
+    slow = Voice(slow_speech())
     winner, said, _ = await heard(slow, Voice([Refused("acme", "answered 500")]), hedge_s=0.05)
     assert winner == "0"
     assert said == [item for item in slow.items if not isinstance(item, float)]
@@ -352,19 +352,19 @@ async def test_reader_time_does_not_count_against_the_vendor():
     guard = guard_of(left=0)
     async with guarded(Voice([WAV, *pieces]).speak(), guard) as items:
         async for _ in items:
-            if not guard.settled:
+            if not guard.decided:
                 await asyncio.sleep(0.2)  # The reader is slow.
-    assert guard.settled
+    assert guard.decided
     assert slow_audio() == before
 
 
 def test_tags_before_an_mp3_are_not_audio():
     guard = guard_of(left=0)
-    guard.take(MP3, 0)
+    guard.feed(MP3, 0)
     tagged = tagged_mp3(seconds=0.5)
     tag = tagged[: tagged.index(b"\xff\xf3")]
-    assert guard.take(AudioBytes(tag), 0) == ()
-    assert guard.take(AudioBytes(tagged[len(tag) :]), 0) == [
+    assert guard.feed(AudioBytes(tag), 0) == ()
+    assert guard.feed(AudioBytes(tagged[len(tag) :]), 0) == [
         MP3,
         AudioBytes(tag),
         AudioBytes(tagged[len(tag) :]),

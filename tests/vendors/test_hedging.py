@@ -65,25 +65,25 @@ def quick(name: str, *words: str | Exception) -> Vendor:
 
 
 async def heard(*vendors: Vendor) -> tuple[str, str, list[AttemptRecord]]:
-    accounts: list[AttemptRecord] = []
-    async with first_success([vendor.attempt() for vendor in vendors], accounts) as (winner, items):
+    records: list[AttemptRecord] = []
+    async with first_success([vendor.attempt() for vendor in vendors], records) as (winner, items):
         text = "".join([item.text async for item in items if isinstance(item, TextDelta)])
-    return winner.strategy, text, accounts
+    return winner.strategy, text, records
 
 
-def outcomes(accounts: list[AttemptRecord]) -> list[tuple[str, str]]:
-    return [(account.strategy, account.outcome) for account in accounts]
+def outcomes(records: list[AttemptRecord]) -> list[tuple[str, str]]:
+    return [(record.strategy, record.outcome) for record in records]
 
 
 async def test_the_second_strategy_wins_when_the_first_is_late() -> None:
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Hel", "lo")
-    winner, text, accounts = await heard(late, second)
+    winner, text, records = await heard(late, second)
     assert (winner, text) == ("second", "Hello")
-    assert outcomes(accounts) == [("late", "hedged"), ("second", "won")]
+    assert outcomes(records) == [("late", "hedged"), ("second", "won")]
     assert late.closed
     assert second.closed
-    assert (accounts[0].meter.source, accounts[0].meter.usage) == ("estimated", Usage(3, 0))
-    assert (accounts[1].meter.source, accounts[1].meter.usage) == ("vendor", Usage(7, 2))
+    assert (records[0].meter.source, records[0].meter.usage) == ("estimated", Usage(3, 0))
+    assert (records[1].meter.source, records[1].meter.usage) == ("vendor", Usage(7, 2))
 
 
 async def test_the_first_strategy_may_still_win() -> None:
@@ -94,24 +94,24 @@ async def test_the_first_strategy_may_still_win() -> None:
         first.go.set()
 
     async with background(then_speak()):
-        winner, text, accounts = await heard(first, second)
+        winner, text, records = await heard(first, second)
     assert (winner, text) == ("first", "Here")
-    assert outcomes(accounts) == [("first", "won"), ("second", "hedged")]
+    assert outcomes(records) == [("first", "won"), ("second", "hedged")]
     assert second.closed
 
 
 async def test_a_punctual_first_strategy_is_not_hedged() -> None:
     first, second = replace(quick("first", "Here"), hedge_after_s=5), quick("second", "x")
-    winner, text, accounts = await heard(first, second)
-    assert (winner, text, outcomes(accounts)) == ("first", "Here", [("first", "won")])
+    winner, text, records = await heard(first, second)
+    assert (winner, text, outcomes(records)) == ("first", "Here", [("first", "won")])
     assert not second.begun.is_set()
 
 
 async def test_a_punctual_failure_is_followed_by_the_next_strategy() -> None:
     first = replace(quick("first", Refused("acme", "answered 500")), hedge_after_s=5)
-    winner, text, accounts = await heard(first, quick("second", "There"))
+    winner, text, records = await heard(first, quick("second", "There"))
     assert (winner, text) == ("second", "There")
-    assert outcomes(accounts) == [("first", "failed"), ("second", "won")]
+    assert outcomes(records) == [("first", "failed"), ("second", "won")]
 
 
 async def test_the_other_strategy_continues_when_one_of_two_fails() -> None:
@@ -122,9 +122,9 @@ async def test_the_other_strategy_continues_when_one_of_two_fails() -> None:
         late.go.set()
 
     async with background(then_speak()):
-        winner, text, accounts = await heard(late, bad)
+        winner, text, records = await heard(late, bad)
     assert (winner, text) == ("late", "Slow")
-    assert outcomes(accounts) == [("late", "won"), ("bad", "failed")]
+    assert outcomes(records) == [("late", "won"), ("bad", "failed")]
 
 
 async def test_a_third_strategy_is_called_when_both_fail() -> None:
@@ -136,9 +136,9 @@ async def test_a_third_strategy_is_called_when_both_fail() -> None:
         late.go.set()
 
     async with background(then_fail()):
-        winner, _, accounts = await heard(late, bad, quick("third", "Me"))
+        winner, _, records = await heard(late, bad, quick("third", "Me"))
     assert winner == "third"
-    assert sorted(outcomes(accounts)[:2]) == [("bad", "failed"), ("late", "failed")]
+    assert sorted(outcomes(records)[:2]) == [("bad", "failed"), ("late", "failed")]
 
 
 async def test_without_a_hedging_budget_the_late_strategy_is_awaited() -> None:
@@ -151,8 +151,8 @@ async def test_without_a_hedging_budget_the_late_strategy_is_awaited() -> None:
         late.go.set()
 
     async with background(then_speak()):
-        winner, _, accounts = await heard(late, second)
-    assert (winner, outcomes(accounts)) == ("late", [("late", "won")])
+        winner, _, records = await heard(late, second)
+    assert (winner, outcomes(records)) == ("late", [("late", "won")])
 
 
 async def test_errors_of_a_hedged_winner_reach_the_reader() -> None:
@@ -160,22 +160,22 @@ async def test_errors_of_a_hedged_winner_reach_the_reader() -> None:
         Vendor("late", ["x"], hedge_after_s=0.01),
         quick("second", "Half", Garbled("acme", "sent nonsense")),
     )
-    accounts: list[AttemptRecord] = []
+    records: list[AttemptRecord] = []
     with pytest.raises(Garbled):
-        async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
+        async with first_success([late.attempt(), second.attempt()], records) as (_, items):
             assert [item async for item in items] == [TextDelta("Half")]
-    assert outcomes(accounts) == [("late", "hedged"), ("second", "failed")]
+    assert outcomes(records) == [("late", "hedged"), ("second", "failed")]
     assert second.closed
 
 
 async def test_leaving_early_closes_a_hedged_winner_and_records_its_usage() -> None:
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Half", " of it")
-    accounts: list[AttemptRecord] = []
-    async with first_success([late.attempt(), second.attempt()], accounts) as (_, items):
+    records: list[AttemptRecord] = []
+    async with first_success([late.attempt(), second.attempt()], records) as (_, items):
         assert await anext(items) == TextDelta("Half")
     assert second.closed
-    assert outcomes(accounts)[1][0] == "second"
-    assert accounts[1].outcome in {"canceled", "won"}
+    assert outcomes(records)[1][0] == "second"
+    assert records[1].outcome in {"canceled", "won"}
 
 
 async def test_the_final_error_lists_attempts_in_their_start_order() -> None:

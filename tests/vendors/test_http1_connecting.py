@@ -157,18 +157,20 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def theirs(certificate: Path) -> ssl.SSLContext:
+def tls_context(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context
 
 
 @pytest.fixture
-def ours(certificate: Path) -> ssl.SSLContext:
+def client_context(certificate: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(certificate))
 
 
-async def test_large_bodies_work_in_both_directions_over_tls(theirs: ssl.SSLContext, ours: ssl.SSLContext):
+async def test_large_bodies_work_in_both_directions_over_tls(
+    tls_context: ssl.SSLContext, client_context: ssl.SSLContext
+):
     large = bytes(range(256)) * 12_000
     connections = 0
 
@@ -181,7 +183,7 @@ async def test_large_bodies_work_in_both_directions_over_tls(theirs: ssl.SSLCont
 
     names = Names("127.0.0.1")
     names.answering.set()
-    async with played(echo, tls=theirs) as url, open_http1(names, idle_s=60, tls=ours) as http1:
+    async with played(echo, tls=tls_context) as url, open_http1(names, idle_s=60, tls=client_context) as http1:
         named = url.replace("127.0.0.1", "vendor.test")
         for _ in range(2):
             assert await ask(http1, named, body=large) == large
@@ -189,7 +191,9 @@ async def test_large_bodies_work_in_both_directions_over_tls(theirs: ssl.SSLCont
     assert connections == 1
 
 
-async def test_leaving_the_block_closes_a_tls_connection_immediately(theirs: ssl.SSLContext, ours: ssl.SSLContext):
+async def test_leaving_the_block_closes_a_tls_connection_immediately(
+    tls_context: ssl.SSLContext, client_context: ssl.SSLContext
+):
     left = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -200,25 +204,27 @@ async def test_leaving_the_block_closes_a_tls_connection_immediately(theirs: ssl
 
     names = Names("127.0.0.1")
     names.answering.set()
-    async with played(silent, tls=theirs) as url, open_http1(names, idle_s=60, tls=ours) as http1:
+    async with played(silent, tls=tls_context) as url, open_http1(names, idle_s=60, tls=client_context) as http1:
         async with requested(http1, url.replace("127.0.0.1", "vendor.test")) as answer:
             assert answer.status == 200
         async with asyncio.timeout(0.1):
             await left.wait()
 
 
-async def test_a_certificate_for_another_name_is_not_trusted(theirs: ssl.SSLContext, ours: ssl.SSLContext):
+async def test_a_certificate_for_another_name_is_not_trusted(
+    tls_context: ssl.SSLContext, client_context: ssl.SSLContext
+):
     async with (
-        played(answering, tls=theirs) as url,
-        open_http1(aiohttp.ThreadedResolver(), idle_s=60, tls=ours) as http1,
+        played(answering, tls=tls_context) as url,
+        open_http1(aiohttp.ThreadedResolver(), idle_s=60, tls=client_context) as http1,
     ):
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(http1, url)
 
 
-async def test_unknown_authority_is_not_trusted(theirs: ssl.SSLContext):
+async def test_unknown_authority_is_not_trusted(tls_context: ssl.SSLContext):
     names = Names("127.0.0.1")
     names.answering.set()
-    async with played(answering, tls=theirs) as url, open_http1(names, idle_s=60) as http1:
+    async with played(answering, tls=tls_context) as url, open_http1(names, idle_s=60) as http1:
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(http1, url.replace("127.0.0.1", "vendor.test"))

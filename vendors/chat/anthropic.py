@@ -125,7 +125,7 @@ class AnthropicReply:
         self.done = False
         self.fault: VendorError | None = None
 
-    def take(self, piece: bytes) -> str:
+    def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:

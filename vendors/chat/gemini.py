@@ -108,7 +108,7 @@ class GeminiReply:
         """
         return self.finish is not None and self.usage is not None
 
-    def take(self, piece: bytes) -> str:
+    def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:

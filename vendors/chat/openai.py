@@ -91,7 +91,7 @@ class _Reply:
     def finish(self) -> Finish | None:
         return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
 
-    def take(self, piece: bytes) -> str:
+    def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:

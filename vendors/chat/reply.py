@@ -28,7 +28,7 @@ class Reply(Protocol):
     def finish(self) -> Finish | None:
         """Why the model stopped. Once this is set the text is complete."""
 
-    def take(self, piece: bytes) -> str:
+    def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
 
 
@@ -38,12 +38,12 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     A reply that does not end properly raises an error.
     """
 
-    __slots__ = ("_last", "_opening", "_read_out", "_reply", "_response")
+    __slots__ = ("_exhausted", "_last", "_opening", "_reply", "_response")
 
     def __init__(self, response: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
         self._opening = response
         self._reply = reply
-        self._read_out = False
+        self._exhausted = False
         self._last: list[ChatItem] | None = None
         """The items after the text, last one first, or `None` while text may follow."""
 
@@ -63,14 +63,14 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     async def __anext__(self) -> ChatItem:
         if self._response.closed:
             raise StopAsyncIteration
-        while not self._read_out:
+        while not self._exhausted:
             try:
                 piece = await self._response.read()
             except VendorError:
                 if self._reply.finish is None:
                     raise
                 piece = b""
-            text = self._reply.take(piece)
+            text = self._reply.feed(piece)
             self._check_end(ended=not piece)
             if text:
                 return TextDelta(text)
@@ -84,17 +84,17 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
 
         def push(piece: bytes) -> bool:
             nonlocal accepts_more
-            if text := reply.take(piece):
+            if text := reply.feed(piece):
                 accepts_more = sink(TextDelta(text))
             return accepts_more and not reply.done and reply.fault is None
 
         try:
-            if not (self._read_out or self._response.closed):
+            if not (self._exhausted or self._response.closed):
                 self._check_end(ended=not await self._response.push_to(push))
         except VendorError:
             if reply.finish is None:
                 raise
-            self._read_out = True
+            self._exhausted = True
         if not accepts_more:
             return True
         last = [] if self._response.closed else await self._ending()
@@ -110,7 +110,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         return fault
 
     def _check_end(self, *, ended: bool) -> None:
-        self._read_out = ended or self._reply.done or self._reply.fault is not None
+        self._exhausted = ended or self._reply.done or self._reply.fault is not None
 
     async def _ending(self) -> list[ChatItem]:
         """Return the items after the text that are not yet consumed. Raise the error of the reply."""

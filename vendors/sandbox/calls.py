@@ -186,7 +186,7 @@ class Call:
         fault = self.fault if within is None or self.fault in within else None
         slow = self.fault is Fault.SLOW_DRIP
         return Flow(
-            wire=socket or Body(self),
+            sink=socket or Body(self),
             entry=self.entry,
             bill=self.bill,
             fault=fault,
@@ -206,7 +206,7 @@ _FAULTS_WHILE_SENDING = frozenset(
 
 
 class Body:
-    """An HTTP body as a wire."""
+    """An HTTP body as a sink of frames."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

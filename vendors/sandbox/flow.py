@@ -17,7 +17,7 @@ class Close:
     reason: str = ""
 
 
-class Wire(Protocol):
+class FrameSink(Protocol):
     async def send(self, frame: Frame) -> None: ...
 
     async def pause(self, seconds: float | None) -> None:
@@ -37,7 +37,7 @@ class AnswerEnded(Exception):
 class Flow:
     """Sends the frames of an answer. Use `output()` for frames with text or audio and `frame()` for all others."""
 
-    wire: Wire
+    sink: FrameSink
     entry: Entry
     bill: Bill
     fault: Fault | None
@@ -52,21 +52,21 @@ class Flow:
         """Send a frame without output, such as a head, an end mark or usage."""
         if self.entry.outputs:
             await self._fail_if_due()
-        await self.wire.send(frame)
+        await self.sink.send(frame)
 
     async def output(self, frame: Frame, **units: float) -> None:
         """Send a frame with output, and add `units` to the bill."""
         if self.fault is Fault.EMPTY_ANSWER:
             return
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
-            await self.wire.pause(None)
+            await self.sink.pause(None)
         if self.fault is Fault.SLOW_DRIP and self.position == 0 and self.idle is not None:
             await self._repeat_idle(self.idle)
         pause_ms = self.pace_ms if self.entry.outputs else self.delay_ms
         if pause_ms:
-            await self.wire.pause(pause_ms / 1000)
+            await self.sink.pause(pause_ms / 1000)
         await self._fail_if_due()
-        await self.wire.send(frame)
+        await self.sink.send(frame)
         self.entry.outputs += 1
         self.entry.billed.update(units)
         self.bill.notify()
@@ -74,32 +74,32 @@ class Flow:
     async def end(self) -> None:
         """End the answer. A fault that has not reached its position occurs now."""
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
-            await self.wire.pause(None)
+            await self.sink.pause(None)
         await self._fail_if_due(at_end=True)
 
     async def _repeat_idle(self, frame: Frame) -> None:
         """Send `frame` repeatedly until the client disconnects."""
         while True:
-            await self.wire.send(frame)
-            await self.wire.pause(self.pace_ms / 1000)
+            await self.sink.send(frame)
+            await self.sink.pause(self.pace_ms / 1000)
 
     async def _fail_if_due(self, *, at_end: bool = False) -> None:
         if self.entry.outputs < self.position and not at_end:
             return
         match self.fault:
             case Fault.STALL_MID_STREAM:
-                await self.wire.pause(None)
+                await self.sink.pause(None)
             case Fault.CUT_MID_STREAM:
                 self.bill.end(self.entry, "fault")  # The cut would otherwise be recorded as closed by the client.
-                self.wire.cut()
+                self.sink.cut()
                 raise AnswerEnded
             case Fault.MALFORMED_FRAME if self.malformed is not None:
                 self.fault = None
-                await self.wire.send(self.malformed)
+                await self.sink.send(self.malformed)
             case Fault.ERROR_INSIDE_200 if self.error is not None:
                 self.bill.end(self.entry, "fault")
                 if isinstance(self.error, Close):
-                    await self.wire.close(self.error)
+                    await self.sink.close(self.error)
                 else:
-                    await self.wire.send(self.error)
+                    await self.sink.send(self.error)
                 raise AnswerEnded

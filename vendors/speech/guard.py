@@ -79,10 +79,10 @@ async def _guarded_items(items: AsyncIterator[SpeechItem], guard: "Guard") -> As
     consumer_s = 0.0
     try:
         async for item in items:
-            if guard.settled:
+            if guard.decided:
                 yield item
                 continue
-            ready = guard.take(item, now() - consumer_s)
+            ready = guard.feed(item, now() - consumer_s)
             yielded_s = now()
             for ready_item in ready:
                 yield ready_item
@@ -103,8 +103,8 @@ class Guard:
     """
 
     def __init__(self, vendor: str, text: str, *, factor: float, remaining: RemainingAttempts) -> None:
-        self.settled = False
-        """Whether the decision has been made. All further items are passed on without `take`."""
+        self.decided = False
+        """Whether the decision has been made. All further items are passed on without `feed`."""
         self._vendor = vendor
         self._may_be_silent = not any(letter.isalnum() for letter in text)
         self._factor = factor
@@ -116,7 +116,7 @@ class Guard:
         self._first: tuple[float, float] | None = None
         """Arrival time and length in milliseconds of the first audio."""
 
-    def take(self, item: SpeechItem, now_s: float) -> Sequence[SpeechItem]:
+    def feed(self, item: SpeechItem, now_s: float) -> Sequence[SpeechItem]:
         """Add an item and return the items to pass on now. Raise `VendorError` to reject the speech."""
         self._held.append(item)
         if isinstance(item, SpeechFormat):
@@ -168,7 +168,7 @@ class Guard:
         assert self._first is not None, "there is no audio yet"
         first_s, first_ms = self._first
         made_ms, took_ms = sound.length_ms - min(first_ms, last_ms), (now_s - first_s) * 1000
-        self.settled = True
+        self.decided = True
         if made_ms < self._factor * took_ms:
             if not self._released:
                 reason = f"sent its audio at {made_ms / took_ms:.2f} times the playback speed"

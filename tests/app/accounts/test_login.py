@@ -161,7 +161,7 @@ async def test_a_frozen_user_cannot_log_in_and_gets_the_remaining_time(server):
 
 
 async def freeze(server, uid: str):
-    """Freeze a user from five days ago until in ten days."""
+    """Freeze a user who asked for it five days ago and is deactivated in ten days."""
     async with server.services.database.connection() as conn:
         await conn.execute(
             "update users set status = 'frozen', freeze_time = now() - interval '5 days',"

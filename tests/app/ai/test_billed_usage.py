@@ -81,15 +81,15 @@ async def make(server: Server, sandbox: Running, platform: str, on_abandon: str)
         await put("default", kind, name, {**value, "on_abandon": on_abandon}, author="test", origin=COMMAND)
 
 
-def some_of(platforms: tuple[str, ...], faults: Iterable[str], dice: random.Random) -> list[str]:
+def some_of(platforms: tuple[str, ...], faults: Iterable[str], rng: random.Random) -> list[str]:
     """Return faulty strategies of several vendors, followed by a faultless one."""
-    faulty = [f"{dice.choice(platforms)}-{fault}" for fault in dice.sample(list(faults), 4)]
-    return [*faulty, f"{dice.choice(platforms)}-sound"]
+    faulty = [f"{rng.choice(platforms)}-{fault}" for fault in rng.sample(list(faults), 4)]
+    return [*faulty, f"{rng.choice(platforms)}-sound"]
 
 
-async def read_or_disconnect(response: ClientResponse, dice: random.Random) -> None:
+async def read_or_disconnect(response: ClientResponse, rng: random.Random) -> None:
     """Read the response; two of five readers disconnect in the middle."""
-    most = dice.randint(2, 30) if dice.random() < 0.4 else 10**6
+    most = rng.randint(2, 30) if rng.random() < 0.4 else 10**6
     seen = 0
     async for _ in events(response):
         seen += 1
@@ -103,15 +103,15 @@ async def ask_all(server: Server, *, streams: int, at_once: int) -> None:
 
     async def one_user(token: str) -> None:
         for nth in left:
-            dice = random.Random(nth)  # noqa: S311 - the same every time
+            rng = random.Random(nth)  # noqa: S311 - the same every time
             talk = Talk(server, "", token)
             if nth % 3:
-                request = talk.say(ASKED, *some_of(CHATS, CHAT_FAULTS, dice))
+                request = talk.say(ASKED, *some_of(CHATS, CHAT_FAULTS, rng))
             else:
-                body = {"text": "Good morning to you.", "strategies": some_of(VOICES, SPEECH_FAULTS, dice)}
+                body = {"text": "Good morning to you.", "strategies": some_of(VOICES, SPEECH_FAULTS, rng)}
                 request = talk.post("/bp/ai/audio/tts", json=body)
             async with request as response:
-                await read_or_disconnect(response, dice)
+                await read_or_disconnect(response, rng)
 
     users = [(await server.login())[1] for _ in range(at_once)]
     await asyncio.gather(*(one_user(token) for token in users))
@@ -156,10 +156,10 @@ async def _compare(server: Server, sandbox: Running, *, on_abandon: str, streams
     assert fallbacks >= streams * 0.75
     for platform in CALLS:
         for unit in ("input_tokens", "output_tokens") if platform in CHATS else ("characters",):
-            theirs, ours = bill[platform, unit], rows[platform, unit]
-            tolerated = 0.05 * theirs if on_abandon == "cancel" else 0
-            assert theirs > 0, (platform, unit)
-            assert abs(theirs - ours) <= tolerated, (platform, unit, theirs, ours)
+            charged, recorded = bill[platform, unit], rows[platform, unit]
+            tolerated = 0.05 * charged if on_abandon == "cancel" else 0
+            assert charged > 0, (platform, unit)
+            assert abs(charged - recorded) <= tolerated, (platform, unit, charged, recorded)
 
 
 async def test_usage_of_complete_streams_equals_the_bill(server: Server, sandbox: Running) -> None:

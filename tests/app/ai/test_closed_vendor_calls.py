@@ -37,7 +37,7 @@ async def strategies(server: Server, sandbox: Running) -> list[str]:
     return list(key_options)
 
 
-async def _late_ms(talk: Talk, sandbox: Running, name: str, dice: random.Random, *, deleted: bool) -> int:
+async def _close_delay_ms(talk: Talk, sandbox: Running, name: str, rng: random.Random, *, deleted: bool) -> int:
     """Return for how long the vendor call was open after the client had ended the stream."""
     before = max((entry.id for entry in sandbox.bill.since()), default=0)
     response = await talk.say("Tell me", name)
@@ -46,7 +46,7 @@ async def _late_ms(talk: Talk, sandbox: Running, name: str, dice: random.Random,
         return entry.id > before and entry.vendor == "openai"
 
     await sandbox.bill.wait(lambda entry: mine(entry) and (name == "silent" or entry.outputs > 0))
-    await asyncio.sleep(dice.random() / 20)
+    await asyncio.sleep(rng.random() / 20)
     began = time.time() * 1000
     if deleted:
         async with talk.delete(f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}") as answer:
@@ -60,35 +60,35 @@ async def _late_ms(talk: Talk, sandbox: Running, name: str, dice: random.Random,
     return round(call.ended - began)
 
 
-async def _let_go(server: Server, sandbox: Running, *, streams: int) -> list[int]:
+async def _close_delays_ms(server: Server, sandbox: Running, *, streams: int) -> list[int]:
     names = await strategies(server, sandbox)
     talk = Talk(server, *(await server.login()))
-    late: list[int] = []
+    delays_ms: list[int] = []
     for nth in range(streams):
-        dice = random.Random(nth)  # noqa: S311 - the same every time
-        late.append(await _late_ms(talk, sandbox, names[nth % 2], dice, deleted=nth % 4 < 2))
+        rng = random.Random(nth)  # noqa: S311 - the same every time
+        delays_ms.append(await _close_delay_ms(talk, sandbox, names[nth % 2], rng, deleted=nth % 4 < 2))
         await server.services.supervisor.idle()
-    return sorted(late)
+    return sorted(delays_ms)
 
 
 async def test_vendor_calls_are_closed_when_a_stream_is_cancelled_or_has_no_readers(
     server: Server, sandbox: Running
 ) -> None:
-    late = await _let_go(server, sandbox, streams=20)
-    assert late[len(late) // 2] <= 100
-    assert late[-1] <= 1_000
+    delays_ms = await _close_delays_ms(server, sandbox, streams=20)
+    assert delays_ms[len(delays_ms) // 2] <= 100
+    assert delays_ms[-1] <= 1_000
 
 
 @pytest.mark.soak
 async def test_vendor_calls_are_closed_within_a_tenth_of_a_second(server: Server, sandbox: Running) -> None:
-    late = await _let_go(server, sandbox, streams=1_000)
-    assert late[990] <= 100, late[-20:]
+    delays_ms = await _close_delays_ms(server, sandbox, streams=1_000)
+    assert delays_ms[990] <= 100, delays_ms[-20:]
 
 
 async def test_nothing_of_a_cancelled_stream_remains(server: Server, sandbox: Running) -> None:
-    await _let_go(server, sandbox, streams=4)
+    await _close_delays_ms(server, sandbox, streams=4)
     tasks, before = len(asyncio.all_tasks()), psutil.Process().num_fds()
-    await _let_go(server, sandbox, streams=20)
+    await _close_delays_ms(server, sandbox, streams=20)
     assert len(asyncio.all_tasks()) <= tasks + 2
     assert psutil.Process().num_fds() <= before + 4
 
@@ -100,8 +100,8 @@ async def test_stream_without_readers_ends_once_a_strategy_answers_that_does_not
         "default", "limits", "default", {"resume_grace_s": 0.05}, author="test", origin=COMMAND
     )
     await strategy("waits", "hang", on_abandon="drain", waits={"first_output_s": 0.5})
-    await strategy("goes", "slow:Half of it")
-    response = await talk.say("Hello", "waits", "goes")
+    await strategy("answers", "slow:Half of it")
+    response = await talk.say("Hello", "waits", "answers")
     talk.remember(response)
     await vendor.begun.wait()
     response.close()

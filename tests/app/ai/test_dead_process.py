@@ -25,7 +25,7 @@ async def left_running(talk: Talk, server: Server) -> str:
             uid=talk.uid,
             content=[message],
             stream_id=slot.stream_id,
-            longest_s=600,
+            max_stream_s=600,
             process="dead",
         )
         await turn_rows.open_turn(conn, turn)

@@ -155,7 +155,7 @@ async def test_a_stalled_reader_is_disconnected(large: Talk, server: Server) -> 
         await until(lambda: any(line.get("path") == PATH and line["status"] == 499 for line in said), within_s=20)
 
 
-async def test_a_disconnected_reader_frees_its_place_immediately(large: Talk, server: Server) -> None:
+async def test_a_disconnected_reader_frees_its_slot_immediately(large: Talk, server: Server) -> None:
     await limited(server, send_timeout_s=60)
     port = server.services.settings.port
     for _ in range(MAX_HELD + 1):

@@ -86,14 +86,14 @@ async def test_an_answer_read_in_two_parts_is_complete(
     assert ids(first + rest) == list(range(1, len(first + rest) + 1))
 
 
-async def read_with_breaks(reader: Talk, response: ClientResponse, stream_id: str, dice: random.Random) -> list:
+async def read_with_breaks(reader: Talk, response: ClientResponse, stream_id: str, rng: random.Random) -> list:
     """Read a stream to its end, with some disconnects."""
-    seen = await read_some(response, dice.randint(1, 8))
+    seen = await read_some(response, rng.randint(1, 8))
     while seen[-1].name not in {"end", "error"}:
         async with resume(reader, stream_id, seen[-1].id) as again:
             if again.status == 204:
                 break
-            seen += await read_some(again, dice.randint(1, 12))
+            seen += await read_some(again, rng.randint(1, 12))
     return seen
 
 
@@ -103,10 +103,10 @@ async def _resume_often(server: Server, other: Server, *, streams: int) -> None:
 
     async def one_user(talk: Talk) -> None:
         for nth in left:
-            dice = random.Random(nth)  # noqa: S311 - the same every time
+            rng = random.Random(nth)  # noqa: S311 - the same every time
             response = await talk.say("count", "many")
             stream_id = response.headers["X-Service-Stream-Id"]
-            seen = await read_with_breaks(at(other, talk), response, stream_id, dice)
+            seen = await read_with_breaks(at(other, talk), response, stream_id, rng)
             async with resume(talk, stream_id) as whole:
                 assert [(event.id, event.content) for event in await all_events(whole)] == [
                     (event.id, event.content) for event in seen

@@ -31,7 +31,9 @@ async def test_an_app_server_can_request_speech(talk: Talk) -> None:
         assert (await all_events(response))[-1].name == "end"
 
 
-async def test_an_app_server_is_refused_if_its_token_does_not_fit(talk: Talk, server: Server, strategy) -> None:
+async def test_an_app_server_is_refused_if_its_token_is_for_another_user_or_scope(
+    talk: Talk, server: Server, strategy
+) -> None:
     await strategy("one", "say:Hello there")
 
     async def refusal(user_id: str, headers: dict[str, str]) -> tuple[int, str]:

@@ -142,7 +142,7 @@ async def opened(services: Services, uid: str) -> NewTurn:
         uid=uid,
         content=[{"role": "user", "content": [{"type": "text", "text": "story", "source": {}}]}],
         stream_id=new_id(),
-        longest_s=600,
+        max_stream_s=600,
         process=new_id(),
     )
     assert await services.turns.open(turn) == 1

@@ -85,7 +85,7 @@ def check(shapes: Sequence[dict[str, int]], max_ms: float) -> None:
     assert offsets[-1] <= max_ms
     assert all(0 <= shape["viseme_id"] <= 21 for shape in shapes)
     assert len(shapes) > 20
-    assert shapes[-1]["viseme_id"] == 0, "the mouth is shut at the end"
+    assert shapes[-1]["viseme_id"] == 0, "the mouth is closed at the end"
 
 
 @pytest.mark.parametrize("platform", TIMED)
@@ -157,9 +157,9 @@ async def test_shapes_are_estimated_for_each_sentence_of_paragraphs_without_time
         whole_ms = length_ms(b"".join(base64.b64decode(chunk["audio"]) for chunk in chunks), chunks[0])
         assert content["estimated"] is True
         check(content["visemes"], whole_ms + 1)
-        place = names.index(("assistant_output_viseme", index))
-        assert ("assistant_output_audio_chunk", index) not in names[place:]
-        assert names.index(("assistant_output_audio", index)) > place
+        position = names.index(("assistant_output_viseme", index))
+        assert ("assistant_output_audio_chunk", index) not in names[position:]
+        assert names.index(("assistant_output_audio", index)) > position
         assert await kept(talk, files[index]["viseme_url"]) == content["visemes"]
     assert len(list(sandbox.bill.since())) >= 3, "the first sentence was spoken alone"
     first = "Good morning to you all."

@@ -1,4 +1,4 @@
-"""OpenAI's own client understands the sandbox and gets the same results as ours."""
+"""OpenAI's SDK understands the sandbox and gets the same results as our client."""
 
 import io
 from base64 import b64decode
@@ -41,16 +41,16 @@ def client(sandbox: Running, **key_options: object) -> "openai.AsyncOpenAI":
 
 
 @pytest.fixture
-async def theirs(sandbox: Running) -> AsyncIterator["openai.AsyncOpenAI"]:
+async def sdk(sandbox: Running) -> AsyncIterator["openai.AsyncOpenAI"]:
     async with client(sandbox) as opened:
         yield opened
 
 
-async def test_chat_stream_gives_the_same_text_and_usage(http: VendorHttp, sandbox: Running, theirs):
+async def test_chat_stream_gives_the_same_text_and_usage(http: VendorHttp, sandbox: Running, sdk):
     ours = await collect(
         OpenAIChat(http, account(sandbox), ChatSpec("gpt-4o")).reply([ChatMessage("user", ASKED)]), []
     )
-    stream = await theirs.chat.completions.create(
+    stream = await sdk.chat.completions.create(
         model="gpt-4o",
         messages=[{"role": "user", "content": ASKED}],
         stream=True,
@@ -66,8 +66,8 @@ async def test_chat_stream_gives_the_same_text_and_usage(http: VendorHttp, sandb
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
 
 
-async def test_chat_that_is_not_streamed_gives_the_same_text(sandbox: Running, theirs):
-    answer = await theirs.chat.completions.create(
+async def test_chat_that_is_not_streamed_gives_the_same_text(sandbox: Running, sdk):
+    answer = await sdk.chat.completions.create(
         model="gpt-4o", messages=[{"role": "user", "content": "who are you"}]
     )
 
@@ -77,11 +77,9 @@ async def test_chat_that_is_not_streamed_gives_the_same_text(sandbox: Running, t
 
 @pytest.mark.parametrize("model", ["tts-1", "gpt-4o-mini-tts"])
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
-async def test_speech_gives_the_same_bytes(
-    http: VendorHttp, sandbox: Running, theirs, model: str, audio_format: str
-):
+async def test_speech_gives_the_same_bytes(http: VendorHttp, sandbox: Running, sdk, model: str, audio_format: str):
     ours = output(await collect(voice(model=model, audio_format=audio_format)(http, account(sandbox)), []))
-    async with theirs.audio.speech.with_streaming_response.create(
+    async with sdk.audio.speech.with_streaming_response.create(
         model=model, voice="alloy", input=TEXT, response_format="mp3" if audio_format == "mp3" else "pcm"
     ) as answer:
         audio = b"".join([piece async for piece in answer.iter_bytes()])
@@ -95,10 +93,10 @@ async def test_transcription_gives_the_same_text(http: VendorHttp, sandbox: Runn
     spec = RecognitionSpec("gpt-4o-transcribe", language_code="de")
     ours = OpenAITranscription(http, account(sandbox, text=text), spec)
 
-    async with client(sandbox, text=text) as theirs:
+    async with client(sandbox, text=text) as sdk:
         requested = {"model": "gpt-4o-transcribe", "language": "de", "response_format": "json"}
-        whole = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), **requested)
-        stream = await theirs.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), stream=True, **requested)
+        whole = await sdk.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), **requested)
+        stream = await sdk.audio.transcriptions.create(file=("a.wav", io.BytesIO(WAV)), stream=True, **requested)
         events = [event async for event in stream]
     heard = await collect(ours.transcribe(_Wav(), AudioFormat("audio/wav", 0)), [])
 
@@ -112,8 +110,8 @@ async def test_transcription_gives_the_same_text(http: VendorHttp, sandbox: Runn
 
 
 async def test_whisper_reports_its_words(sandbox: Running):
-    async with client(sandbox, text="one two") as theirs:
-        answer = await theirs.audio.transcriptions.create(
+    async with client(sandbox, text="one two") as sdk:
+        answer = await sdk.audio.transcriptions.create(
             file=("a.wav", io.BytesIO(WAV)),
             model="whisper-1",
             response_format="verbose_json",
@@ -125,9 +123,9 @@ async def test_whisper_reports_its_words(sandbox: Running):
     assert answer.segments[0].text == "one two"
 
 
-async def test_chat_audio_has_the_same_bytes(http: VendorHttp, sandbox: Running, theirs):
+async def test_chat_audio_has_the_same_bytes(http: VendorHttp, sandbox: Running, sdk):
     ours = output(await collect(spoken_chat(audio_format="mp3")(http, account(sandbox)), []))
-    answer = await theirs.chat.completions.create(
+    answer = await sdk.chat.completions.create(
         model="gpt-audio",
         modalities=["text", "audio"],
         audio={"voice": "alloy", "format": "mp3"},
@@ -140,8 +138,8 @@ async def test_chat_audio_has_the_same_bytes(http: VendorHttp, sandbox: Running,
     assert b64decode(spoken.data) == ours
 
 
-async def test_models_are_listed(theirs):
-    assert "gpt-4o" in [model.id async for model in theirs.models.list()]
+async def test_models_are_listed(sdk):
+    assert "gpt-4o" in [model.id async for model in sdk.models.list()]
 
 
 @pytest.mark.parametrize(
@@ -156,9 +154,9 @@ async def test_models_are_listed(theirs):
 async def test_refusals_are_reported_with_their_kind(sandbox: Running, fault: str, kind: str, calls: int):
     import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    async with client(sandbox, fault=fault, retry_after_s=0.002) as theirs:
+    async with client(sandbox, fault=fault, retry_after_s=0.002) as sdk:
         with pytest.raises(getattr(openai, kind)) as error:
-            await theirs.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}])
+            await sdk.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}])
 
     assert error.value.request_id.startswith("req_")
     assert len(list(sandbox.bill.since())) == calls
@@ -167,8 +165,8 @@ async def test_refusals_are_reported_with_their_kind(sandbox: Running, fault: st
 async def test_errors_inside_the_stream_reach_the_client(sandbox: Running):
     import openai  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    async with client(sandbox, fault="error_inside_200", position=2) as theirs:
-        stream = await theirs.chat.completions.create(
+    async with client(sandbox, fault="error_inside_200", position=2) as sdk:
+        stream = await sdk.chat.completions.create(
             model="gpt-4o", messages=[{"role": "user", "content": "repeat 9 words"}], stream=True
         )
         seen = [(await anext(stream)).choices[0].delta.content for _ in range(3)]

@@ -73,7 +73,7 @@ const UNKNOWN = ["The request failed.", "Try again."];
  */
 export function userMessage(fault) {
   if (fault instanceof MicrophoneFault) return described(MICROPHONE[fault.kind]);
-  if (fault instanceof Lost) {
+  if (fault instanceof ConnectionLost) {
     return described(["The connection was lost and could not be restored.", "Check that the server is running, then reload the page."]);
   }
   if (fault instanceof SessionRenewed) {
