@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.context import StreamContext
 from actors.records import store_attempts, unit_price
-from actors.strategies import Broken, Grader, hedge_of, price_of
+from actors.strategies import AssessmentAccount, Broken, hedge_of, price_of
 from streams.audio import pcm_seconds
 from streams.input_buffer import InputBuffer
 from streams.pcm import PcmDecoder
@@ -37,7 +37,7 @@ class AssessmentPlan:
 
     strategy: str
     request: AssessmentRequest
-    graders: Sequence[tuple[str, Grader | Broken]]
+    accounts: Sequence[tuple[str, AssessmentAccount | Broken]]
     pcm: PcmDecoder
     """The decoder whose samples are written to the stream's input."""
 
@@ -77,34 +77,34 @@ async def _completed(ctx: StreamContext) -> None:
 
 async def _grade(ctx: StreamContext, plan: AssessmentPlan) -> tuple[Assessment, dict[str, Any]]:
     """Return the result of the first account that succeeds, and its price and usage."""
-    attempts = [_attempt(ctx, plan.request, name, grader) for name, grader in plan.graders]
+    attempts = [_attempt(ctx, plan.request, name, account) for name, account in plan.accounts]
     async with first_success(attempts, ctx.attempts) as (attempt, items):
         *_, result = [item async for item in items if isinstance(item, Assessment)]
-    _, winner = plan.graders[attempts.index(attempt)]
-    assert isinstance(winner, Grader), "a broken account cannot win"
+    _, winner = plan.accounts[attempts.index(attempt)]
+    assert isinstance(winner, AssessmentAccount), "a broken account cannot win"
     won = next(record for record in ctx.attempts if record.outcome == "won")
     return result, unit_price(winner.config.price, won.usage)
 
 
 def _attempt(
-    ctx: StreamContext, request: AssessmentRequest, name: str, grader: Grader | Broken
+    ctx: StreamContext, request: AssessmentRequest, name: str, account: AssessmentAccount | Broken
 ) -> Attempt[AssessmentItem]:
     """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
-    if isinstance(grader, Broken):
-        return failed_attempt(name, "assess", grader.fault)
+    if isinstance(account, Broken):
+        return failed_attempt(name, "assess", account.fault)
     metered_input = _MeteredInput(ctx.input)
     return Attempt(
         strategy=name,
         stage="assess",
-        vendor=grader.platform,
-        open=lambda: grader.assessor.assess(metered_input, request),
+        vendor=account.platform,
+        open=lambda: account.assessor.assess(metered_input, request),
         is_output=lambda item: isinstance(item, Assessment),
-        first_output_s=grader.config.waits.first_output_s,
-        between_s=grader.config.waits.between_s,
-        hedge=hedge_of(grader.config),
-        gate=grader.gate,
+        first_output_s=account.config.waits.first_output_s,
+        between_s=account.config.waits.between_s,
+        hedge=hedge_of(account.config),
+        gate=account.gate,
         meter=lambda: Meter(metered_input.billed_seconds),
-        price=price_of(grader.config),
+        price=price_of(account.config),
         clock=partial(_half_of_input_s, ctx.input),
     )
 

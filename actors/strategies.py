@@ -65,7 +65,7 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Grader:
+class AssessmentAccount:
     """One account of a pronunciation strategy, ready for use."""
 
     config: VendorCall
@@ -191,7 +191,7 @@ class Strategies:
         _check_any_usable([voice for _, voice in voices])
         return voices
 
-    def assessors(self, app_id: str, name: str, *, language: str) -> list[tuple[str, Grader | Broken]]:
+    def assessors(self, app_id: str, name: str, *, language: str) -> list[tuple[str, AssessmentAccount | Broken]]:
         """Return the accounts of a pronunciation strategy in order, with their names.
 
         Raises `StrategyNotFound` if the strategy does not exist, `ConfigInvalid` if all accounts are broken, and
@@ -201,19 +201,19 @@ class Strategies:
             raise StrategyNotFound("strategy names", PRONUNCIATION.name, [name])
         config = self._configs.get(PRONUNCIATION, app_id, name).value
         _check_language(config.languages, "language", language)
-        graders: list[tuple[str, Grader | Broken]] = []
+        assessment_accounts: list[tuple[str, AssessmentAccount | Broken]] = []
         for call in config.accounts:
             try:
-                graders.append((call.account, self._grader(app_id, name, call)))
+                assessment_accounts.append((call.account, self._assessment_account(app_id, name, call)))
             except ServiceError as error:
-                graders.append((call.account, Broken(call.account, error)))
-        _check_any_usable([grader for _, grader in graders])
-        return graders
+                assessment_accounts.append((call.account, Broken(call.account, error)))
+        _check_any_usable([assessment_account for _, assessment_account in assessment_accounts])
+        return assessment_accounts
 
-    def _grader(self, app_id: str, name: str, call: VendorCall) -> Grader:
+    def _assessment_account(self, app_id: str, name: str, call: VendorCall) -> AssessmentAccount:
         access = self._vendors.account(ASSESSORS, app_id, call.account, model=call.model)
         spec = AssessmentSpec(model=call.model, options=call.options, connect_s=call.waits.connect_s)
-        return Grader(call, access.platform, _client(f"pronunciation {name}", access, spec), access.gate)
+        return AssessmentAccount(call, access.platform, _client(f"pronunciation {name}", access, spec), access.gate)
 
     def _conversation(self, app_id: str, name: str) -> Strategy | Broken:
         key = (app_id, name)

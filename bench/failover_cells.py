@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     tried."""
     TOO_SLOW = "too slow"
     """The audio arrives slower than it plays. The next strategy replaces it before any audio is sent; the audio of
-    the last strategy is sent as it is."""
+    the last strategy is sent unchanged."""
     ABORTED = "aborted"
     """No vendor is called or its call is closed, and no record is stored."""
     LEFT = "left"

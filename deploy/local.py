@@ -63,7 +63,9 @@ async def _run_until_signal(env: dict[str, str]) -> None:
 
 
 async def _run(env: dict[str, str]) -> None:
-    env = {"PARLEY_LOG_LEVEL": "warning"} | development(env)  # A line for each request would bury the welcome.
+    env = {"PARLEY_LOG_LEVEL": "warning"} | development(
+        env
+    )  # A line for each request would scroll the welcome text away.
     settings = Settings.from_env({"DATABASE_URL": "postgresql://embedded", "REDIS_URL": "redis://embedded", **env})
     check_port(settings.host, settings.port)
     async with AsyncExitStack() as stack:

@@ -64,7 +64,7 @@ class Edit:
         newest = await self._newest(key)
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
-        before = self._opened(newest)
+        before = self._decrypted(newest)
         value = restore_secrets(value, before, add_missing=True)
         accepted = await self._accepted(key, value, newest, strict=strict)
         if before is None:
@@ -102,7 +102,7 @@ class Edit:
         if old.deleted:
             raise InvalidParameter(f"revision {revision} is a deletion")
         # The old value may hold fields that the kind no longer has. Ignore them instead of refusing the value.
-        accepted = await self._accepted(key, self._opened(old), old, unknown="ignore", strict=strict)
+        accepted = await self._accepted(key, self._decrypted(old), old, unknown="ignore", strict=strict)
         comment = comment or f"rollback to revision {revision}"
         return await self._write("config.rollback", key, newest, accepted.value, comment=comment)
 
@@ -128,7 +128,7 @@ class Edit:
         strict: bool,
     ) -> Accepted:
         await self._require_app(key)
-        value = restore_secrets(value, self._opened(stored))
+        value = restore_secrets(value, self._decrypted(stored))
         judged = await self._rules.judge(self._conn, key, value, unknown=unknown)
         if not isinstance(judged, Accepted):
             raise InvalidParameter(str(judged[0]))
@@ -143,7 +143,7 @@ class Edit:
         if app is None or app.deleted:
             raise AppNotFound(f"app {key.app_id} does not exist")
 
-    def _opened(self, revision: Revision | None) -> Any:
+    def _decrypted(self, revision: Revision | None) -> Any:
         return None if revision is None else decrypt_secrets(self._rules.keyring, revision)[0]
 
     async def _write(

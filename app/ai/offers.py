@@ -64,7 +64,7 @@ async def offers(call: Call) -> Offers:
         title=configs.singleton(APPS, app_id).title,
         conversation=[_conversation(services, app_id, name) for name in configs.names(CONVERSATION, app_id)],
         speech=[_voice(services, app_id, name) for name in configs.names(SPEECH, app_id)],
-        pronunciation=[_grader(services, app_id, name) for name in configs.names(PRONUNCIATION, app_id)],
+        pronunciation=[_pronunciation(services, app_id, name) for name in configs.names(PRONUNCIATION, app_id)],
     )
 
 
@@ -118,7 +118,7 @@ def _voice(services: Services, app_id: str, name: str) -> VoiceOffer:
     return VoiceOffer(name=name, languages=languages)
 
 
-def _grader(services: Services, app_id: str, name: str) -> PronunciationOffer:
+def _pronunciation(services: Services, app_id: str, name: str) -> PronunciationOffer:
     try:
         languages = services.configs.get(PRONUNCIATION, app_id, name).value.languages
         services.strategies.assessors(app_id, name, language=_example_language(languages))

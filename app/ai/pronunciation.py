@@ -122,7 +122,7 @@ def _plan(call: Call, params: PronunciationParams) -> AssessmentPlan:
             enable_miscue=data.enable_miscue,
             enable_prosody_assessment=data.enable_prosody_assessment,
         ),
-        graders=call.services.strategies.assessors(call.app_id, params.strategy, language=data.language),
+        accounts=call.services.strategies.assessors(call.app_id, params.strategy, language=data.language),
         pcm=PcmDecoder(PCM_RATE),
     )
 

@@ -83,7 +83,7 @@ async def _count(
 
 
 def headers_of(counts: Sequence[Count]) -> dict[str, str]:
-    """Return `RateLimit-Policy` (the rates) and `RateLimit` (what is left of them), as in the IETF's draft."""
+    """Return `RateLimit-Policy` (the rates) and `RateLimit` (the remaining calls), as in the IETF's draft."""
     return {
         "RateLimit-Policy": ", ".join(
             f'"{count.name}";q={count.rate.count};w={math.ceil(count.rate.per_s)}' for count in counts
@@ -97,8 +97,8 @@ def headers_of(counts: Sequence[Count]) -> dict[str, str]:
 def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
     """Return the client address, in a way that the client cannot forge.
 
-    It is the address of the socket. If that is a trusted proxy, it is the last address of `X-Forwarded-For`, and so
-    on to the left for as long as an address is a trusted proxy. Empty for a socket without addresses.
+    It is the address of the socket. If that is a trusted proxy, `X-Forwarded-For` is read from its end, up to the
+    first address that is not a trusted proxy. Empty for a socket without addresses.
     """
     peer = _address(request.remote or "")
     trusted = _networks(trusted_proxies)

@@ -85,15 +85,15 @@ class HealthyClients:
 async def run_healthy_clients(target: Target, load: Load) -> AsyncIterator[HealthyClients]:
     """Run the healthy clients until the block ends."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_main, args=(theirs, target, load), daemon=True)
+    parent_pipe, child_pipe = context.Pipe()
+    process = context.Process(target=_main, args=(child_pipe, target, load), daemon=True)
     process.start()
     try:
-        clients = HealthyClients(ours)
+        clients = HealthyClients(parent_pipe)
         await clients.window()
         yield clients
     finally:
-        ours.close()
+        parent_pipe.close()
         await asyncio.to_thread(process.join, _STOP_S)
         if process.is_alive():
             process.kill()
@@ -185,12 +185,12 @@ class _Clients:
             first_event=Spread.of(
                 stream.first_event - stream.begun for stream in self._ended if stream.first_event
             ),
-            health=Spread.of(self._health.take()),
-            rest=Spread.of(self._rest.take()),
-            upload=Spread.of(self._upload.take()),
+            health=Spread.of(self._health.collect()),
+            rest=Spread.of(self._rest.collect()),
+            upload=Spread.of(self._upload.collect()),
             streams=len(self._ended),
             failures=dict(
-                faults + self._health.take_faults() + self._rest.take_faults() + self._upload.take_faults()
+                faults + self._health.collect_faults() + self._rest.collect_faults() + self._upload.collect_faults()
             ),
             late_ms=self._late_s * 1000,
         )
@@ -223,18 +223,18 @@ class _Probe:
         self._request = head.encode() + (_chunks(body) if body else b"")
         self._every_s = every_s
         self._took_s: list[float] = []
-        self._asked_at = 0.0
+        self._sent_at = 0.0
         """When the pending request was sent; 0 if none is pending."""
         self._faults: Counter[str] = Counter()
 
-    def take(self) -> list[float]:
+    def collect(self) -> list[float]:
         """Return the response times since the previous call, and the current waiting time of a pending request."""
-        taken, self._took_s = self._took_s, []
-        return [*taken, time.monotonic() - self._asked_at] if self._asked_at else taken
+        collected, self._took_s = self._took_s, []
+        return [*collected, time.monotonic() - self._sent_at] if self._sent_at else collected
 
-    def take_faults(self) -> Counter[str]:
-        taken, self._faults = self._faults, Counter()
-        return taken
+    def collect_faults(self) -> Counter[str]:
+        collected, self._faults = self._faults, Counter()
+        return collected
 
     async def run(self) -> None:
         while True:
@@ -256,7 +256,7 @@ class _Probe:
 
         Raise `ValueError` unless its status is 200.
         """
-        self._asked_at = time.monotonic()
+        self._sent_at = time.monotonic()
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_S):
                 writer.write(self._request)
@@ -266,8 +266,8 @@ class _Probe:
                 _, _, length = head.lower().partition(b"content-length: ")
                 await reader.readexactly(int(length.partition(b"\r\n")[0]))
         finally:
-            self._took_s.append(time.monotonic() - self._asked_at)
-            self._asked_at = 0.0
+            self._took_s.append(time.monotonic() - self._sent_at)
+            self._sent_at = 0.0
 
 
 def _chunks(body: bytes) -> bytes:

@@ -35,7 +35,7 @@ class ShopPath(Model):
     shop: str
 
 
-class Ordered(Model):
+class OrderReply(Model):
     order_id: str
     item: str
 
@@ -54,7 +54,7 @@ class Shop:
 
     async def order(
         self, call: Call, transaction: Transaction, query: Query[OrderQuery], body: Body[Order]
-    ) -> Json[Ordered]:
+    ) -> Json[OrderReply]:
         """Order an item."""
         self.operation_ids.append(transaction.operation_id)
         await self.before()

@@ -100,14 +100,14 @@ async def test_the_first_strategy_may_still_win() -> None:
     assert second.closed
 
 
-async def test_a_punctual_first_strategy_is_not_hedged() -> None:
+async def test_a_first_strategy_that_answers_in_time_is_not_hedged() -> None:
     first, second = replace(quick("first", "Here"), hedge_after_s=5), quick("second", "x")
     winner, text, records = await heard(first, second)
     assert (winner, text, outcomes(records)) == ("first", "Here", [("first", "won")])
     assert not second.begun.is_set()
 
 
-async def test_a_punctual_failure_is_followed_by_the_next_strategy() -> None:
+async def test_an_early_failure_is_followed_by_the_next_strategy() -> None:
     first = replace(quick("first", Refused("acme", "answered 500")), hedge_after_s=5)
     winner, text, records = await heard(first, quick("second", "There"))
     assert (winner, text) == ("second", "There")
@@ -187,10 +187,10 @@ async def test_the_final_error_lists_attempts_in_their_start_order() -> None:
 
 
 async def test_no_hedge_is_started_while_the_input_arrives() -> None:
-    whole = asyncio.Event()
+    input_complete = asyncio.Event()
 
     async def clock() -> float:
-        await whole.wait()
+        await input_complete.wait()
         return 0
 
     late, second = Vendor("late", ["x"], hedge_after_s=0.01), quick("second", "Heard")
@@ -204,5 +204,5 @@ async def test_no_hedge_is_started_while_the_input_arrives() -> None:
         await late.begun.wait()
         await asyncio.sleep(0.03)
         assert not second.begun.is_set()
-        whole.set()
+        input_complete.set()
         assert await asking == "second"

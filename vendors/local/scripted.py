@@ -26,7 +26,7 @@ _MAX_WORDS = 10_000
 _MAX_QUOTE_CHARACTERS = 1_000
 _WORD = re.compile(r"\s*\S+\s*")
 
-Line = Callable[[re.Match[str], list[str], list[str]], str]
+Reply = Callable[[re.Match[str], list[str], list[str]], str]
 """Takes the match in the last message, the earlier user messages and the system messages. Returns the reply."""
 
 
@@ -109,9 +109,9 @@ By noon every boat was back.
 That evening the whole harbour sat together and listened to the water. \
 And this is the end of the story about {about}."""
 
-_SCRIPT: tuple[tuple[re.Pattern[str], Line], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), give)
-    for pattern, give in (
+_SCRIPT: tuple[tuple[re.Pattern[str], Reply], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), reply)
+    for pattern, reply in (
         (r"\brepeat (\d{1,9}) words?\b", _repeat),
         (r"\bstory\b(?: (?:about|of) ([^.,;:!?]{1,100}))?", _story),
         (r"\bwhat did i (?:just )?say\b", _earlier),

@@ -26,7 +26,9 @@ def coded(audio: bytes) -> bytes:
     return base64.b64encode(audio)
 
 
-async def graders(server: Server, sandbox: Running, *keys: str, name: str = "one", **fields: Any) -> None:
+async def assessment_accounts(
+    server: Server, sandbox: Running, *keys: str, name: str = "one", **fields: Any
+) -> None:
     """Create a strategy with one account for each key: `first`, `second`, `third`."""
     top = {field: fields.pop(field) for field in ("languages",) if field in fields}
     names = ("first", "second", "third")[: len(keys) or 1]

@@ -12,12 +12,12 @@ from tests.app.ai.assessments import (
     PATH,
     REFERENCE,
     assessed,
+    assessment_accounts,
     attempts,
     called,
     calls,
     closed,
     coded,
-    graders,
     limits,
     params,
     refused,
@@ -38,7 +38,7 @@ def server(shared_server: Server) -> Server:
 async def test_reply_contains_text_raw_result_price_and_strategy(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, price={"input": 0.25})
+    await assessment_accounts(server, sandbox, price={"input": 0.25})
     answer = await assessed(talk, params(enable_prosody_assessment=True) + coded(tone(1.2)))
     assert answer.keys() == {"text", "raw_data", "unit_price", "strategy"}
     assert (answer["text"], answer["strategy"]) == (REFERENCE, "one")
@@ -60,7 +60,7 @@ async def test_reply_contains_text_raw_result_price_and_strategy(
 
 
 async def test_all_options_reach_the_vendor(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox, options={"phoneme_alphabet": "IPA"})
+    await assessment_accounts(server, sandbox, options={"phoneme_alphabet": "IPA"})
     await assessed(
         talk,
         params(
@@ -95,7 +95,7 @@ async def test_all_options_reach_the_vendor(talk: Talk, server: Server, sandbox:
 
 
 async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox, key_of(text="good uh morning|friend"))
+    await assessment_accounts(server, sandbox, key_of(text="good uh morning|friend"))
     audio = tone(1) + silence(1) + tone(1)
     answer = await assessed(talk, params(enable_miscue=True) + coded(audio))
     words = answer["raw_data"]["NBest"][0]["Words"]
@@ -108,7 +108,7 @@ async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandb
 async def test_the_vendor_is_called_while_the_user_still_reads_aloud(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
 
     async def reading() -> AsyncIterator[bytes]:
         yield params()
@@ -126,7 +126,7 @@ async def test_the_vendor_is_called_while_the_user_still_reads_aloud(
 async def test_a_disconnected_client_closes_the_vendor_call(
     talk: Talk, server: Server, sandbox: Running, *, uploaded: bool
 ) -> None:
-    await graders(server, sandbox, key_of(fault="stall_mid_stream"))
+    await assessment_accounts(server, sandbox, key_of(fault="stall_mid_stream"))
 
     async def reading() -> AsyncIterator[bytes]:
         yield params() + coded(tone(0.5))
@@ -147,7 +147,7 @@ async def test_a_disconnected_client_closes_the_vendor_call(
 
 
 async def test_stream_that_exceeds_its_time_is_ended(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox, key_of(**HANGS))
+    await assessment_accounts(server, sandbox, key_of(**HANGS))
     await limits(server, stream_s=0.3)
     got = await refused(talk, params() + coded(tone(0.5)))
     assert got == (502, "backend unavailable: the stream lasted too long")
@@ -157,7 +157,7 @@ async def test_stream_that_exceeds_its_time_is_ended(talk: Talk, server: Server,
 async def test_assessments_count_as_streams_in_admission_and_drain(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, key_of(**HANGS))
+    await assessment_accounts(server, sandbox, key_of(**HANGS))
     await limits(server, streams_per_user=1)
 
     async def second() -> AsyncIterator[bytes]:
@@ -181,7 +181,7 @@ async def test_assessments_count_as_streams_in_admission_and_drain(
 
 
 async def test_an_app_server_assesses_for_an_existing_user(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
     http, path = server.http, "/bp/server/user/{}/ai/audio/pronunciation"
     body = params() + coded(tone(0.5))
     async with http.post(server.url + path.format(talk.uid), data=body, headers=token()) as response:

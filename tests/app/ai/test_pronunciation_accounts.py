@@ -11,12 +11,12 @@ from tests.app.ai.assessments import (
     PATH,
     REFERENCE,
     assessed,
+    assessment_accounts,
     attempts,
     called,
     calls,
     closed,
     coded,
-    graders,
     params,
     refused,
 )
@@ -80,7 +80,7 @@ async def test_next_account_assesses_the_whole_audio_when_one_fails(
     talk: Talk, server: Server, sandbox: Running, key: str
 ) -> None:
     waits = {"first_output_s": 0.2}
-    await graders(server, sandbox, key, "sandbox", waits=waits)
+    await assessment_accounts(server, sandbox, key, "sandbox", waits=waits)
     answer = await assessed(talk, params() + coded(tone(0.5) + silence(0.6) + tone(0.5)))
     assert answer["text"].startswith(REFERENCE)
     assert [row[:3] for row in await attempts(server)] == [
@@ -93,7 +93,7 @@ async def test_next_account_assesses_the_whole_audio_when_one_fails(
 async def test_an_early_failure_leaves_the_whole_audio_to_the_next_account(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, key_of(fault="unauthorized"), "sandbox")
+    await assessment_accounts(server, sandbox, key_of(fault="unauthorized"), "sandbox")
 
     async def reading() -> AsyncIterator[bytes]:
         yield params()
@@ -106,7 +106,7 @@ async def test_an_early_failure_leaves_the_whole_audio_to_the_next_account(
 
 
 async def test_error_lists_each_account_if_all_fail(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox, key_of(fault="unauthorized"), key_of(fault="cut_mid_stream"))
+    await assessment_accounts(server, sandbox, key_of(fault="unauthorized"), key_of(fault="cut_mid_stream"))
     async with talk.post(PATH, data=params() + coded(tone(0.5))) as response:
         assert response.status == 502
         assert response.headers["X-Service-Stream-Id"]
@@ -129,7 +129,7 @@ async def test_error_lists_each_account_if_all_fail(talk: Talk, server: Server, 
 async def test_client_that_still_uploads_receives_the_error_of_all_accounts(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, key_of(fault="unauthorized"))
+    await assessment_accounts(server, sandbox, key_of(fault="unauthorized"))
     reported = asyncio.Event()
 
     async def reading() -> AsyncIterator[bytes]:
@@ -147,7 +147,7 @@ async def test_client_that_still_uploads_receives_the_error_of_all_accounts(
 async def test_timeout_of_the_result_starts_at_the_end_of_the_audio_and_grows_with_its_length(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, key_of(delay_ms=600), waits={"first_output_s": 0.2})
+    await assessment_accounts(server, sandbox, key_of(delay_ms=600), waits={"first_output_s": 0.2})
     assert (await refused(talk, params() + coded(tone(0.3))))[0] == 502
 
     async def reading() -> AsyncIterator[bytes]:
@@ -160,7 +160,7 @@ async def test_timeout_of_the_result_starts_at_the_end_of_the_audio_and_grows_wi
 
 
 async def test_late_account_is_hedged(talk: Talk, server: Server, sandbox: Running) -> None:
-    await graders(server, sandbox, key_of(**HANGS), "sandbox", hedge_after_ms=50)
+    await assessment_accounts(server, sandbox, key_of(**HANGS), "sandbox", hedge_after_ms=50)
     await assessed(talk, params() + coded(tone(0.5)))
     assert (await closed(sandbox)).how in {"closed_by_client", "done"}
     outcomes = {row[0]: row[2] for row in await attempts(server)}

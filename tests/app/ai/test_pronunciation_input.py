@@ -13,12 +13,12 @@ from tests.app.ai.assessments import (
     PATH,
     REFERENCE,
     assessed,
+    assessment_accounts,
     attempts,
     called,
     calls,
     closed,
     coded,
-    graders,
     limits,
     params,
     refused,
@@ -41,7 +41,7 @@ def server(shared_server: Server) -> Server:
 async def test_supported_wav_is_read_for_every_split(
     talk: Talk, server: Server, sandbox: Running, size: int, *, known: bool
 ) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
     audio = tone(0.35)
     body = params() + b"\n" + coded(wav_header(16_000, data_bytes=len(audio) if known else None) + audio)
 
@@ -59,7 +59,7 @@ async def test_supported_wav_is_read_for_every_split(
 async def test_chunks_that_end_inside_a_base64_group_are_counted(
     talk: Talk, server: Server, sandbox: Running, size: int, *, counted: bool
 ) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
     audio = coded(tone(0.35))
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -110,7 +110,7 @@ async def test_chunks_that_end_inside_a_base64_group_are_counted(
 async def test_wrong_fields_are_named(
     talk: Talk, server: Server, sandbox: Running, body: dict[str, Any], message: str
 ) -> None:
-    await graders(server, sandbox, languages=["en"])
+    await assessment_accounts(server, sandbox, languages=["en"])
     got = await refused(talk, json.dumps(body).encode() + coded(tone(0.5)))
     assert got == (400, f"invalid_parameter: {message}")
     assert not calls(sandbox)
@@ -135,7 +135,7 @@ async def test_wrong_fields_are_named(
 async def test_unusable_audio_is_refused_without_a_vendor_call(
     talk: Talk, server: Server, sandbox: Running, audio: bytes, message: str
 ) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
     assert await refused(talk, params() + audio) == (400, f"invalid_parameter: {message}")
     assert not calls(sandbox)
     assert await attempts(server) == []
@@ -152,7 +152,7 @@ async def test_unusable_audio_is_refused_without_a_vendor_call(
 async def test_another_format_is_refused_before_the_rest_of_the_audio_arrives(
     talk: Talk, server: Server, sandbox: Running, head: bytes, message: str
 ) -> None:
-    await graders(server, sandbox)
+    await assessment_accounts(server, sandbox)
     reported = asyncio.Event()
 
     async def reading() -> AsyncIterator[bytes]:
@@ -189,7 +189,7 @@ async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called
     status: int,
     message: str,
 ) -> None:
-    await graders(server, sandbox, "sandbox", "sandbox")
+    await assessment_accounts(server, sandbox, "sandbox", "sandbox")
     await limits(server, audio_bytes=50_000, input_idle_s=0.5)
     reported = asyncio.Event()
 
@@ -217,7 +217,7 @@ async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called
 async def test_account_that_recognises_no_words_has_not_failed(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await graders(server, sandbox, key_of(text=""), "sandbox")
+    await assessment_accounts(server, sandbox, key_of(text=""), "sandbox")
     got = await refused(talk, params() + coded(tone(0.5)))
     assert got == (400, "invalid_parameter: no speech was heard")
     assert [row[:4] for row in await attempts(server)] == [("first", "assess", "won", 1)]
