@@ -99,9 +99,9 @@ class Settings:
         mode = read.text("PARLEY_ENV", "production")
         if mode not in {"development", "production"}:
             raise SettingsError("parley: PARLEY_ENV must be development or production")
-        port = read.number("PORT", 8080, least=1, most=_LAST_PORT)
+        port = read.number("PORT", 8080, minimum=1, maximum=_LAST_PORT)
         host = read.text("HOST", "127.0.0.1")
-        processes = read.number("PARLEY_PROCESSES", 1, least=1, most=256)
+        processes = read.number("PARLEY_PROCESSES", 1, minimum=1, maximum=256)
         return cls(
             database_url=read.required_url("DATABASE_URL", "postgresql", "postgres"),
             redis_url=read.required_url("REDIS_URL", "redis", "rediss", "unix"),
@@ -114,8 +114,8 @@ class Settings:
             public_url=(read.http_url("PARLEY_PUBLIC_URL") or f"http://{host}:{port}").rstrip("/"),
             metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
             metrics_port=read.metrics_port(port, processes),
-            worker_port=read.optional_number("PARLEY_WORKER_PORT", least=1, most=_LAST_PORT),
-            audit_days=read.number("PARLEY_AUDIT_DAYS", 365, least=30, most=36_500),
+            worker_port=read.optional_number("PARLEY_WORKER_PORT", minimum=1, maximum=_LAST_PORT),
+            audit_days=read.number("PARLEY_AUDIT_DAYS", 365, minimum=30, maximum=36_500),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.http_url("PARLEY_LOCAL_URL"),
@@ -125,11 +125,11 @@ class Settings:
             s3_endpoint_url=read.http_url("AWS_ENDPOINT_URL_S3") or read.http_url("AWS_ENDPOINT_URL"),
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
-            connections=read.optional_number("PARLEY_CONNECTIONS", least=1, most=_MAX_CONNECTIONS),
+            connections=read.optional_number("PARLEY_CONNECTIONS", minimum=1, maximum=_MAX_CONNECTIONS),
             connections_per_address=read.number(
-                "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, least=1, most=_MAX_CONNECTIONS
+                "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, minimum=1, maximum=_MAX_CONNECTIONS
             ),
-            keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, least=1, most=_LONGEST_KEEP_ALIVE_S),
+            keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, minimum=1, maximum=_LONGEST_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),
             public_docs=read.is_public("PARLEY_DOCS"),
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
@@ -178,24 +178,24 @@ class _Reader:
         return level
 
     def metrics_port(self, port: int, processes: int) -> int | None:
-        first = self.optional_number("PARLEY_METRICS_PORT", least=1, most=_LAST_PORT)
+        first = self.optional_number("PARLEY_METRICS_PORT", minimum=1, maximum=_LAST_PORT)
         if first is not None and first <= port < first + processes:
             raise SettingsError(
                 f"parley: PARLEY_METRICS_PORT must not reach PORT: {processes} ports from it on are used"
             )
         return first
 
-    def number(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
+    def number(self, name: str, default: int, *, minimum: int = 0, maximum: int | None = None) -> int:
         value = self.text(name, str(default))
         if not (value.isdecimal() and len(value) <= _DIGITS):
             raise SettingsError(f"parley: {name} must be a whole number")
         number = int(value)
-        if number < least or (most is not None and number > most):
-            raise SettingsError(f"parley: {name} must be from {least} to {most}")
+        if number < minimum or (maximum is not None and number > maximum):
+            raise SettingsError(f"parley: {name} must be from {minimum} to {maximum}")
         return number
 
-    def optional_number(self, name: str, *, least: int, most: int) -> int | None:
-        return self.number(name, 0, least=least, most=most) if self.text(name, "") else None
+    def optional_number(self, name: str, *, minimum: int, maximum: int) -> int | None:
+        return self.number(name, 0, minimum=minimum, maximum=maximum) if self.text(name, "") else None
 
     def is_public(self, name: str) -> bool | None:
         match self.text(name, ""):

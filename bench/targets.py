@@ -17,7 +17,7 @@ _WAIT_MS = 50
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the comparison. `most` is the highest allowed ratio of the CPU cost to the baseline's.
+    """One row of the comparison. `max_ratio` is the highest allowed ratio of the CPU cost to the baseline's.
 
     Rows of the measure `lateness` have no such ratio. With `no_failure`, no stream may fail.
     """
@@ -26,7 +26,7 @@ class Row:
     measure: Measure
     deltas: int
     rounds: int = 1
-    most: float = 0
+    max_ratio: float = 0
     no_failure: bool = False
 
 
@@ -51,7 +51,7 @@ def _paced(at_once: int, *, deltas: int, rounds: int) -> Row:
         over_s=deltas * 0.02,
         read_every=_READ_EVERY,
     )
-    return Row(load, "delta", deltas, rounds, most=1.0, no_failure=at_once == 2000)
+    return Row(load, "delta", deltas, rounds, max_ratio=1.0, no_failure=at_once == 2000)
 
 
 def _first(*, deltas: int, seconds: float, rounds: int) -> Row:
@@ -72,12 +72,12 @@ def _unpaced(at_once: int, *, streams: int, rounds: int) -> Row:
     load = Load(
         f"unpaced, {at_once:,} at once", ["100x0"], streams=streams, at_once=at_once, read_every=_READ_EVERY
     )
-    return Row(load, "delta", 100, rounds, most=1.4)
+    return Row(load, "delta", 100, rounds, max_ratio=1.4)
 
 
 def _short(*, streams: int, rounds: int) -> Row:
     load = Load("short (20 deltas), 100 at once", ["20x0"], streams=streams, at_once=100, read_every=_READ_EVERY)
-    return Row(load, "stream", 20, rounds, most=2.5)
+    return Row(load, "stream", 20, rounds, max_ratio=2.5)
 
 
 QUICK = Suite(

@@ -124,12 +124,12 @@ def judge_row(comparison: Comparison) -> RowVerdict:
     costs = [(_cost(ours, row), _cost(baseline, row)) for ours, baseline in comparison.rounds]
     ratio = median(ours / baseline if baseline else 0 for ours, baseline in costs)
     failed = sum(ours.failed for ours, _ in comparison.rounds)
-    met = 0 < ratio <= row.most and not (row.no_failure and failed)
+    met = 0 < ratio <= row.max_ratio and not (row.no_failure and failed)
     result = f"{ratio:.2f}" + (f", {failed} failed" if failed or row.no_failure else "")
     unit = "per delta" if row.measure == "delta" else "per conversation"
     return RowVerdict(
         row.load.name,
-        f"CPU {unit} ≤ {row.most} of the baseline's" + (", no failure" if row.no_failure else ""),
+        f"CPU {unit} ≤ {row.max_ratio} of the baseline's" + (", no failure" if row.no_failure else ""),
         f"{median(ours for ours, _ in costs):,.1f} µs",
         f"{median(baseline for _, baseline in costs):,.1f} µs",
         result,

@@ -23,9 +23,9 @@ class AllInUse(TimeoutError):
 class ConnectionPool:
     """Takes at most `most` connections from `pool`. A caller waits up to `wait_s` for a free connection."""
 
-    def __init__(self, pool: Any, *, most: int, wait_s: float) -> None:
+    def __init__(self, pool: Any, *, max_size: int, wait_s: float) -> None:
         self._pool = pool
-        self._most = most
+        self._max_size = max_size
         self._wait_s = wait_s
         self._taken = 0
         self._idle: list[Connection] = []
@@ -39,7 +39,7 @@ class ConnectionPool:
                 if _usable(conn):
                     return conn
                 await self._discard(conn)
-            if self._taken < self._most:
+            if self._taken < self._max_size:
                 return await self._new()
             if (conn := await self._wait()) is not None:
                 return conn

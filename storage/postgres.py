@@ -219,7 +219,7 @@ async def open_database(
             raise
         # The process has not started yet. Its operator reads this error and no client does, so it names the host.
         raise DatabaseUnavailable(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
-    connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
+    connections = ConnectionPool(pool, max_size=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())
     finally:

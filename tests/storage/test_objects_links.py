@@ -22,7 +22,7 @@ class Clock:
         return self.now
 
 
-def taken_apart(url: str) -> tuple[str, str, str]:
+def parts_of(url: str) -> tuple[str, str, str]:
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     return parts.path.removeprefix("/files/"), query["e"][0], query["s"][0]
@@ -37,7 +37,7 @@ def test_link_names_its_file_below_the_public_address():
 def test_a_link_is_valid_for_a_day():
     clock = Clock()
     links = Links(b"secret", "http://h", clock=clock)
-    link = taken_apart(links.url(KEY))
+    link = parts_of(links.url(KEY))
 
     assert links.left_s(*link) == LINK_S == 86_400
     clock.now += LINK_S - 1
@@ -46,24 +46,24 @@ def test_a_link_is_valid_for_a_day():
     assert links.left_s(*link) is None
 
 
-def test_link_of_another_secret_does_not_open():
-    link = taken_apart(Links(b"another", "http://h").url(KEY))
+def test_link_signed_with_another_secret_is_invalid():
+    link = parts_of(Links(b"another", "http://h").url(KEY))
 
     assert Links(b"secret", "http://h").left_s(*link) is None
 
 
 @pytest.mark.parametrize("other", ["conversation/0198c0de/1/1.mp3", f"{KEY}\n", "", "../x.mp3"])
-def test_link_opens_no_other_file(other: str):
+def test_link_is_invalid_for_any_other_file(other: str):
     links = Links(b"secret", "http://h")
-    _, expiry, signature = taken_apart(links.url(KEY))
+    _, expiry, signature = parts_of(links.url(KEY))
 
     assert links.left_s(other, expiry, signature) is None
 
 
 @given(expiry=texts, signature=texts)
-def test_link_that_was_altered_does_not_open(expiry: str, signature: str):
+def test_link_that_was_altered_is_invalid(expiry: str, signature: str):
     links = Links(b"secret", "http://h", clock=lambda: NOW)
-    key, right_expiry, right_signature = taken_apart(links.url(KEY))
+    key, right_expiry, right_signature = parts_of(links.url(KEY))
 
     assert links.left_s(key, expiry, signature) is None
     assert links.left_s(key, right_expiry, signature) is None or signature == right_signature
@@ -72,7 +72,7 @@ def test_link_that_was_altered_does_not_open(expiry: str, signature: str):
 
 def test_the_expiry_of_a_link_cannot_be_moved_into_its_key():
     links = Links(b"secret", "http://h", clock=lambda: NOW)
-    key, expiry, signature = taken_apart(links.url(KEY))
+    key, expiry, signature = parts_of(links.url(KEY))
 
     assert links.left_s(f"{expiry[-1]}\n{key}", expiry[:-1], signature) is None
 

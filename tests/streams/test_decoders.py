@@ -12,7 +12,7 @@ from streams.wire.errors import InvalidParameter
 from tests.streams.pieces import by_byte, split
 
 HINT = "invalid_parameter: audio is not valid base64 (chunks must contain multiples of 3 bytes)"
-FOREIGN = "invalid_parameter: audio is not valid base64"
+NOT_BASE64 = "invalid_parameter: audio is not valid base64"
 
 
 def audio(pieces: Iterable[bytes]) -> bytes | str:
@@ -91,7 +91,7 @@ def test_malformed_input_fails_the_same_way_for_every_split(raw: bytes, at: list
         (b"QQ=", b"A"),
     ],
 )
-def test_padding_may_stand_in_the_middle_or_be_missing(encoded: bytes, decoded: bytes):
+def test_padding_may_be_in_the_middle_or_be_missing(encoded: bytes, decoded: bytes):
     assert audio([encoded]) == audio(by_byte(encoded)) == decoded
 
 
@@ -101,16 +101,16 @@ def test_padding_may_stand_in_the_middle_or_be_missing(encoded: bytes, decoded: 
         (b"Q", HINT),
         (b"QUJDQ", HINT),
         (b"QUI=Q\n", HINT),
-        (b"=", FOREIGN),
-        (b"Q=", FOREIGN),
-        (b"QUJD=", FOREIGN),
-        (b"QUI==", FOREIGN),
-        (b"QQ===", FOREIGN),
-        (b"QQ=QUJD=", FOREIGN),
-        (b"QUJD!", FOREIGN),
-        (b"QU\0JD", FOREIGN),
-        (b"Q\xc3\xa9JD", FOREIGN),
-        (b"data:audio/wav;base64,QUJD", FOREIGN),
+        (b"=", NOT_BASE64),
+        (b"Q=", NOT_BASE64),
+        (b"QUJD=", NOT_BASE64),
+        (b"QUI==", NOT_BASE64),
+        (b"QQ===", NOT_BASE64),
+        (b"QQ=QUJD=", NOT_BASE64),
+        (b"QUJD!", NOT_BASE64),
+        (b"QU\0JD", NOT_BASE64),
+        (b"Q\xc3\xa9JD", NOT_BASE64),
+        (b"data:audio/wav;base64,QUJD", NOT_BASE64),
     ],
 )
 def test_invalid_base64_is_refused(encoded: bytes, refusal: str):
@@ -120,14 +120,14 @@ def test_invalid_base64_is_refused(encoded: bytes, refusal: str):
 @given(st.binary(max_size=40))
 def test_bytes_are_yielded_once_their_group_is_complete(raw: bytes):
     decoder = Base64Decoder()
-    given_out = b""
+    decoded = b""
 
     for count, byte in enumerate(base64.b64encode(raw).rstrip(b"="), 1):
-        given_out += decoder.feed(bytes([byte]))
-        assert given_out == raw[: count // 4 * 3]
+        decoded += decoder.feed(bytes([byte]))
+        assert decoded == raw[: count // 4 * 3]
         assert decoder.unaligned == (count % 4 in {2, 3})
 
-    assert given_out + decoder.finish() == raw
+    assert decoded + decoder.finish() == raw
 
 
 def test_padding_makes_the_end_of_a_chunk_aligned():

@@ -26,7 +26,7 @@ def in_pieces(mp3: bytes, cuts: list[int]) -> tuple[bytes, Mp3Joiner]:
     return passed + joiner.end(), joiner
 
 
-def with_facts(mp3: bytes, name: bytes) -> bytes:
+def with_info_frame(mp3: bytes, name: bytes) -> bytes:
     """Return the MP3 with an info frame before the first frame."""
     header = mp3_header(mp3)
     assert header is not None
@@ -66,15 +66,15 @@ def test_joined_mp3s_play_as_long_as_all_of_them(sample_rate: int):
 def test_mp3_info_frame_is_not_counted_as_audio(sample_rate: int, name: bytes):
     mp3 = plain_mp3(sample_rate=sample_rate)
 
-    assert joined(with_facts(mp3, name)) == mp3
+    assert joined(with_info_frame(mp3, name)) == mp3
 
 
 def test_each_mp3_may_have_its_own_tags_and_table():
     mp3 = plain_mp3()
-    dressed = ID3V2 + ID3V2 + with_facts(mp3, b"Xing") + ID3V1
+    tagged = ID3V2 + ID3V2 + with_info_frame(mp3, b"Xing") + ID3V1
 
-    assert joined(dressed, dressed) == mp3 + mp3
-    assert joined(dressed + dressed) == mp3 + mp3
+    assert joined(tagged, tagged) == mp3 + mp3
+    assert joined(tagged + tagged) == mp3 + mp3
 
 
 def test_frames_are_passed_on_when_the_next_one_begins():
@@ -153,13 +153,13 @@ parts = st.one_of(
 @example(ID3V2 + plain_mp3() + ID3V1 + ID3V2 + plain_mp3(), list(range(12_000)))
 def test_every_split_of_the_same_bytes_gives_the_same_frames(mp3: bytes, cuts: list[int]):
     passed, joiner = in_pieces(mp3, cuts)
-    whole, at_once = in_pieces(mp3, [])
+    whole, unsplit = in_pieces(mp3, [])
 
     assert passed == whole
     assert (joiner.duration_ms, joiner.frames, joiner.sample_rate) == (
-        at_once.duration_ms,
-        at_once.frames,
-        at_once.sample_rate,
+        unsplit.duration_ms,
+        unsplit.frames,
+        unsplit.sample_rate,
     )
 
 
@@ -194,7 +194,7 @@ def test_partial_frames_count_by_their_received_bytes():
     for at in range(0, len(mp3), 7):
         joiner.feed(mp3[at : at + 7])
         if joiner.frames:
-            came_ms = min(len(mp3), at + 7) * whole_ms / len(mp3)
-            assert joiner.duration_ms + joiner.held_ms == pytest.approx(came_ms, abs=2)
+            received_ms = min(len(mp3), at + 7) * whole_ms / len(mp3)
+            assert joiner.duration_ms + joiner.held_ms == pytest.approx(received_ms, abs=2)
     joiner.end()
     assert (joiner.duration_ms, joiner.held_ms) == (whole_ms, 0)

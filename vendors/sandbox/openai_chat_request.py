@@ -78,12 +78,12 @@ async def read_chat_request(call: Call) -> ChatRequest:
 
 
 def _check_numbers(body: Mapping[str, Any]) -> None:
-    number(body, "temperature", least=0, most=2)
-    number(body, "top_p", least=0, most=1)
-    number(body, "frequency_penalty", least=-2, most=2)
-    number(body, "presence_penalty", least=-2, most=2)
-    number(body, "max_completion_tokens", least=1)
-    number(body, "max_tokens", least=1)
+    number(body, "temperature", minimum=0, maximum=2)
+    number(body, "top_p", minimum=0, maximum=1)
+    number(body, "frequency_penalty", minimum=-2, maximum=2)
+    number(body, "presence_penalty", minimum=-2, maximum=2)
+    number(body, "max_completion_tokens", minimum=1)
+    number(body, "max_tokens", minimum=1)
 
 
 def _check_reasoning(body: Mapping[str, Any]) -> None:

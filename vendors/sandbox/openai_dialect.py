@@ -142,38 +142,38 @@ def required(body: Mapping[str, Any], name: str) -> Any:
     return body[name]
 
 
-def text(body: Mapping[str, Any], name: str, *, most: int | None = None, least: int = 0) -> str | None:
-    """Return a string field with `least` to `most` characters, or None if it is absent."""
+def text(body: Mapping[str, Any], name: str, *, maximum: int | None = None, minimum: int = 0) -> str | None:
+    """Return a string field with `minimum` to `maximum` characters, or None if it is absent."""
     value = body.get(name)
     if value is None:
         return None
     if not isinstance(value, str):
         raise _wrong_type(name, "a string", value)
-    if len(value) < least:
-        message = f"Invalid '{name}': string too short. Expected a string with minimum length {least}."
+    if len(value) < minimum:
+        message = f"Invalid '{name}': string too short. Expected a string with minimum length {minimum}."
         raise invalid(message, param=name, code="string_below_min_length" if value else "empty_string")
-    if most is not None and len(value) > most:
+    if maximum is not None and len(value) > maximum:
         message = (
-            f"Invalid '{name}': string too long. Expected a string with maximum length {most}, "
+            f"Invalid '{name}': string too long. Expected a string with maximum length {maximum}, "
             f"but got a string with length {len(value)} instead."
         )
         raise invalid(message, param=name, code="string_above_max_length")
     return value
 
 
-def number(body: Mapping[str, Any], name: str, *, least: float, most: float | None = None) -> float | None:
-    """Return a number field between `least` and `most`, or None if it is absent."""
+def number(body: Mapping[str, Any], name: str, *, minimum: float, maximum: float | None = None) -> float | None:
+    """Return a number field between `minimum` and `maximum`, or None if it is absent."""
     value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong_type(name, "a number", value)
     kind = "integer" if isinstance(value, int) else "decimal"
-    if value < least:
-        message = f"Invalid '{name}': {kind} below minimum value. Expected a value >= {least:g}."
+    if value < minimum:
+        message = f"Invalid '{name}': {kind} below minimum value. Expected a value >= {minimum:g}."
         raise invalid(message, param=name, code=f"{kind}_below_min_value")
-    if most is not None and value > most:
-        message = f"Invalid '{name}': {kind} above maximum value. Expected a value <= {most:g}."
+    if maximum is not None and value > maximum:
+        message = f"Invalid '{name}': {kind} above maximum value. Expected a value <= {maximum:g}."
         raise invalid(message, param=name, code=f"{kind}_above_max_value")
     return value
 

@@ -76,8 +76,8 @@ def _parse(call: Call, body: Mapping[str, Any]) -> _SpeechRequest:
     model = check_model(body.get("model"), SPEECH_MODELS)
     is_old = model.startswith("tts-1")
     required(body, "input")
-    words = text(body, "input", least=1, most=_MAX_CHARACTERS) or ""
-    text(body, "instructions", most=_MAX_CHARACTERS)
+    words = text(body, "input", minimum=1, maximum=_MAX_CHARACTERS) or ""
+    text(body, "instructions", maximum=_MAX_CHARACTERS)
     if not isinstance(required(body, "voice"), dict):
         one_of(body, "voice", _OLD_VOICES if is_old else VOICES, default="")
     response_format = one_of(body, "response_format", _MEDIA_TYPES, default="mp3")
@@ -85,7 +85,7 @@ def _parse(call: Call, body: Mapping[str, Any]) -> _SpeechRequest:
     if events and is_old:
         message = f"Unsupported value: 'stream_format' does not support 'sse' with model '{body['model']}'."
         raise invalid(message, param="stream_format", code="unsupported_value")
-    speed = number(body, "speed", least=0.25, most=4) or 1.0
+    speed = number(body, "speed", minimum=0.25, maximum=4) or 1.0
     call.record(**{name: value for name, value in body.items() if name != "input"})
     return _SpeechRequest(is_old, words, speed if is_old else 1.0, response_format, events)
 
