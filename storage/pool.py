@@ -21,7 +21,7 @@ class AllInUse(TimeoutError):
 
 
 class ConnectionPool:
-    """Takes at most `most` connections from `pool`. A caller waits up to `wait_s` for a free connection."""
+    """Takes at most `max_size` connections from `pool`. A caller waits up to `wait_s` for a free connection."""
 
     def __init__(self, pool: Any, *, max_size: int, wait_s: float) -> None:
         self._pool = pool

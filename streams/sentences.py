@@ -9,11 +9,11 @@ from sentencex import segment
 
 _LIMIT = 1000
 _STOPS = "。！？｡"  # noqa: RUF001 - full stops of scripts without spaces
-_CLOSERS = "」』”’）】》"  # noqa: RUF001
-_POINT = re.compile(rf"(?<=\S)\s|(?<=[\s{_STOPS}{_CLOSERS}])\S")
+_CLOSING_MARKS = "」』”’）】》"  # noqa: RUF001
+_POINT = re.compile(rf"(?<=\S)\s|(?<=[\s{_STOPS}{_CLOSING_MARKS}])\S")
 """The start and the end of words. Only there does `Sentences` check whether a sentence is complete."""
 _WHOLE_WORD = re.compile(r"\S\s")
-_FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSERS}]*\s*$")
+_FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSING_MARKS}]*\s*$")
 _BREAK = re.compile(r"\n+")
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![A-Za-z0-9])")
 """Emphasis marks at the edge of a word. Marks within a word stay: `2*3`, `first_name`."""
@@ -38,7 +38,7 @@ class Sentences:
         while True:
             if point := _POINT.search(self._tail, self._seen, _LIMIT):
                 self._seen = point.end()
-                while end := self._sure_end():
+                while end := self._certain_end():
                     done.append(self._cut(end))
             elif len(self._tail) > _LIMIT:
                 done.append(self._cut(self._tail.rfind(" ", 1, _LIMIT) + 1 or _LIMIT))
@@ -50,7 +50,7 @@ class Sentences:
         """End the paragraph and return the remaining sentences."""
         return [self._cut(len(sentence)) for sentence in self._segments(self._tail)]
 
-    def _sure_end(self) -> int:
+    def _certain_end(self) -> int:
         """Return the end of the first sentence, or 0 while more text could still extend it."""
         seen = self._tail[: self._seen]
         sentences = self._segments(seen)
@@ -58,8 +58,8 @@ class Sentences:
             return 0
         end = len(sentences[0])
         rest = seen[end:].lstrip()
-        sure = _WHOLE_WORD.search(rest) or (rest and _FULL_STOP.search(sentences[0]))
-        return end if sure else 0
+        is_certain = _WHOLE_WORD.search(rest) or (rest and _FULL_STOP.search(sentences[0]))
+        return end if is_certain else 0
 
     def _segments(self, text: str) -> list[str]:
         """Return the sentences of `text`. Lengths are exact, but special spaces are replaced."""

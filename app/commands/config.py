@@ -49,7 +49,7 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
     async with open_stores(settings) as stores:
         if args.action == "export":
             exported = await export_folder(stores.configs, args.folder, app_id=args.app)
-            sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
+            sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.unknown_files)
             sys.stderr.writelines(
                 f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
             )

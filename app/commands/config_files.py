@@ -63,7 +63,7 @@ async def import_folder(
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    strays: list[Path]
+    unknown_files: list[Path]
     """YAML files in the folders of the exported apps that belong to no config."""
     skipped: list[ConfigKey]
     """Configs that were not exported because their app does not exist and an import would refuse them."""
@@ -77,9 +77,9 @@ async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | Non
     apps = {revision.key.app_id for revision in revisions if revision.key.kind == APPS.name}
     skipped = [revision.key for revision in revisions if revision.key.app_id not in apps]
     exported = [revision for revision in revisions if revision.key.app_id in apps]
-    strays = write_folder(exported, folder)
+    unknown_files = write_folder(exported, folder)
     warnings = [(each.key, warning) for each in exported for warning in configs.warnings(each.key)]
-    return Exported(strays, skipped, warnings)
+    return Exported(unknown_files, skipped, warnings)
 
 
 def read_folder(folder: Path) -> list[ConfigFile]:
@@ -145,7 +145,7 @@ def _loaded(path: Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses what makes a value differ from its text.
+    """Refuses features of YAML by which a value differs from what its text shows.
 
     A small file could use anchors and aliases for a huge or recursive value. Merge keys, and keys that are given
     twice, silently override other values.
@@ -203,7 +203,7 @@ def _text(revision: Revision) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines, such as prompts, as literal blocks."""
+    """Writes multi-line texts, such as prompts, as literal blocks."""
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -78,7 +78,7 @@ async def test_an_import_adds_new_configs_and_reports_changes(configs, folder):
 async def test_exported_configs_are_imported_unchanged(configs, folder, settings, tmp_path):
     await import_configs(configs, folder)
     out = tmp_path / "out"
-    assert await export_folder(configs, out, app_id=None) == Exported(strays=[], skipped=[])
+    assert await export_folder(configs, out, app_id=None) == Exported(unknown_files=[], skipped=[])
     files = {path.relative_to(out).as_posix() for path in out.rglob("*.yaml")}
     assert files == {path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")}
     assert set((await import_configs(configs, out)).values()) == {"unchanged"}
@@ -110,7 +110,7 @@ async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp
     await export_folder(configs, out, app_id="default")
     await configs.delete(ConfigKey("default", "speech", "s"), author="ada", origin=COMMAND)
     exported = await export_folder(configs, out, app_id="default")
-    assert exported.strays == [out / "default/speech/s.yaml"]
+    assert exported.unknown_files == [out / "default/speech/s.yaml"]
 
 
 async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):

@@ -24,7 +24,7 @@ _SYNCHRONOUS = 2
 _PHONEME_EVENTS, _IPA, _DO_NOT_EXIT = 0x0001, 0x0002, 0x8000
 _PHONEME, _END_OF_EVENTS = 7, 0
 _UTF8, _PAUSE_AT_END = 0x0001, 0x1000
-_WORDS_A_MINUTE, _WORD_GAP = 1, 7
+_WORDS_PER_MINUTE, _WORD_GAP = 1, 7
 _STOP, _CONTINUE = 1, 0
 
 _DEFAULT_PACE, _MIN_PACE = 175, 80
@@ -133,10 +133,10 @@ class _Library:
             raise RuntimeError(f"espeak_SetVoiceByName refused {identifier}{plus}{variant}")
         self._voice = voice
 
-    def _pace(self, words_a_minute: float) -> None:
-        """Set the speed. Below espeak's minimum, longer pauses between words make up the difference."""
-        gap_ms = max(0.0, 60_000 / words_a_minute - 60_000 / _MIN_PACE)
-        self._c.espeak_SetParameter(_WORDS_A_MINUTE, max(round(words_a_minute), _MIN_PACE), 0)
+    def _pace(self, words_per_minute: float) -> None:
+        """Set the speed. Below espeak's minimum, longer pauses between words lower the speed further."""
+        gap_ms = max(0.0, 60_000 / words_per_minute - 60_000 / _MIN_PACE)
+        self._c.espeak_SetParameter(_WORDS_PER_MINUTE, max(round(words_per_minute), _MIN_PACE), 0)
         self._c.espeak_SetParameter(_WORD_GAP, round(gap_ms / _GAP_UNIT_MS), 0)
 
     def _voices_by_code(self) -> dict[str, str]:
