@@ -22,7 +22,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
 from tests.connections import check_connections
-from tests.environment import forget_settings, trust_nobody
+from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
 from tests.restoring import keep_configs, restored
 from tests.servers import (
     Databases,
@@ -38,6 +38,7 @@ from tests.servers import (
 
 forget_settings()
 trust_nobody()
+log_plain_tracebacks()
 
 # Without a deadline, as the machine may be busy.
 hypothesis.settings.register_profile("parley", deadline=None, max_examples=40)
