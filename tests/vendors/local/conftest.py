@@ -3,7 +3,7 @@
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,8 @@ from aiohttp import ClientResponse, ClientSession, FormData
 
 from streams.wire.codec import dumps, loads
 from vendors.local.engines import Engines, find_engines
+from vendors.local.pronunciation import Pronunciation
+from vendors.local.protocols import RecognizerEngine, Transcription
 from vendors.local.server import listening
 
 
@@ -56,11 +58,36 @@ async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
     return response.status, error
 
 
+class Remembered:
+    """A recognizer that transcribes each recording once. Many tests assess the same one with other options."""
+
+    def __init__(self, recognizer: RecognizerEngine) -> None:
+        self._recognizer = recognizer
+        self._transcribed: dict[bytes, Transcription] = {}
+
+    @property
+    def fault(self) -> str | None:
+        return self._recognizer.fault
+
+    async def transcribe(self, audio: bytes, *, prompt: str | None) -> Transcription:
+        assert prompt is None, "assessments have no prompt"
+        if audio not in self._transcribed:
+            self._transcribed[audio] = await self._recognizer.transcribe(audio, prompt=None)
+        return self._transcribed[audio]
+
+    def close(self) -> None:
+        """Close nothing: the engines close the recognizer."""
+
+
 @pytest.fixture(scope="session")
 def engines() -> Iterator[Engines]:
     found = find_engines()
-    yield found
-    found.close()
+    for unused in found.assessors.values():
+        unused.close()
+    assessors = {name: Pronunciation(Remembered(found.recognizer("whisper"))) for name in found.assessors}
+    used = replace(found, assessors=assessors)
+    yield used
+    used.close()
 
 
 @pytest.fixture(scope="session")
