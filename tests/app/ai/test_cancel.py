@@ -8,10 +8,10 @@ from hashlib import sha256
 
 import pytest
 
-from app.settings import Settings
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
+from tests.app.ai.speaking_server import module_server, server
 from tests.app.ai.two_servers import another_server, at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
@@ -19,10 +19,12 @@ from tests.vendor import Vendor
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
+__all__ = ["module_server", "server"]
+
 
 @pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
+async def other(server: Server) -> AsyncIterator[Server]:
+    async with another_server(server.services.settings) as running:
         yield running
 
 
@@ -184,7 +186,6 @@ def text_of(record: dict) -> str:
     return "".join(item["text"] for message in messages for item in message["content"] if item["type"] == "text")
 
 
-@pytest.mark.usefixtures("local_vendors")
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_finished_answer_is_cut_to_the_words_that_were_heard(
     talk: Talk, other: Server, *, elsewhere: bool
@@ -203,7 +204,6 @@ async def test_finished_answer_is_cut_to_the_words_that_were_heard(
     assert text_of((await talk.history())["conversation_records"][0]) == heard
 
 
-@pytest.mark.usefixtures("local_vendors")
 async def test_finished_answer_that_was_heard_completely_is_unchanged(talk: Talk) -> None:
     stream_id, _ = await spoken(talk, "Hello")
     before = (await talk.history())["conversation_records"][0]
@@ -213,7 +213,6 @@ async def test_finished_answer_that_was_heard_completely_is_unchanged(talk: Talk
     assert text_of(after) == text_of(before)
 
 
-@pytest.mark.usefixtures("local_vendors")
 async def test_unheard_answers_are_removed_from_their_record(talk: Talk) -> None:
     stream_id, _ = await spoken(talk, "Hello")
     assert await cancel(talk, stream_id, heard_ms=0) == 200

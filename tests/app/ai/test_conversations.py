@@ -1,11 +1,12 @@
 """A user's conversations are listed newest first, and deleted with their records and audio."""
 
-import pytest
-
 from tests.app.ai.conftest import Talk
+from tests.app.ai.speaking_server import module_server, server
 from tests.servers import Server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
+
+__all__ = ["module_server", "server"]
 
 
 async def page(talk: Talk, **query: str) -> dict:
@@ -61,7 +62,6 @@ async def test_repeated_deletion_under_a_key_has_the_same_answer(talk: Talk, str
     assert (await delete(talk, talk.conversation_id))[0] == 404
 
 
-@pytest.mark.usefixtures("local_vendors")
 async def test_deleting_a_conversation_deletes_its_records_and_audio(talk: Talk) -> None:
     await talk.turn("Hello", "scripted")
     record = (await talk.history())["conversation_records"][0]

@@ -1,12 +1,13 @@
 """App servers call on behalf of a user, with a server token (S2S)."""
 
-import pytest
-
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
+from tests.app.ai.speaking_server import module_server, server
 from tests.app.callers import token
 from tests.servers import Server
 from tests.sse_client import all_events
+
+__all__ = ["module_server", "server"]
 
 
 async def test_a_conversation_by_an_app_server_is_in_the_history_of_the_user(talk: Talk, strategy) -> None:
@@ -23,7 +24,6 @@ async def test_a_conversation_by_an_app_server_is_in_the_history_of_the_user(tal
         assert len((await response.json())["data"]["conversation_records"]) == 1
 
 
-@pytest.mark.usefixtures("local_vendors")
 async def test_an_app_server_can_request_speech(talk: Talk) -> None:
     url = f"{talk.server.url}/bp/server/user/{talk.uid}/ai/audio/tts"
     body = {"text": "Hello", "strategies": ["local"]}

@@ -7,16 +7,15 @@ import re
 import wave
 from typing import Any
 
-import pytest
-
 from storage.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
+from tests.app.ai.speaking_server import module_server, server
 from tests.app.ai.speech import audio_of, fetch
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, named
 
-pytestmark = pytest.mark.usefixtures("local_vendors")
+__all__ = ["module_server", "server"]
 
 TEXT = "Good morning to you all. This is a second sentence, and it is a little longer."
 
