@@ -21,8 +21,9 @@ from streams.audio import wav_header
 from streams.events import UserInput
 from streams.tasks import background, unless_failed
 from streams.wire.errors import ServiceError
+from vendors.attempts import Attempt, failed_attempt
 from vendors.errors import VendorError
-from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
+from vendors.fallback import AllStrategiesFailed, first_success
 from vendors.meter import Meter, estimated_tokens
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 

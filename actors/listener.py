@@ -12,7 +12,8 @@ from streams.durations import duration_s
 from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
-from vendors.fallback import Attempt, failed_attempt, first_success
+from vendors.attempts import Attempt, failed_attempt
+from vendors.fallback import first_success
 from vendors.meter import Meter
 from vendors.protocols import AudioFormat, Transcript
 

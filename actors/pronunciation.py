@@ -16,7 +16,8 @@ from streams.input_buffer import InputBuffer
 from streams.pcm import PcmDecoder
 from streams.tasks import background, unless_failed
 from streams.wire.errors import BackendUnavailable, InvalidParameter, ServiceError
-from vendors.fallback import AllStrategiesFailed, Attempt, failed_attempt, first_success
+from vendors.attempts import Attempt, failed_attempt
+from vendors.fallback import AllStrategiesFailed, first_success
 from vendors.meter import Meter
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest
 

@@ -8,7 +8,7 @@ from storage.objects import ObjectStore
 from storage.objects.contract import ObjectsError
 from storage.speech_cache import CachedSpeech
 from streams.audio import wav_header
-from vendors.fallback import Attempt
+from vendors.attempts import Attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 

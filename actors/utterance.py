@@ -21,7 +21,8 @@ from storage.objects import ObjectStore
 from storage.speech_cache import CachedSpeech, SpeechKey
 from streams.wire.errors import ItemNotFound, ServiceError, StoreError
 from streams.wire.ids import sha256_hex
-from vendors.fallback import Attempt, failed_attempt, first_success
+from vendors.attempts import Attempt, failed_attempt
+from vendors.fallback import first_success
 from vendors.protocols import SpeechItem
 
 log = structlog.get_logger()

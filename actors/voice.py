@@ -7,7 +7,7 @@ from actors.strategies import Voice, hedge_of, price_of
 from streams.audio import wav_header
 from streams.mp3 import Mp3Joiner
 from streams.wire.errors import BackendUnavailable, ServiceError
-from vendors.fallback import Attempt, failed_attempt
+from vendors.attempts import Attempt, failed_attempt
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
 from vendors.speech.guard import Guard, RemainingAttempts, guarded

@@ -29,8 +29,8 @@ from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
 from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
 from streams.wire.ids import new_id
+from vendors.http_client import open_vendor_http
 from vendors.local_engines import open_local_engines
-from vendors.transport import open_vendor_http
 
 log = structlog.get_logger()
 

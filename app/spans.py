@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.context import StreamContext
-from vendors.fallback import AttemptRecord
+from vendors.attempts import AttemptRecord
 
 _AFTER: Mapping[str, Sequence[str]] = {
     "admission": (),

@@ -23,8 +23,8 @@ from pydantic import SecretStr
 
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
+from vendors.http_client import ClientName, open_vendor_http
 from vendors.protocols import ChatMessage, Finish
-from vendors.transport import ClientName, open_vendor_http
 
 _ROOT = Path(__file__).parents[1]
 _MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "How are you today?")]

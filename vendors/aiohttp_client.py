@@ -25,7 +25,7 @@ async def send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerT
     """Session middleware: raise `ConnectionLost` when the connection fails before the response.
 
     aiohttp repeats GET and other idempotent requests after such a failure, even over a new connection, and has no
-    setting to turn this off. `vendors/transport.py` decides whether a call is repeated.
+    setting to turn this off. `vendors/retries.py` decides whether a call is repeated.
     """
     try:
         return await send(request)

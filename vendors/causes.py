@@ -11,13 +11,15 @@ from yarl import URL
 from streams.wire.network import network_cause
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
 from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout
+from vendors.outgoing import Outgoing
 
 FAULTS = (TimeoutError, OSError, BrokenResponse, BadAddress, aiohttp.ClientError)
 """The exceptions that HTTP calls raise for network and protocol failures."""
 
 
-def connect_error(vendor: str, error: BaseException, *, url: str, connect_s: float) -> VendorError:
+def connect_error(call: Outgoing, error: BaseException) -> VendorError:
     """Return the error for a call that got no response. `error` is one of `FAULTS`."""
+    vendor = call.vendor
     fault: VendorError
     match error:
         case BadAddress() | aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
@@ -26,12 +28,12 @@ def connect_error(vendor: str, error: BaseException, *, url: str, connect_s: flo
             fault = Garbled(vendor, "sent an invalid HTTP response", retryable=True)
         case TimeoutError() if not error.errno:
             missing = error.missing if isinstance(error, ConnectTimeout) else "no connection"
-            fault = TimedOut(vendor, f"was not reached: {missing} within {connect_s:g} s", retryable=True)
+            fault = TimedOut(vendor, f"was not reached: {missing} within {call.connect_s:g} s", retryable=True)
         case TimeoutError():
             fault = TimedOut(vendor, f"was not reached: {_cause(error)}", retryable=True)
         case _:
             fault = Unreachable(vendor, f"was not reached: {_cause(error)}", retryable=True)
-    fault.address, fault.detail = _address(url), _detail(error)
+    fault.address, fault.detail = _address(call.url), _detail(error)
     return fault
 
 

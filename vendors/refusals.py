@@ -1,15 +1,20 @@
 """Turns error responses of vendors into errors: status, message, code and retry delay."""
 
+import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from streams.wire.codec import loads, now_ms
 from streams.wire.errors import ConfigInvalid, ServiceError
+from vendors.causes import FAULTS
 from vendors.errors import Refused
 
 RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
+_ERROR_BODY_BYTES = 16 * 1024
+_ERROR_BODY_S = 2
 
 
 def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) -> ServiceError:
@@ -28,6 +33,20 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         vendor_status=status,
         extra={"code": code} if code else None,
     )
+
+
+async def error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
+    """Read as much of the body as arrives in time. It may be incomplete, because the status matters most."""
+    raw = bytearray()
+    with suppress(*FAULTS):
+        async with asyncio.timeout(_ERROR_BODY_S):
+            while len(raw) < _ERROR_BODY_BYTES and (piece := await read()):
+                raw += piece
+    return bytes(raw)
+
+
+def invalid_header(vendor: str) -> ConfigInvalid:
+    return ConfigInvalid(f"{vendor}: its API key or another header contains characters that HTTP does not allow")
 
 
 def _error(raw: bytes) -> Mapping[str, Any]:

@@ -8,8 +8,9 @@ import pytest
 
 from tests.vendors.upstream import Upstream, running_upstream
 from vendors.http1.client import Http1Client, open_http1
+from vendors.http_client import open_vendor_http
 from vendors.sandbox.server import Running, listening
-from vendors.transport import VendorHttp, open_vendor_http
+from vendors.transport import VendorHttp
 
 BOTH_CLIENTS = {
     *(

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from vendors.fallback import Attempt, first_success
+from vendors.attempts import Attempt
+from vendors.fallback import first_success
 
 HELD = "held"
 """An item that announces output, but is none."""

@@ -15,8 +15,9 @@ from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, running
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http_client import open_vendor_http
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
-from vendors.transport import VendorHttp, open_vendor_http
+from vendors.transport import VendorHttp
 
 ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": "", "refusal": None}}])
 

@@ -8,9 +8,9 @@ import pytest
 from tests.vendors.upstream import Upstream, plain
 from vendors.dns import DnsResolver, NameNotFound
 from vendors.errors import Unreachable
+from vendors.http_client import open_vendor_http
 from vendors.outgoing import Outgoing
 from vendors.sandbox.dns import Names, dns_server
-from vendors.transport import open_vendor_http
 
 
 async def addresses(resolver: DnsResolver, name: str, family: int = socket.AF_UNSPEC) -> list[str]:

@@ -14,8 +14,9 @@ from prometheus_client import REGISTRY
 from streams.tasks import background
 from tests.streams.mp3_files import tagged_mp3, tone
 from tests.streams.pieces import split
+from vendors.attempts import Attempt, AttemptRecord
 from vendors.errors import Empty, Garbled, Refused, VendorError
-from vendors.fallback import Attempt, AttemptRecord, first_success
+from vendors.fallback import first_success
 from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.sandbox.content import mp3

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from streams.tasks import background
+from vendors.attempts import Attempt, AttemptRecord
 from vendors.errors import Garbled, Refused
-from vendors.fallback import AllStrategiesFailed, Attempt, AttemptRecord, first_success
+from vendors.fallback import AllStrategiesFailed, first_success
 from vendors.gate import Gate, GatePolicy
 from vendors.meter import Meter
 from vendors.protocols import ChatItem, TextDelta, Usage

@@ -9,8 +9,9 @@ import pytest
 from streams.push import drain_into
 from tests.vendors.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
 from tests.vendors.upstream import Upstream, cut, hold, streaming
+from vendors.attempts import Attempt, AttemptRecord
 from vendors.errors import Garbled, TimedOut, VendorError
-from vendors.fallback import Attempt, AttemptRecord, first_success
+from vendors.fallback import first_success
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
 from vendors.transport import VendorHttp
 

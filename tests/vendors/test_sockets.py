@@ -12,7 +12,8 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable
 from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import Socket, VendorHttp
+from vendors.sockets import Socket
+from vendors.transport import VendorHttp
 
 
 def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Respond:

@@ -12,7 +12,7 @@ from app.http.openapi.errors import described, narrowed
 from app.http.openapi.schemas import Schema, Schemas
 from streams.events import End, Event, Failed, error_type_in_events
 from streams.wire.model import Model
-from vendors import fallback
+from vendors import attempts
 
 
 class VisemeAt(Model):
@@ -43,7 +43,7 @@ class Digest(Model):
 
 class FailedAttempt(Model):
     strategy: str
-    stage: fallback.Stage
+    stage: attempts.Stage
     error_type: str
     message: str
     elapsed_ms: int
