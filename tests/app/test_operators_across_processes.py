@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.app.ai.two_servers import another_server
+from tests.another_server import another_server
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import ADMIN_TOKEN, Server
 

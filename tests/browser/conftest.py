@@ -22,7 +22,7 @@ from deploy.seeds import seed
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from streams.audio import wav_header
-from tests.app.ai.two_servers import another_server
+from tests.another_server import another_server
 from tests.browser.chromium import running_chromium
 from tests.browser.controlled_vendor import ControlledVendor, running_controlled_vendor
 from tests.browser.page_faults import PageFaults

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from storage.audit import COMMAND
-from tests.app.ai.two_servers import another_server
+from tests.another_server import another_server
 from tests.browser.conftest import Visit
 from tests.browser.page_faults import PageFaults
 from tests.browser.talk_page import TalkPage

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from storage.audit import COMMAND
+from tests.another_server import another_server
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events
 from tests.vendor import Vendor, running_vendor
@@ -23,6 +24,13 @@ async def vendor() -> AsyncIterator[Vendor]:
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Running]:
     async with listening() as running:
+        yield running
+
+
+@pytest.fixture
+async def other(server: Server) -> AsyncIterator[Server]:
+    """Another server on the stores of `server`."""
+    async with another_server(server.services.settings) as running:
         yield running
 
 

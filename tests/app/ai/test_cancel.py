@@ -12,7 +12,7 @@ from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.app.ai.speaking_server import module_server, server
-from tests.app.ai.two_servers import another_server, at
+from tests.app.ai.two_servers import at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
@@ -20,12 +20,6 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 __all__ = ["module_server", "server"]
-
-
-@pytest.fixture
-async def other(server: Server) -> AsyncIterator[Server]:
-    async with another_server(server.services.settings) as running:
-        yield running
 
 
 def said(seen: list[SeenEvent]) -> str:

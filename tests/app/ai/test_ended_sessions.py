@@ -8,12 +8,11 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.accounts.tokens import make_server_token
-from app.settings import Settings
 from storage import sessions
 from storage.audit import COMMAND
 from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at, knows
+from tests.app.ai.two_servers import at, knows
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import SERVER_KEY, Server
 from tests.sse_client import SeenEvent, events, named
@@ -25,12 +24,6 @@ STORY = "Once upon a time"
 WITHIN_S = 5
 RECHECKED_AFTER_S = 5.5
 """A stream checks its session again if its request has taken longer than 5 s."""
-
-
-@pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
-        yield running
 
 
 async def read_story(response: ClientResponse) -> AsyncIterator[SeenEvent]:

@@ -9,22 +9,15 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from app.settings import Settings
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at
+from tests.app.ai.two_servers import at
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events
 from tests.vendor import Vendor
 
 __all__ = ["settings", "valkey_proxy"]
-
-
-@pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
-        yield running
 
 
 @dataclass

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from storage.audit import COMMAND
 from storage.heartbeats import Heartbeat
 from streams.tasks import background
 from streams.wire.ids import new_id
+from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at
+from tests.app.ai.two_servers import at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
@@ -31,12 +31,6 @@ def server(shared_server: Server) -> Server:
 @pytest.fixture
 def settings(server: Server) -> Settings:
     return server.services.settings
-
-
-@pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
-        yield running
 
 
 async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:

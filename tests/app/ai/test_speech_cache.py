@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from app.services import open_services
 from app.settings import Settings
 from storage.audit import COMMAND
 from streams.wire.ids import new_id
+from tests.another_server import another_server
 from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, speak, spoken, tts, voice
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech import audio_of, fetch
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
-from tests.servers import Server, listening_socket, running_server
+from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -45,23 +45,11 @@ async def rows(talk: Talk) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def sibling(settings: Settings) -> AsyncIterator[Server]:
-    """Run another server on the same stores, with the existing configs."""
-    async with AsyncExitStack() as stack:
-        listener = stack.enter_context(listening_socket())
-        port = listener.getsockname()[1]
-        own = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
-        yield await stack.enter_async_context(
-            running_server(await stack.enter_async_context(open_services(own)), listener)
-        )
-
-
-@asynccontextmanager
 async def behind_a_proxy(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, ValkeyProxy]]:
     """Yield the same user on a server whose Valkey can be made unavailable."""
     async with (
         valkey_proxy_to(settings.redis_url, folder / "v.sock") as valkey_proxy,
-        sibling(replace(settings, redis_url=valkey_proxy.url)) as other,
+        another_server(replace(settings, redis_url=valkey_proxy.url)) as other,
     ):
         yield replace(talk, server=other), valkey_proxy
 
@@ -120,7 +108,7 @@ async def test_twenty_concurrent_requests_to_two_servers_share_one_synthesis(
     await limit(server, streams_per_user=50)
     await voice(server, sandbox, key=key_of(pace_ms=20))
     before = counted("joined")
-    async with sibling(settings) as other:
+    async with another_server(settings) as other:
         there = replace(talk, server=other)
         every = await asyncio.gather(*(spoken(who) for _ in range(10) for who in (talk, there)))
     assert calls(sandbox) == 1

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from app.settings import Settings
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at, knows
+from tests.app.ai.two_servers import at, knows
 from tests.servers import Databases, Server, new_server
 from tests.sse_client import all_events, events
 from tests.vendor import Vendor
@@ -31,12 +31,6 @@ def server(shared_server: Server) -> Server:
 @pytest.fixture
 def settings(server: Server) -> Settings:
     return server.services.settings
-
-
-@pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
-        yield running
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from app.settings import Settings
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.app.ai.two_servers import another_server, at
+from tests.app.ai.two_servers import at
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.servers import Server, Stores
 from tests.sse_client import all_events, events
@@ -18,12 +18,6 @@ from tests.vendor import Vendor
 from tests.waiting import until
 
 __all__ = ["settings", "valkey_proxy"]
-
-
-@pytest.fixture
-async def other(settings: Settings, server: Server) -> AsyncIterator[Server]:
-    async with another_server(settings) as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,25 +1,9 @@
-"""A second server on the same stores, like another process of the deployment."""
+"""A user on several servers of the same stores."""
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-
-from app.services import open_services
-from app.settings import Settings
 from storage.kinds.conversation import CONVERSATION
 from tests.app.ai.conftest import Talk
-from tests.servers import Server, listening_socket, running_server
+from tests.servers import Server
 from tests.waiting import until
-
-
-@asynccontextmanager
-async def another_server(settings: Settings) -> AsyncIterator[Server]:
-    async with AsyncExitStack() as stack:
-        listener = stack.enter_context(listening_socket())
-        port = listener.getsockname()[1]
-        own = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
-        services = await stack.enter_async_context(open_services(own))
-        yield await stack.enter_async_context(running_server(services, listener))
 
 
 def at(server: Server, talk: Talk) -> Talk:
