@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from app.settings import Settings
+from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore, open_configs
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.postgres import open_database
@@ -29,3 +30,6 @@ async def store_of(settings: Settings, *, redis_url: str = "", **options: Any) -
 def api_key(configs: ConfigStore, name: str = "main") -> str | None:
     key = configs.get(VENDOR_ACCOUNTS, "default", name).value.api_key
     return None if key is None else key.get_secret_value()
+
+
+LOCAL = ConfigKey("default", "speech", "local")

@@ -5,13 +5,10 @@ import random
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.accounts.tokens import make_server_token
 from app.http.limits import Limit, network_of, peer_ip
 from app.services import Services
-from app.settings import Settings, SettingsError
 from storage.audit import COMMAND
 from storage.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
@@ -145,47 +142,6 @@ async def test_calls_while_the_rate_changes_are_allowed_as_in_an_exact_count(ser
             assert refused.value.retry_after_s <= interval_s + 0.001
 
 
-def test_the_local_count_does_not_refuse_the_next_call_of_a_rate_that_is_raised():
-    now = 0.0
-    limiter = LocalLimiter(clock=lambda: now)
-    assert limiter.wait_s(Rate(count=1, per_s=3600), "k") == 0
-    assert limiter.wait_s(Rate(count=1, per_s=3600), "k") == pytest.approx(7200)
-    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == 0
-    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == pytest.approx(2)
-    now = 2.0
-    assert limiter.wait_s(Rate(count=2, per_s=2), "k") == 0
-
-
-@given(
-    st.integers(1, 50),
-    st.floats(0.1, 100),
-    st.lists(st.floats(0, 10), min_size=1, max_size=200),
-)
-def test_the_local_count_never_exceeds_half_the_rate(count, per_s, pauses):
-    now = 0.0
-    limiter = LocalLimiter(clock=lambda: now)
-    times = []
-    for pause in pauses:
-        now += pause
-        wait_s = limiter.wait_s(Rate(count=count, per_s=per_s), "k")
-        if wait_s == 0:
-            times.append(now)
-        else:
-            assert 0 < wait_s <= 2 * per_s / count * 1.001
-    burst = max(1, count // 2)
-    for first, last in zip(times, times[burst:], strict=False):
-        assert last - first >= 2 * per_s / count - 1e-3
-
-
-def test_the_local_count_keeps_the_most_recent_callers():
-    limiter = LocalLimiter(clock=lambda: 0.0, counters=3)
-    rate = Rate(count=1, per_s=60)
-    for key in ("a", "b", "c", "a", "d"):
-        limiter.wait_s(rate, key)
-    assert limiter.wait_s(rate, "a") > 0
-    assert limiter.wait_s(rate, "b") == 0
-
-
 async def test_an_app_server_is_counted_by_its_key(server):
     await server.services.configs.put(
         "default",
@@ -264,110 +220,6 @@ async def s2s_user(server, uid: str) -> tuple[int, str]:
 def test_the_peer_is_found_from_right_to_left(remote, trusted, forwarded, peer):
     request = make_mocked_request("GET", "/", headers=[("X-Forwarded-For", line) for line in forwarded])
     assert peer_ip(request.clone(remote=remote), trusted) == peer
-
-
-ENVIRONMENT = {
-    "DATABASE_URL": "postgresql:///x",
-    "REDIS_URL": "redis://x",
-    "PARLEY_MASTER_KEY": "0123456789abcdef" * 4,
-    "PARLEY_ADMIN_TOKEN": "a token of an operator",
-}
-
-
-def test_trusted_proxies_are_read_from_the_environment():
-    given = {"PARLEY_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.1,2001:db8::/32,"}
-    assert Settings.from_env(ENVIRONMENT | given).trusted_proxies == ("10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32")
-    assert Settings.from_env(ENVIRONMENT).trusted_proxies == ()
-    with pytest.raises(SettingsError, match="PARLEY_TRUSTED_PROXIES"):
-        Settings.from_env(ENVIRONMENT | {"PARLEY_TRUSTED_PROXIES": "the balancer"})
-
-
-def test_dns_servers_are_read_from_the_environment():
-    given = {"PARLEY_DNS": "10.0.0.2, 10.0.0.3:5353,2001:db8::1,[2001:db8::2]:5353"}
-    servers = (("10.0.0.2", 53), ("10.0.0.3", 5353), ("2001:db8::1", 53), ("2001:db8::2", 5353))
-    assert Settings.from_env(ENVIRONMENT | given).dns_servers == servers
-    assert Settings.from_env(ENVIRONMENT).dns_servers == ()
-    for wrong in ("a name", "10.0.0.2:0", "10.0.0.2:70000", "10.0.0.2:x", "[::1"):
-        with pytest.raises(SettingsError, match="PARLEY_DNS must be comma-separated IP addresses"):
-            Settings.from_env(ENVIRONMENT | {"PARLEY_DNS": wrong})
-
-
-def test_client_for_vendors_is_chosen_by_the_environment():
-    read = Settings.from_env(ENVIRONMENT)
-    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("http1", 60, ())
-    given = {
-        "PARLEY_VENDOR_CLIENT": "aiohttp",
-        "PARLEY_VENDOR_IDLE_S": "5",
-        "HTTPS_PROXY": "http://p",
-        "all_proxy": "p",
-    }
-    read = Settings.from_env(ENVIRONMENT | given)
-    assert (read.vendor_client, read.vendor_idle_s) == ("aiohttp", 5)
-    assert read.ignored_proxies == ("HTTPS_PROXY", "all_proxy")
-    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be http1 or aiohttp"):
-        Settings.from_env(ENVIRONMENT | {"PARLEY_VENDOR_CLIENT": "curl"})
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "what"),
-    [
-        ("PORT", "0", "from 1 to 65535"),
-        ("PORT", "65536", "from 1 to 65535"),
-        ("PORT", "-1", "a whole number"),
-        ("PORT", "9" * 5000, "a whole number"),
-        ("PARLEY_METRICS_PORT", "0", "from 1 to 65535"),
-        ("PARLEY_METRICS_PORT", "70000", "from 1 to 65535"),
-        ("PARLEY_PROCESSES", "0", "from 1 to 256"),
-        ("PARLEY_PROCESSES", "257", "from 1 to 256"),
-        ("PARLEY_CONNECTIONS", "0", "from 1 to 1000000"),
-        ("PARLEY_CONNECTIONS_PER_ADDRESS", "0", "from 1 to 1000000"),
-        ("PARLEY_CONNECTIONS_PER_ADDRESS", "many", "a whole number"),
-        ("PARLEY_KEEP_ALIVE_S", "0", "from 1 to 3600"),
-        ("DATABASE_URL", "foo", "a URL that begins with postgresql://"),
-        ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
-        ("REDIS_URL", "http://x", "a URL that begins with redis://"),
-        ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
-        ("PARLEY_LOCAL_URL", "http://[", "a URL such as https://parley.example"),
-        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as https://parley.example"),
-        ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
-    ],
-)
-def test_invalid_environment_variables_are_named_with_their_requirements(name, value, what):
-    with pytest.raises(SettingsError) as refused:
-        Settings.from_env(ENVIRONMENT | {name: value})
-    assert str(refused.value) == f"parley: {name} must be {what}"
-
-
-def test_connections_and_ports_of_operators_are_set_by_the_environment():
-    read = Settings.from_env(ENVIRONMENT)
-    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (None, 1000, 75)
-    assert (read.public_metrics, read.public_docs) == (None, None)
-    given = {
-        "PARLEY_CONNECTIONS": "500",
-        "PARLEY_CONNECTIONS_PER_ADDRESS": "20",
-        "PARLEY_KEEP_ALIVE_S": "620",
-        "PARLEY_METRICS": "public",
-        "PARLEY_DOCS": "private",
-    }
-    read = Settings.from_env(ENVIRONMENT | given)
-    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (500, 20, 620)
-    assert (read.public_metrics, read.public_docs) == (True, False)
-    with pytest.raises(SettingsError, match="PARLEY_DOCS must be public or private"):
-        Settings.from_env(ENVIRONMENT | {"PARLEY_DOCS": "on"})
-
-
-@pytest.mark.parametrize(("port", "processes"), [("8080", "1"), ("8078", "3")])
-def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: str):
-    given = {"PORT": "8080", "PARLEY_METRICS_PORT": port, "PARLEY_PROCESSES": processes}
-    with pytest.raises(SettingsError, match="PARLEY_METRICS_PORT must not reach PORT"):
-        Settings.from_env(ENVIRONMENT | given)
-
-
-def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
-    given = {"PORT": "65535", "PARLEY_METRICS_PORT": "1", "PARLEY_PROCESSES": "256"}
-    read = Settings.from_env(ENVIRONMENT | given)
-    assert (read.port, read.metrics_port, read.processes) == (65535, 1, 256)
-    assert Settings.from_env(ENVIRONMENT).metrics_port is None
 
 
 def test_ipv6_callers_are_counted_by_their_64_bit_network():

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from app.routes import ROUTES
 from storage.operators import PREFIX, Role
 from storage.session_tokens import new_token
 from streams.tasks import background
-from tests.environment import core_packages
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, Databases, Server, new_server
+from tests.app.operator_calls import OPERATORS, call
+from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
 ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]
-OPERATORS = "/admin/api/operators"
 FUTURE = "2090-01-01T00:00:00Z"
 EXPIRED = "auth_failed: the token in Authorization has expired"
 REFUSED = "auth_failed: Authorization is missing or wrong"
@@ -33,16 +31,6 @@ async def server(databases: Databases, tmp_path: Path) -> AsyncIterator[Server]:
     """The test acts as a proxy, so that it can call from several addresses."""
     async with new_server(databases, tmp_path, trusted_proxies=("127.0.0.1/32",)) as running:
         yield running
-
-
-async def call(
-    server: Server, method: str, path: str, body: Any = None, *, token: str | None = ADMIN_TOKEN, address: str = ""
-) -> tuple[int, Any]:
-    headers = {"X-Forwarded-For": address or "192.0.2.1"}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
-    async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
-        return response.status, await response.json() if await response.read() else None
 
 
 async def refusal(server: Server, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, str]:
@@ -247,52 +235,3 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
             )  # At most one call per second reads the digests, and waits here.
         await guessing
     assert refusals == [LIMITED] * 30
-
-
-async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
-    """Run `python -m app operators …` without a Valkey. Return the exit code, standard output and error."""
-    env = {
-        **core_packages(),
-        "DATABASE_URL": server.services.settings.database_url,
-        "REDIS_URL": "redis://127.0.0.1:1",
-        "PARLEY_MASTER_KEY": MASTER_KEY,
-        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
-    }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", "operators", *arguments, env=env, stdout=-1, stderr=-1
-    )
-    out, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), errors.decode()
-
-
-async def test_commands_manage_operators(server: Server) -> None:
-    code, out, _ = await operators(server, "add", "ada", "--role", "admin", "--days", "1", "--reason", "the first")
-    token = out.strip()
-    assert (code, out) == (0, f"{token}\n")
-    assert (await call(server, "GET", OPERATORS, token=token))[0] == 200
-
-    _, out, _ = await operators(server, "change", "ada", "--role", "viewer")
-    assert re.fullmatch(r"ada  viewer  expires 20\S+Z  used 20\S+Z\n", out)
-    _, out, _ = await operators(server, "change", "ada", "--no-expiry")
-    assert re.fullmatch(r"ada  viewer  expires never  used 20\S+Z\n", out)
-    assert (await operators(server, "list"))[1] == out
-    assert (await call(server, "GET", OPERATORS, token=token))[0] == 403
-
-    _, out, _ = await operators(server, "rotate", "ada")
-    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 401
-    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 200
-    assert await operators(server, "remove", "ada") == (0, "", "")
-    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 401
-    absent = await operators(server, "rotate", "ada")
-    assert absent == (1, "", "parley: item_not_found: operator ada does not exist\n")
-
-    _, answer = await call(server, "GET", "/admin/api/audit?kind=operator")
-    changes = [(row["action"].removeprefix("operator."), row["actor"], row["reason"]) for row in answer["changes"]]
-    assert changes[::-1] == [
-        ("add", "command", "the first"),
-        ("change", "command", ""),
-        ("change", "command", ""),
-        ("rotate", "command", ""),
-        ("remove", "command", ""),
-    ]

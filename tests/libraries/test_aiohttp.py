@@ -4,24 +4,18 @@ If a slot is missing, the import of that module fails with a message that names 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
 
-import pytest
-from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
-from aiohttp.test_utils import make_mocked_request
+from aiohttp import StreamReader, web
 
 from app.http.aiohttp_server import (
-    ApplicationRunner,
     ServerConnection,
-    drop_handler,
-    respond_with_http_1_1,
-    set_match,
 )
 from tests.libraries.installed import lacking, other_parameters, version_fault
-from tests.waiting import until
+from tests.libraries.raw_http import GET, FakeTransport, answer, reached
 
 OVERRIDDEN = {
     "connection_made": ("transport",),
@@ -36,37 +30,8 @@ OVERRIDDEN = {
     "force_close": (),
 }
 READ_BUFFER_BYTES = 1024
-GET = b"GET / HTTP/1.1\r\nHost: parley\r\n\r\n"
 UPLOAD = b"POST / HTTP/1.1\r\nHost: parley\r\nContent-Length: 1000000\r\n\r\n"
 UPGRADE = b"GET / HTTP/1.1\r\nHost: parley\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-
-
-class FakeTransport(asyncio.Transport):
-    """A transport that the test controls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paused = False
-        self.closed = False
-        self.sent = b""
-
-    def pause_reading(self) -> None:
-        self.paused = True
-
-    def resume_reading(self) -> None:
-        self.paused = False
-
-    def write(self, data: bytes) -> None:
-        self.sent += data
-
-    def writelines(self, list_of_data: Iterable[bytes]) -> None:
-        self.sent += b"".join(list_of_data)
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @dataclass
@@ -123,18 +88,6 @@ async def connected(
     finally:
         connection.connection_lost(None)
         await server.shutdown(1)
-
-
-async def reached(condition: Callable[[], object], otherwise: str) -> None:
-    """Wait until `condition` is true. If it stays false, fail with the sentence `otherwise`."""
-    try:
-        await until(condition, within_s=5)
-    except AssertionError:
-        pytest.fail(otherwise)
-
-
-async def answer(request: web.BaseRequest) -> web.Response:
-    return web.Response(text="answer")
 
 
 def blocked(go: asyncio.Event) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
@@ -279,59 +232,3 @@ async def test_a_lost_connection_wakes_a_writer_without_an_error() -> None:
         connection.connection_lost(None)
 
         assert await woken is None, "connection_lost(None) fails writer.drain(): see connection_lost in server.py"
-
-
-class Runner(ApplicationRunner):
-    def make_server(self, request_factory: Callable[..., web.BaseRequest]) -> web.Server:
-        return web.Server(answer, request_factory=request_factory)
-
-
-async def test_the_runner_makes_the_server_of_its_subclass_and_can_close_connections() -> None:
-    runner = Runner(web.Application())
-    await runner.setup()
-    assert runner.server is not None
-    assert runner.server.request_handler is answer, "aiohttp's runner does not call _make_server()"
-    transports = []
-    for closing in (False, True):
-        runner.closing = closing
-        connection, transport = runner.server(), FakeTransport()
-        connection.connection_made(transport)
-        connection.data_received(GET)
-        await reached(lambda sent=transport: sent.sent, "the server of an ApplicationRunner does not answer")
-        transports.append(transport)
-    await runner.cleanup()
-
-    assert [b"Connection: close" in transport.sent for transport in transports] == [False, True], (
-        "`should_close` has no effect"
-    )
-
-
-@pytest.mark.parametrize("read", [False, True])
-async def test_the_version_of_a_response_can_be_set(*, read: bool) -> None:
-    request = make_mocked_request("GET", "/", version=HttpVersion10)
-    assert not read or request.version == HttpVersion10
-
-    respond_with_http_1_1(request)
-
-    assert request.version == HttpVersion11, (
-        "web.BaseRequest.version is not read from _version and cached in _cache"
-    )
-
-
-async def test_a_match_can_be_set_and_dropped() -> None:
-    application = web.Application()
-    application.router.add_get("/found", answer)
-    found, missing = (make_mocked_request("GET", path) for path in ("/found", "/missing"))
-    found._match_info = missing._match_info = None
-    for request in (found, missing):
-        set_match(request, await application.router.resolve(request), application)
-
-    assert found.match_info.handler is answer
-    assert found.app is application, "web.Request.app is not read from _match_info"
-    assert isinstance(missing.match_info.http_exception, web.HTTPNotFound)
-    handler = missing.match_info.handler
-    assert handler.__self__ is missing.match_info.route, (
-        "the route of an unknown path has no reference to itself to drop"
-    )
-    drop_handler(missing.match_info)
-    assert not hasattr(missing.match_info.route, "_handler")

@@ -1,7 +1,6 @@
 """Secrets in configs are encrypted where they are stored, never shown, and kept when a masked value is written."""
 
 import secrets
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,7 +15,6 @@ from storage.audit import COMMAND
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
 from storage.config_secrets import MARK, decrypt_secrets, encrypt_secrets, mask_secrets, restore_secrets
-from storage.configs import ConfigStore
 from storage.kinds.auth import AUTH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.secrets import Keyring
@@ -41,13 +39,6 @@ values = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-@pytest.fixture
-async def configs(settings: Settings) -> AsyncIterator[ConfigStore]:
-    async with store_of(settings) as store:
-        await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
-        yield store
 
 
 async def everything(settings: Settings) -> str:

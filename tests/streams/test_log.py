@@ -1,4 +1,4 @@
-"""A stream's events keep their order and ids for every reader; a reader that lags makes the writer wait."""
+"""A stream's events keep their order and ids for every reader, and silence is reported."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -10,32 +10,7 @@ from hypothesis import strategies as st
 
 from streams.log import EventLog, Gone, Ready
 from streams.tasks import background
-
-MANY = 1 << 30
-
-
-def open_log(*, keep_bytes: int = MANY, lag_bytes: int = MANY) -> EventLog:
-    return EventLog(keep_bytes=keep_bytes, lag_bytes=lag_bytes)
-
-
-async def turns(count: int = 6) -> None:
-    """Let every other task run until it waits."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-@asynccontextmanager
-async def reading(
-    log: EventLog, after: int = 0, *, idle_s: float = 60
-) -> AsyncIterator[AsyncGenerator[tuple[int, bytes]]]:
-    async with aclosing(_pairs(log.follow(after, idle_s=idle_s))) as pairs:
-        yield pairs
-
-
-async def _pairs(following: AsyncGenerator[Ready]) -> AsyncGenerator[tuple[int, bytes]]:
-    async with aclosing(following) as frames:
-        async for ready in frames:
-            yield ready.last_id, ready.frames
+from tests.streams.log_readers import open_log, reading, turns
 
 
 async def take_all(log: EventLog, after: int, into: list[tuple[int, bytes]]) -> None:
@@ -160,119 +135,6 @@ async def test_negative_position_is_refused():
 
     with pytest.raises(Gone):
         await take_all(log, -1, [])
-
-
-async def test_writer_waits_exactly_while_a_reader_lags_more_than_the_limit():
-    log = open_log(lag_bytes=10)
-    async with reading(log) as frames:
-        await log.append(b"a")
-        assert await anext(frames) == (1, b"a")
-        await log.append(b"b" * 9)
-        assert log.lag == 10  # Yielded frames count as lag until the reader continues.
-
-        async with background(log.append(b"c")) as writing:
-            await turns()
-            assert log.lag == 11
-            assert not writing.done()
-            assert log.last_id == 3  # The event is in the log nevertheless.
-
-            assert await anext(frames) == (3, b"b" * 9 + b"c")
-            await turns()
-            assert log.lag == 10
-            assert writing.done()
-
-
-async def test_writer_waits_for_the_slowest_reader():
-    log = open_log(lag_bytes=10)
-    async with reading(log) as quick, reading(log) as slow:
-        await log.append(b"a")
-        await anext(quick)
-        await anext(slow)
-
-        async with background(log.append(b"b" * 11)) as writing:
-            await anext(quick)
-            async with background(anext(quick)):
-                await turns()
-                assert not writing.done()
-
-                await anext(slow)
-                await turns()
-                assert not writing.done()
-                async with background(anext(slow)):
-                    await turns()
-                    assert writing.done()
-
-
-async def test_without_a_reader_the_writer_never_waits():
-    log = open_log(lag_bytes=10)
-
-    async with asyncio.timeout(5):
-        for _ in range(100):
-            await log.append(b"a" * 100)
-
-    assert log.lag == 0
-
-
-async def test_reader_that_leaves_wakes_the_writer():
-    log = open_log(lag_bytes=10)
-    async with reading(log) as frames:
-        await log.append(b"a")
-        await anext(frames)
-        async with background(log.append(b"b" * 20)) as writing:
-            await turns()
-            assert not writing.done()
-
-            await frames.aclose()
-
-            await writing
-    assert log.lag == 0
-
-
-async def test_all_waiting_writers_are_woken_although_one_was_cancelled():
-    log = open_log(lag_bytes=10)
-    async with reading(log) as frames:
-        await log.append(b"a")
-        await anext(frames)
-        async with background(log.append(b"b" * 20)) as text, background(log.append(b"c" * 20)) as speech:
-            async with background(log.append(b"d" * 20)):
-                await turns()
-            assert not text.done()
-            assert not speech.done()
-
-            await anext(frames)
-            async with background(anext(frames)):
-                await turns()
-                assert text.done()
-                assert speech.done()
-
-
-async def test_last_frame_does_not_wait_and_is_read_by_lagging_readers():
-    log = open_log(lag_bytes=10)
-    async with reading(log) as frames:
-        await log.append(b"a")
-        await anext(frames)
-
-        log.finish(b"b" * 50)
-
-        assert await anext(frames) == (2, b"b" * 50)
-
-
-async def test_attached_reader_loses_nothing_even_if_its_lag_exceeds_the_log():
-    log = open_log(keep_bytes=100, lag_bytes=1000)
-    seen = b""
-
-    async def write() -> None:
-        for number in range(200):
-            await log.append(b"%09d," % number)
-        log.finish(b"end")
-
-    async with reading(log) as frames, background(write()) as writing:
-        async for _, ready in frames:
-            await turns()
-            seen += ready
-        await writing
-
-    assert seen == b"".join(b"%09d," % number for number in range(200)) + b"end"
 
 
 async def test_silence_is_reported_once_per_interval():

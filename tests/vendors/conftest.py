@@ -6,9 +6,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.vendors.azure_sandbox_calls import ID
 from tests.vendors.upstream import Upstream, running_upstream
 from vendors.http1.client import Http1Client, open_http1
 from vendors.http_client import open_vendor_http
+from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp
 
@@ -57,4 +59,12 @@ async def sandbox() -> AsyncIterator[Running]:
 @pytest.fixture
 async def http1() -> AsyncIterator[Http1Client]:
     async with open_http1(aiohttp.ThreadedResolver(), idle_s=60) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def azure_session(sandbox: Running) -> AsyncIterator[aiohttp.ClientSession]:
+    """An HTTP session of the sandboxed Azure."""
+    headers = {"Ocp-Apim-Subscription-Key": key_of(text="good morning"), "X-ConnectionId": ID}
+    async with aiohttp.ClientSession(sandbox.url, headers=headers) as opened:
         yield opened

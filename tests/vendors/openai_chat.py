@@ -8,7 +8,7 @@ from streams.wire.codec import dumps
 from tests.vendors.upstream import Upstream
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
-from vendors.protocols import ChatMessage
+from vendors.protocols import ChatItem, ChatMessage, TextDelta
 from vendors.transport import VendorHttp
 
 MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Grüße")]
@@ -35,3 +35,16 @@ USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 2, "to
 def model(http: VendorHttp, upstream: Upstream, *, key: str | None = "k1", **spec: Any) -> OpenAIChat:
     account = Account("main", "vendor_b_llm", upstream.url, SecretStr(key) if key is not None else None)
     return OpenAIChat(http, account, ChatSpec(**{"model": "m1", **spec}))
+
+
+ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": "", "refusal": None}}])
+
+
+async def collect(chat: OpenAIChat, into: list[ChatItem]) -> None:
+    async with chat.reply(MESSAGES) as items:
+        async for item in items:
+            into.append(item)  # noqa: PERF401 - kept when reading fails, too
+
+
+def said(items: list[ChatItem]) -> str:
+    return "".join(item.text for item in items if isinstance(item, TextDelta))

@@ -1,78 +1,25 @@
-"""Anthropic's Messages protocol: requests, responses for every split, ends and errors."""
+"""Anthropic's Messages protocol: requests, and responses for every split."""
 
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
 from tests.streams.pieces import by_byte, split
-from tests.vendors.upstream import Upstream, cut, plain, streaming
+from tests.vendors.anthropic_events import START, STOP, USER, event, model, read, replied, said, stopped, text
+from tests.vendors.upstream import Upstream, streaming
 from vendors.account import Account, ChatSpec
-from vendors.chat.anthropic import AnthropicChat, AnthropicReply
-from vendors.errors import Garbled, Refused, VendorError
-from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
+from vendors.chat.anthropic import AnthropicChat
+from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.transport import VendorHttp
 
-USER = [ChatMessage("user", "Grüße")]
 UNFINISHED = [*USER, ChatMessage("assistant", "Hello, \n")]
-
-
-def event(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), dumps({"type": kind, **fields}))
-
-
-def text(content: Any) -> bytes:
-    return event("content_block_delta", index=0, delta={"type": "text_delta", "text": content})
-
-
-def stopped(reason: Any, *, output_tokens: int = 15) -> bytes:
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    return event("message_delta", delta=delta, usage={"output_tokens": output_tokens})
-
-
-START = event(
-    "message_start", message={"id": "msg_1", "content": [], "usage": {"input_tokens": 25, "output_tokens": 1}}
-)
 BLOCK = event("content_block_start", index=0, content_block={"type": "text", "text": ""})
 PING = event("ping")
-STOP = event("message_stop")
 OVERLOADED = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
-
-
-def model(http: VendorHttp, upstream: Upstream, **spec: Any) -> AnthropicChat:
-    account = Account("main", "anthropic", upstream.url, SecretStr("k1"))
-    return AnthropicChat(http, account, ChatSpec(**{"model": "claude-sonnet-4-5", **spec}))
-
-
-async def collect(chat: AnthropicChat, messages: list[ChatMessage], into: list[ChatItem]) -> None:
-    async with chat.reply(messages) as items:
-        async for item in items:
-            into.append(item)  # noqa: PERF401 - kept when reading fails, too
-
-
-async def replied(chat: AnthropicChat, messages: list[ChatMessage] = USER) -> list[ChatItem]:
-    items: list[ChatItem] = []
-    await collect(chat, messages, items)
-    return items
-
-
-def said(items: list[ChatItem]) -> str:
-    return "".join(item.text for item in items if isinstance(item, TextDelta))
-
-
-def read(pieces: list[bytes], **more: Any) -> tuple[str, Usage | None, Finish | None, bool, str]:
-    """Return the items of the pieces, and the error that ends them."""
-    reply = AnthropicReply("anthropic", **more)
-    words = ""
-    for piece in pieces:
-        words += reply.feed(piece)
-        if reply.done or reply.fault:
-            break
-    return words, reply.usage, reply.finish, reply.done, str(reply.fault or "")
 
 
 async def test_whole_reply_gives_text_usage_and_finish(http: VendorHttp, upstream: Upstream):
@@ -218,72 +165,6 @@ def test_reasoning_and_unknown_items_are_ignored():
     ]
 
     assert read([START, *other, text("a"), stopped("end_turn"), STOP])[0] == "a"
-
-
-@pytest.mark.parametrize(("kind", "retryable"), [("overloaded_error", True), ("invalid_request_error", False)])
-async def test_errors_within_the_answer_are_raised_after_its_text(
-    http: VendorHttp, upstream: Upstream, kind: str, *, retryable: bool
-):
-    error = event("error", error={"type": kind, "message": "too\n much"})
-    upstream.respond_with(streaming([START + text("Hel") + error + text("lo")]))
-    items: list[ChatItem] = []
-
-    with pytest.raises(Refused, match="anthropic broke off with an error: too much") as fault:
-        await collect(model(http, upstream), USER, items)
-
-    assert items == [TextDelta("Hel")]
-    assert (fault.value.retryable, fault.value.extra) == (retryable, {"code": kind})
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"data: {\n\n",
-        b"data: []\n\n",
-        b"data: {}\n\n",
-        text(1),
-        text(None),
-        event("content_block_delta"),
-        event("message_start", message=None),
-        event("message_delta", delta=None),
-        event("error", error="x"),
-    ],
-)
-def test_unknown_events_are_errors(broken: bytes):
-    words, _, _, done, fault = read([START + text("a") + broken + text("b") + STOP])
-
-    assert (words, done) == ("a", False)
-    assert "anthropic sent an event" in fault
-
-
-async def test_a_stream_without_its_end_is_an_error(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(streaming([START, text("Hel")]), streaming([START, text("Hel")], end=cut))
-
-    with pytest.raises(Garbled, match="without an end mark"):
-        await replied(model(http, upstream))
-    with pytest.raises(VendorError) as fault:
-        await replied(model(http, upstream))
-    assert fault.value.retryable
-
-
-async def test_text_with_a_stop_reason_is_complete(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(streaming([START, text("Hello"), stopped("max_tokens")], end=cut))
-
-    assert (await replied(model(http, upstream)))[1:] == [Usage(25, 15), Finish("length")]
-
-
-async def test_overloaded_vendors_are_called_once_more(http: VendorHttp, upstream: Upstream):
-    body = dumps({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    upstream.respond_with(plain(529, body), streaming([START, text("a"), stopped("end_turn"), STOP]))
-
-    assert said(await replied(model(http, upstream))) == "a"
-
-
-async def test_an_answer_that_is_not_an_event_stream_is_an_error(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(plain(200, b"<html>", Content_Type="text/html"))
-
-    with pytest.raises(Garbled, match="answered with text/html"):
-        await replied(model(http, upstream))
 
 
 EVENTS = st.sampled_from(

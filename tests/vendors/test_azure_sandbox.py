@@ -1,6 +1,5 @@
-"""The sandboxed Azure refuses what violates the vendor's protocol."""
+"""The sandboxed Azure refuses what violates the vendor's protocol of sockets."""
 
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,18 +8,12 @@ import pytest
 
 from streams.audio import wav_header
 from streams.wire.codec import dumps, loads
+from tests.vendors.azure_sandbox_calls import ID, OTHER, SHORT, SSML
 from tests.vendors.azure_service import PAUSE, SECOND, TONE
-from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
 
-ID, OTHER = "0" * 31 + "a", "0" * 31 + "b"
-SSML = (
-    '<speak version="1.0" xmlns="http://www.w3.org/2001/10/synthesis" xml:lang="en-US">'
-    '<voice name="{voice}">{text}</voice></speak>'
-)
 SPEAK, HEAR = "/azure/tts/cognitiveservices/websocket/v1", "/azure/stt/speech/universal/v2"
-SHORT = "/azure/stt/speech/recognition/conversation/cognitiveservices/v1"
 WORDS = {
     "metadataOptions": {"wordBoundaryEnabled": True, "sessionEndEnabled": True},
     "outputFormat": "raw-16khz-16bit-mono-pcm",
@@ -60,23 +53,16 @@ class Client:
 
 
 @pytest.fixture
-async def session(sandbox: Running) -> AsyncIterator[aiohttp.ClientSession]:
-    headers = {"Ocp-Apim-Subscription-Key": key_of(text="good morning"), "X-ConnectionId": ID}
-    async with aiohttp.ClientSession(sandbox.url, headers=headers) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def speaker(session: aiohttp.ClientSession) -> AsyncIterator[Client]:
-    async with session.ws_connect(SPEAK) as socket:
+async def speaker(azure_session: aiohttp.ClientSession) -> AsyncIterator[Client]:
+    async with azure_session.ws_connect(SPEAK) as socket:
         client = Client(socket)
         await client.say("speech.config", {"context": {}})
         yield client
 
 
 @pytest.fixture
-async def hearer(session: aiohttp.ClientSession) -> AsyncIterator[Client]:
-    async with session.ws_connect(HEAR) as socket:
+async def hearer(azure_session: aiohttp.ClientSession) -> AsyncIterator[Client]:
+    async with azure_session.ws_connect(HEAR) as socket:
         client = Client(socket)
         await client.say("speech.config", {"context": {}})
         yield client
@@ -137,11 +123,11 @@ async def test_wrong_speech_turn_closes_the_socket(speaker: Client, fields: dict
 
 
 @pytest.mark.parametrize("path", [SPEAK, HEAR])
-async def test_configuration_is_sent_first_and_once(session: aiohttp.ClientSession, path: str):
-    async with session.ws_connect(path) as socket:
+async def test_configuration_is_sent_first_and_once(azure_session: aiohttp.ClientSession, path: str):
+    async with azure_session.ws_connect(path) as socket:
         await Client(socket).say("ssml", "")
         assert await Client(socket).closed() == (1002, "The first message must be speech.config.")
-    async with session.ws_connect(path) as socket:
+    async with azure_session.ws_connect(path) as socket:
         client = Client(socket)
         await client.say("speech.config", {})
         await client.say("speech.config", {})
@@ -216,9 +202,9 @@ async def test_interactive_turn_ends_with_its_first_phrase(hearer: Client):
     assert (await hear(hearer, context("Dictation"), TONE, OTHER))[-1].request_id == OTHER
 
 
-async def test_the_old_endpoint_requires_a_mode_and_a_connection_id(session: aiohttp.ClientSession):
+async def test_the_old_endpoint_requires_a_mode_and_a_connection_id(azure_session: aiohttp.ClientSession):
     path = SHORT.replace("conversation", "interactive")
-    async with session.ws_connect(f"{path}?language=en-US&format=detailed") as socket:
+    async with azure_session.ws_connect(f"{path}?language=en-US&format=detailed") as socket:
         client = Client(socket)
         await client.say("speech.config", {})
         frames = await hear(client, {}, TONE)
@@ -226,7 +212,7 @@ async def test_the_old_endpoint_requires_a_mode_and_a_connection_id(session: aio
     assert [word["Word"] for word in phrase["NBest"][0]["Words"]] == ["good", "morning"]
 
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await session.ws_connect(path, headers={"X-ConnectionId": "1-2"})
+        await azure_session.ws_connect(path, headers={"X-ConnectionId": "1-2"})
     assert refused.value.status == 400
 
 
@@ -243,88 +229,3 @@ async def test_the_key_may_be_a_query_parameter_or_a_token(sandbox: Running):
             async with bare.get(voices, params=query, headers=headers) as answer:
                 statuses.append(answer.status)
     assert statuses == [200, 200, 401, 401]
-
-
-ASSESSED = {
-    "ReferenceText": "Good evening",
-    "GradingSystem": "HundredMark",
-    "Dimension": "Comprehensive",
-    "EnableMiscue": "True",
-}
-
-
-async def test_short_file_is_assessed_in_flat_form(session: aiohttp.ClientSession):
-    header = {
-        "Pronunciation-Assessment": b64encode(dumps(ASSESSED)).decode(),
-        "Content-Type": "audio/wav; codecs=audio/pcm",
-    }
-    async with session.post(
-        f"{SHORT}?language=en-US&format=detailed", data=wav_header(16_000) + TONE, headers=header
-    ) as answer:
-        reported = await answer.json()
-
-    best = reported["NBest"][0]
-    assert set(best) >= {"Confidence", "AccuracyScore", "FluencyScore", "CompletenessScore", "PronScore"}
-    assert [(word["Word"], word["ErrorType"]) for word in best["Words"]] == [
-        ("good", "None"), ("morning", "Insertion"), ("evening", "Omission"),
-    ]  # fmt: skip
-    assert best["Words"][0]["Phonemes"][0]["AccuracyScore"] == best["Words"][0]["AccuracyScore"]
-
-
-async def test_a_silent_file_has_a_distinct_response(session: aiohttp.ClientSession):
-    header = {"Content-Type": "audio/wav"}
-    async with session.post(f"{SHORT}?language=en-US", data=wav_header(16_000) + PAUSE, headers=header) as answer:
-        assert (answer.status, (await answer.json())["RecognitionStatus"]) == (200, "InitialSilenceTimeout")
-
-
-WAV = wav_header(16_000) + TONE
-
-
-@pytest.mark.parametrize(
-    ("query", "file", "headers"),
-    [
-        ("", WAV, {}),
-        ("?language=en-US", TONE, {}),
-        ("?language=en-US", wav_header(8_000) + TONE * 31, {}),
-        ("?language=en-US", WAV, {"Content-Type": "audio/mpeg"}),
-        ("?language=en-US", WAV, {"Pronunciation-Assessment": "no base64"}),
-        ("?language=en-US", WAV + TONE * 30, {"Pronunciation-Assessment": b64encode(dumps(ASSESSED)).decode()}),
-    ],
-    ids=["no language", "no WAV", "too long", "other type", "broken header", "too long to assess"],
-)
-async def test_wrong_file_is_refused(
-    session: aiohttp.ClientSession, query: str, file: bytes, headers: dict[str, str]
-):
-    given = {"Content-Type": "audio/wav", **headers}
-    async with session.post(SHORT + query, data=file, headers=given) as answer:
-        assert (answer.status, answer.content_type) == (400, "text/plain")
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Content-Type": "text/plain"}, 415),
-        ({"X-Microsoft-OutputFormat": "loud"}, 400),
-        ({"User-Agent": ""}, 400),
-    ],
-)
-async def test_wrong_request_for_speech_is_refused(
-    session: aiohttp.ClientSession, headers: dict[str, str], status: int
-):
-    given = {
-        "Content-Type": "application/ssml+xml",
-        "X-Microsoft-OutputFormat": "riff-16khz-16bit-mono-pcm",
-        **headers,
-    }
-    body = SSML.format(voice="en-US-JennyNeural", text="hi").encode()
-    async with session.post("/azure/cognitiveservices/v1", data=body, headers=given) as answer:
-        assert answer.status == status
-
-
-async def test_riff_output_begins_with_its_header(session: aiohttp.ClientSession):
-    given = {"Content-Type": "application/ssml+xml", "X-Microsoft-OutputFormat": "riff-16khz-16bit-mono-pcm"}
-    body = SSML.format(voice="en-US-JennyNeural", text="hi").encode()
-    async with session.post("/azure/cognitiveservices/v1", data=body, headers=given) as answer:
-        audio = await answer.read()
-
-    assert audio[:44] == wav_header(16_000, data_bytes=len(audio) - 44)

@@ -1,42 +1,26 @@
-"""Google's synthesis and recognition: split requests, joined files, and mouth shapes from times."""
+"""Google's synthesis: split requests, joined files, and mouth shapes from times."""
 
 from base64 import b64encode
 from typing import Any
 
-import lameenc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
-from streams.audio import wav_header
-from streams.input_buffer import InputBuffer
 from streams.mp3 import mp3_duration_ms
 from streams.wire.codec import dumps, loads
-from tests.vendors.upstream import Respond, Upstream, plain
-from vendors.account import Account, RecognitionSpec, SpeechSpec
+from tests.vendors.google_speech import SECOND, account, mp3, said, spoken, wav
+from tests.vendors.upstream import Upstream, plain
+from vendors.account import SpeechSpec
 from vendors.errors import Garbled, Refused
-from vendors.protocols import AudioBytes, AudioFormat, SpeechFormat, SpeechItem, Transcript, Viseme, Visemes
-from vendors.speech.google_stt import GoogleRecognition
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.google_tts import GoogleSpeech, split_text
 from vendors.transport import VendorHttp
-
-PCM = AudioFormat("audio/pcm", 16_000)
-SECOND = b"\1\0" * 24_000
-
-
-def account(url: str) -> Account:
-    return Account("main", "vendor_d_audio", url, SecretStr("k1"))
 
 
 def voice(http: VendorHttp, upstream: Upstream, **spec: Any) -> GoogleSpeech:
     fields = {"model": "", "voice": "en-US-Neural2-C", "audio_format": "wav", **spec}
     return GoogleSpeech(http, account(upstream.url), SpeechSpec(**fields))
-
-
-async def spoken(client: GoogleSpeech, text: str = "Hello you.") -> list[SpeechItem]:
-    async with client.speak(text) as items:
-        return [item async for item in items]
 
 
 def sound(items: list[SpeechItem]) -> bytes:
@@ -45,27 +29,6 @@ def sound(items: list[SpeechItem]) -> bytes:
 
 def shapes(items: list[SpeechItem]) -> list[Viseme]:
     return [shape for item in items if isinstance(item, Visemes) for shape in item.visemes]
-
-
-def said(audio: bytes, *times_s: float | None, **more: Any) -> Respond:
-    """Return a response with the times of the words in order. None stands for a missing time."""
-    points = [{"markName": f"w{n}", "timeSeconds": s} for n, s in enumerate(times_s) if s is not None]
-    value = {"audioContent": b64encode(audio).decode(), **({"timepoints": points} if points else {}), **more}
-    return plain(200, dumps(value), Content_Type="application/json")
-
-
-def wav(samples: bytes = SECOND, rate: int = 24_000, **more: int) -> bytes:
-    return wav_header(rate, data_bytes=len(samples), **more) + samples
-
-
-def mp3(seconds: int) -> bytes:
-    encoder = lameenc.Encoder()
-    encoder.set_bit_rate(32)
-    encoder.set_in_sample_rate(24_000)
-    encoder.set_out_sample_rate(24_000)
-    encoder.set_channels(1)
-    encoder.silence()
-    return bytes(encoder.encode(SECOND * seconds) + encoder.flush())
 
 
 async def test_wav_is_yielded_without_its_header(http: VendorHttp, upstream: Upstream):
@@ -237,116 +200,3 @@ async def test_error_in_a_good_answer_is_raised(http: VendorHttp, upstream: Upst
     with pytest.raises(Refused, match="broke off with an error: later") as fault:
         await spoken(voice(http, upstream))
     assert fault.value.retryable
-
-
-async def transcribed(
-    http: VendorHttp, upstream: Upstream, audio: bytes = b"\1\0", kind: AudioFormat = PCM, **spec: Any
-) -> list[Transcript]:
-    client = GoogleRecognition(http, account(upstream.url), RecognitionSpec(**{"model": "latest_short", **spec}))
-    buffer = InputBuffer()
-    buffer.write(audio)
-    buffer.end()
-    async with client.transcribe(buffer, kind) as transcripts:
-        return [transcript async for transcript in transcripts]
-
-
-def heard(*texts: str, **more: Any) -> Respond:
-    results = [{"alternatives": [{"transcript": text, "confidence": 0.9}, {"transcript": "no"}]} for text in texts]
-    return plain(200, dumps({**({"results": results} if texts else {}), **more}), Content_Type="application/json")
-
-
-async def test_segments_form_one_transcript(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(heard("Hello you.", " How are you?", totalBilledTime="15.500s", requestId="1"))
-
-    transcripts = await transcribed(http, upstream, language_code="en-GB", prompt="Parley, valkey ;\n" + "x" * 200)
-
-    assert transcripts == [Transcript("Hello you. How are you?", final=True, seconds=15.5)]
-    (seen,) = upstream.seen
-    assert (seen.path, seen.headers["X-Goog-Api-Key"]) == ("/v1/speech:recognize", "k1")
-    assert loads(seen.body) == {
-        "config": {
-            "encoding": "LINEAR16",
-            "sampleRateHertz": 16_000,
-            "languageCode": "en-GB",
-            "enableAutomaticPunctuation": True,
-            "model": "latest_short",
-            "speechContexts": [{"phrases": ["Parley", "valkey", "x" * 100]}],
-        },
-        "audio": {"content": "AQA="},
-    }
-
-
-async def test_silence_is_an_empty_transcript(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(heard(), plain(200, dumps({"results": [{"alternatives": []}, {"resultEndTime": "1s"}]})))
-
-    assert await transcribed(http, upstream) == [Transcript("", final=True)]
-    assert await transcribed(http, upstream) == [Transcript("", final=True)]
-
-
-@pytest.mark.parametrize(
-    ("mime_type", "audio", "reported"),
-    [
-        ("audio/wav", b"RIFF", {}),
-        ("audio/flac", b"fLaC", {}),
-        ("audio/ogg", b"OggS", {"encoding": "OGG_OPUS", "sampleRateHertz": 48_000}),
-        ("audio/webm", b"\x1a\x45", {"encoding": "WEBM_OPUS", "sampleRateHertz": 48_000}),
-        ("audio/mpeg", mp3(1), {"encoding": "MP3", "sampleRateHertz": 24_000}),
-        (
-            "audio/mpeg",
-            b"ID3\4\0\0\0\2\0\0" + bytes(32_768) + mp3(1),
-            {"encoding": "MP3", "sampleRateHertz": 24_000},
-        ),
-    ],
-)
-async def test_audio_types_are_converted_to_encodings(
-    http: VendorHttp, upstream: Upstream, mime_type: str, audio: bytes, reported: dict[str, Any]
-):
-    upstream.respond_with(heard("a"))
-
-    await transcribed(http, upstream, audio, AudioFormat(mime_type, 0), options={"extra": {"useEnhanced": True}})
-
-    config = loads(upstream.seen[0].body)["config"]
-    assert {name: config[name] for name in ("encoding", "sampleRateHertz") if name in config} == reported
-    assert config["useEnhanced"]
-
-
-async def test_unsupported_audio_is_not_sent(http: VendorHttp, upstream: Upstream):
-    with pytest.raises(Refused, match="does not accept audio/mp4") as fault:
-        await transcribed(http, upstream, b"", AudioFormat("audio/mp4", 0))
-
-    assert not fault.value.retryable
-    assert upstream.seen == []
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"results": [1]},
-        {"results": [{"alternatives": [{"transcript": 1}]}]},
-        {"results": [{"alternatives": ["x"]}]},
-        {"totalBilledTime": 1},
-        {"totalBilledTime": "x"},
-        [],
-    ],
-)
-async def test_unknown_results_are_errors(http: VendorHttp, upstream: Upstream, value: Any):
-    upstream.respond_with(plain(200, dumps(value)))
-
-    with pytest.raises(Garbled):
-        await transcribed(http, upstream)
-
-
-async def test_an_address_with_a_placeholder_names_the_service(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(said(wav()), heard("a"))
-    account = Account("main", "vendor_d_audio", f"{upstream.url}/{{service}}", SecretStr("k1"))
-    buffer = InputBuffer()
-    buffer.end()
-
-    await spoken(GoogleSpeech(http, account, SpeechSpec(model="", audio_format="wav")))
-    async with GoogleRecognition(http, account, RecognitionSpec(model="")).transcribe(buffer, PCM):
-        pass
-
-    assert [seen.path for seen in upstream.seen] == [
-        "/texttospeech/v1/text:synthesize",
-        "/speech/v1/speech:recognize",
-    ]

@@ -2,21 +2,18 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from gzip import compress
 from typing import Any
 
 import pytest
 
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
 from streams.wire.model import Model
-from tests.vendors.http1_peers import WHOLE, request
-from tests.vendors.http_calls import SHORT, ask, failing
+from tests.vendors.http_calls import ask, failing
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from vendors.errors import Garbled, TimedOut, Unreachable
-from vendors.outgoing import Outgoing, ReadCall, Repeat, RepeatWithKey
+from vendors.outgoing import Outgoing, ReadCall
 from vendors.sandbox.server import Running
 from vendors.transport import Incoming, VendorHttp
 
@@ -50,85 +47,6 @@ async def test_refused_connection_is_unreachable(http: VendorHttp):
     assert isinstance(fault, Unreachable)
     assert fault.retryable
     assert str(fault) == "backend unavailable: acme was not reached: connection refused"
-
-
-@asynccontextmanager
-async def resetting(*, after: int = 0) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """Run a vendor that answers the first `after` requests and resets all later connections. Yield the requests."""
-    got: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                got.append(await request(reader))
-                if len(got) > after:
-                    break
-                writer.write(WHOLE)
-        writer.transport.abort()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", got
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_vendor_that_resets_every_connection_is_called_twice(http: VendorHttp, method: str):
-    async with resetting() as (url, got):
-        fault = await failing(http, url, method=method)
-
-    assert isinstance(fault, Unreachable)
-    assert len(got) == 2
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_call_is_sent_once_unless_it_may_be_repeated(http: VendorHttp, method: str):
-    async with resetting() as (url, got):
-        with pytest.raises(Unreachable):
-            async with http.stream(Outgoing("acme", url, method=method, body=b"question")):
-                pass
-
-    assert len(got) == 1
-
-
-async def test_call_is_sent_once_if_an_idle_connection_is_lost_unless_it_may_be_repeated(
-    http: VendorHttp,
-):
-    async with resetting(after=1) as (url, got):
-        assert await ask(http, url) == b"ok"
-        await failing(http, url, repeat=Repeat.NEVER)
-
-    assert len(got) == 2
-
-
-async def test_call_with_a_key_is_repeated_with_the_same_key(http: VendorHttp):
-    async with resetting() as (url, got):
-        await failing(http, url, repeat=RepeatWithKey("7:capture"))
-        await failing(http, url, repeat=RepeatWithKey("7:refund", header="PayPal-Request-Id"))
-
-    assert [b"\r\nIdempotency-Key: 7:capture\r\n" in head for head in got] == [True, True, False, False]
-    assert [b"\r\nPayPal-Request-Id: 7:refund\r\n" in head for head in got] == [False, False, True, True]
-
-
-async def test_a_reset_handshake_is_sent_twice(http: VendorHttp):
-    async with resetting() as (url, got):
-        with pytest.raises(Unreachable):
-            async with http.websocket(Outgoing("acme", url, repeat=Repeat.SAFE)):
-                pass
-        assert len(got) == 2
-        with pytest.raises(Unreachable):
-            async with http.websocket(Outgoing("acme", url)):
-                pass
-
-    assert len(got) == 3
-
-
-async def test_vendor_that_resets_idle_connections_too_is_called_at_most_three_times(http: VendorHttp):
-    kept = 4
-    async with resetting(after=kept) as (url, got):
-        # All at once, so that each opens its own connection.
-        assert await asyncio.gather(*(ask(http, url) for _ in range(kept))) == [b"ok"] * kept
-        await failing(http, url, method="GET")
-
-    assert kept + 2 <= len(got) <= kept + 3
 
 
 async def test_response_that_is_not_http_is_garbled(http: VendorHttp):
@@ -264,40 +182,6 @@ async def test_rest_of_a_response_after_its_end_is_awaited_only_briefly(http: Ve
         await answer.drain()
 
     assert loop.time() - begun < 1
-
-
-async def spoken(*pieces: bytes, fault: Exception | None = None) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-    if fault is not None:
-        raise fault
-
-
-async def test_a_streamed_body_is_sent_once(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(plain(200, b"answer"), refusing(503, **SHORT), plain())
-
-    assert await ask(http, upstream.url, body=spoken(b"one ", b"", b"two")) == b"answer"
-    await failing(http, upstream.url, body=spoken(b"three"))
-
-    assert [seen.body for seen in upstream.seen] == [b"one two", b"three"]
-
-
-async def test_error_of_the_body_iterable_is_raised_unchanged(http: VendorHttp, upstream: Upstream):
-    upstream.respond_with(plain())
-
-    with pytest.raises(InvalidParameter, match="the audio is no audio"):
-        await ask(http, upstream.url, body=spoken(b"part", fault=InvalidParameter("the audio is no audio")))
-
-    assert upstream.seen == []
-
-
-@pytest.mark.parametrize("size", [70_000, 3 << 20])
-async def test_large_body_is_sent_completely(http: VendorHttp, upstream: Upstream, size: int):
-    upstream.respond_with(plain(200, b"answer"))
-    large = bytes(range(256)) * (size // 256)
-
-    assert await ask(http, upstream.url, body=large) == b"answer"
-    assert upstream.seen[0].body == large
 
 
 async def test_compressed_response_is_read(http: VendorHttp, upstream: Upstream):

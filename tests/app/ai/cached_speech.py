@@ -54,3 +54,8 @@ async def only_key(server: Server, what: str) -> bytes:
 
 def cached_files(settings: Settings) -> list[Path]:
     return sorted((settings.data_dir / "objects" / "speech-cache").rglob("*.*"))
+
+
+def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
+    """Return the events of a stream without those that contain times or links."""
+    return [(event.name, event.content) for event in seen if event.name in {"start", "viseme", "audio_chunk"}]

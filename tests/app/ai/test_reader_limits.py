@@ -12,6 +12,7 @@ from aiohttp import ClientResponse
 
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
+from tests.app.ai.resumed import resume
 from tests.servers import Server
 from tests.sse_client import all_events
 from tests.vendor import Vendor
@@ -25,10 +26,6 @@ REFUSALS = {
 async def limited(server: Server, **fields: Any) -> None:
     value = {"streams_per_user": 2, "streams_per_process": 2, **fields}
     await server.services.configs.put("default", "limits", "default", value, author="test", origin=COMMAND)
-
-
-def resume(talk: Talk, stream_id: str) -> Any:
-    return talk.get(f"/bp/ai/stream/{stream_id}")
 
 
 async def refused(response: ClientResponse, limit: str) -> None:
@@ -103,3 +100,20 @@ async def test_a_reader_that_stalls_on_a_finished_stream_is_cut_after_the_send_t
         assert again.status == 200
         assert time.monotonic() - began > 1
         again.close()
+
+
+async def test_sixteen_readers_get_the_same_events_and_a_seventeenth_is_refused(
+    talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:For all of you")
+    response = await talk.say("hi", "one")
+    stream_id = response.headers["X-Service-Stream-Id"]
+    await vendor.begun.wait()
+    readers = [await resume(talk, stream_id) for _ in range(15)]
+    async with resume(talk, stream_id) as refused:
+        assert refused.status == 429
+        assert refused.headers["Retry-After"]
+    vendor.release.set()
+    first, *others = await asyncio.gather(*(all_events(reader) for reader in [response, *readers]))
+    assert first[-1].name == "end"
+    assert all(seen == first for seen in others)

@@ -2,25 +2,21 @@
 
 import asyncio
 import random
-from collections import Counter
-from typing import Any
 
 import pytest
 from aiohttp import ClientResponse
 
 from app.settings import Settings
 from storage.admission import Admissions, Slot
-from storage.audit import COMMAND
 from storage.heartbeats import Heartbeat
-from streams.tasks import background
 from streams.wire.ids import new_id
 from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
+from tests.app.ai.resumed import limits, resume
 from tests.app.ai.two_servers import at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -42,15 +38,6 @@ async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:
             break
     response.close()
     return seen
-
-
-def resume(talk: Talk, stream_id: str, after: int | str | None = None) -> Any:
-    headers = {} if after is None else {"Last-Event-ID": str(after)}
-    return talk.get(f"/bp/ai/stream/{stream_id}", headers=headers)
-
-
-async def limits(server: Server, **fields: Any) -> None:
-    await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)
 
 
 def ids(seen: list[SeenEvent]) -> list[int | None]:
@@ -126,24 +113,6 @@ async def test_a_thousand_streams_are_read_completely_on_another_server(
     await _resume_often(server, other, streams=1_000)
 
 
-async def test_finished_stream_can_be_read_again_on_every_server(
-    talk: Talk, strategy, server: Server, other: Server
-) -> None:
-    await strategy("one", "say:Hello there")
-    async with talk.say("hi", "one") as response:
-        stream_id = response.headers["X-Service-Stream-Id"]
-        seen = await all_events(response)
-    for reader in (talk, at(other, talk)):
-        async with resume(reader, stream_id) as again:
-            assert await all_events(again) == seen
-        async with resume(reader, stream_id, 3) as again:
-            assert await all_events(again) == seen[3:]
-        async with resume(reader, stream_id, seen[-1].id) as again:
-            assert again.status == 204
-        async with resume(reader, stream_id, seen[-1].id + 1) as again:
-            assert again.status == 400
-
-
 async def test_events_larger_than_a_piece_are_read_on_every_server_from_any_position(
     talk: Talk, strategy, server: Server, other: Server
 ) -> None:
@@ -176,61 +145,6 @@ async def test_many_readers_at_once_on_another_server_see_all_events(
         assert body == seen
 
 
-async def test_finished_streams_cannot_be_read_after_readable_s(
-    talk: Talk, strategy, server: Server, other: Server
-) -> None:
-    await limits(server, readable_s=0.2)
-    await strategy("one", "say:Hello there")
-    async with talk.say("hi", "one") as response:
-        stream_id = response.headers["X-Service-Stream-Id"]
-        await all_events(response)
-    for reader in (talk, at(other, talk)):
-
-        async def is_forgotten(reader: Talk = reader) -> bool:
-            async with resume(reader, stream_id) as again:
-                return again.status == 404
-
-        await until(is_forgotten)
-
-
-async def test_copied_log_expires_when_its_stream_can_no_longer_be_read(
-    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor
-) -> None:
-    valkey = server.services.valkey
-    await limits(server, stream_s=300, readable_s=50)
-    await strategy("one", "slow:Once upon a time")
-    response = await talk.say("story", "one")
-    stream_id = response.headers["X-Service-Stream-Id"]
-    key = valkey.key(f"default:{talk.uid}", "log", stream_id)
-    async with resume(at(other, talk), stream_id) as again:
-        async for event in events(again):
-            if event.name == "assistant_output_chunk":
-                break
-        assert await valkey.client.pttl(key) > 300_000
-        vendor.release.set()
-        await all_events(again)
-
-    async def expires() -> bool:
-        return 0 < await valkey.client.pttl(key) <= 50_000
-
-    await until(expires)  # The expiry is set after the last event.
-
-
-async def test_log_that_is_copied_after_its_end_expires_after_the_remaining_time(
-    talk: Talk, strategy, server: Server
-) -> None:
-    valkey = server.services.valkey
-    await limits(server, readable_s=50)
-    await strategy("one", "say:Hello there")
-    async with talk.say("hi", "one") as response:
-        stream_id = response.headers["X-Service-Stream-Id"]
-        await all_events(response)
-    await server.services.supervisor.idle()
-    await asyncio.sleep(0.5)  # Part of `readable_s`.
-    await server.services.supervisor.replicate_finished()
-    assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
-
-
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", "", "99999999999999999999"])
 async def test_malformed_position_is_refused(talk: Talk, strategy, after: str) -> None:
     await strategy("one", "say:Hello there")
@@ -259,40 +173,6 @@ async def test_only_its_owner_reads_or_cancels_a_stream(
         assert answer.status == 404
     vendor.release.set()
     assert (await all_events(response))[-1].name == "end"
-
-
-async def test_sixteen_readers_get_the_same_events_and_a_seventeenth_is_refused(
-    talk: Talk, strategy, vendor: Vendor
-) -> None:
-    await strategy("one", "slow:For all of you")
-    response = await talk.say("hi", "one")
-    stream_id = response.headers["X-Service-Stream-Id"]
-    await vendor.begun.wait()
-    readers = [await resume(talk, stream_id) for _ in range(15)]
-    async with resume(talk, stream_id) as refused:
-        assert refused.status == 429
-        assert refused.headers["Retry-After"]
-    vendor.release.set()
-    first, *others = await asyncio.gather(*(all_events(reader) for reader in [response, *readers]))
-    assert first[-1].name == "end"
-    assert all(seen == first for seen in others)
-
-
-async def test_reader_of_events_that_were_dropped_gets_an_error(
-    talk: Talk, strategy, server: Server, other: Server
-) -> None:
-    await limits(server, log_bytes=65_536)
-    await strategy("one", "paced:700")
-    response = await talk.say("hi", "one")
-    stream_id = response.headers["X-Service-Stream-Id"]
-    seen = await all_events(response)
-    assert seen[-1].name == "end"
-    for reader in (talk, at(other, talk)):
-        async with resume(reader, stream_id, 2) as again:
-            assert again.status == 410
-            assert (await again.json())["error"]["error_type"] == "item_not_found"
-        async with resume(reader, stream_id, seen[-1].id - 3) as again:
-            assert await all_events(again) == seen[-3:]
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -355,31 +235,3 @@ async def test_streams_of_a_drained_server_can_be_read_on_another_server(
     assert rest[-1].name == "error"
     assert rest[-1].content["error"]["extra"]["retryable"] is True
     assert vendor.closed
-
-
-async def test_each_stream_runs_two_scripts_in_valkey(server: Server, strategy) -> None:
-    await strategy("one", "say:Hello there")
-    users = [Talk(server, *(await server.login())) for _ in range(20)]
-    await asyncio.gather(*(talk.turn("hi", "one") for talk in users))  # Valkey then knows the scripts.
-
-    valkey = server.services.valkey
-    seen: Counter[str] = Counter()
-
-    async def listen(listening: asyncio.Event) -> None:
-        async with valkey.client.monitor() as monitor:
-            listening.set()
-            async for command in monitor.listen():
-                if command["command"] == f"PUBLISH {valkey.channel('over')} now":
-                    return
-                if valkey.key("").partition("{")[0] in command["command"]:  # Other tests use the same Valkey.
-                    seen[command["command"].split(" ", 1)[0].upper()] += 1
-
-    listening = asyncio.Event()
-    async with background(listen(listening)) as monitoring:
-        await listening.wait()
-        await asyncio.gather(*(talk.turn("hi", "one") for talk in users))
-        await valkey.client.publish(valkey.channel("over"), "now")
-        await monitoring
-    assert seen["EVALSHA"] <= 2 * len(users) + 1  # A heartbeat may be sent meanwhile.
-    assert seen["EVALSHA"] >= 2 * len(users)
-    assert not seen["XADD"]

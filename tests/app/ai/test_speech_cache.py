@@ -2,10 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,24 +12,18 @@ from app.settings import Settings
 from storage.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.another_server import another_server
-from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, speak, spoken, tts, voice
+from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, said, speak, spoken, tts, voice
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech import audio_of, fetch
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
 from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, events, named
+from tests.sse_client import all_events, events, named
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 
 async def limit(server: Server, **fields: Any) -> None:
     await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)
-
-
-def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:
-    """Return the events of a stream without those that contain times or links."""
-    return [(event.name, event.content) for event in seen if event.name in {"start", "viseme", "audio_chunk"}]
 
 
 def counted(result: str) -> float:
@@ -42,16 +33,6 @@ def counted(result: str) -> float:
 async def rows(talk: Talk) -> list[dict[str, Any]]:
     async with talk.server.services.database.connection() as conn:
         return [dict(row) for row in await conn.fetch("select * from attempts order by created_at, number")]
-
-
-@asynccontextmanager
-async def behind_a_proxy(talk: Talk, settings: Settings, folder: Path) -> AsyncIterator[tuple[Talk, ValkeyProxy]]:
-    """Yield the same user on a server whose Valkey can be made unavailable."""
-    async with (
-        valkey_proxy_to(settings.redis_url, folder / "v.sock") as valkey_proxy,
-        another_server(replace(settings, redis_url=valkey_proxy.url)) as other,
-    ):
-        yield replace(talk, server=other), valkey_proxy
 
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
@@ -254,31 +235,3 @@ async def test_an_entry_whose_audio_is_missing_or_changed_is_ignored(
     third = await spoken(talk)
     assert said(first) == said(second) == said(third) == said(await spoken(talk))
     assert calls(sandbox) == 3
-
-
-async def test_without_valkey_every_request_is_spoken_by_its_vendor(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
-) -> None:
-    await voice(server, sandbox)
-    async with behind_a_proxy(talk, settings, tmp_path) as (there, valkey_proxy):
-        first = await spoken(there)
-        await valkey_proxy.stop()
-        assert said(await spoken(there)) == said(first)
-        assert said(await spoken(there)) == said(first)
-        assert calls(sandbox) == 3
-        await valkey_proxy.start()
-        assert said(await spoken(there)) == said(first)
-        assert calls(sandbox) == 3
-
-
-async def test_waiting_streams_are_answered_if_valkey_becomes_unavailable(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings, tmp_path: Path
-) -> None:
-    await voice(server, sandbox, key=key_of(pace_ms=20))
-    async with behind_a_proxy(talk, settings, tmp_path) as (there, valkey_proxy), AsyncExitStack() as stack:
-        streams = [await stack.enter_async_context(tts(there)) for _ in range(3)]
-        await sandbox.bill.wait(lambda entry: entry.outputs > 0)
-        await valkey_proxy.stop()
-        first, *others = [await all_events(stream) for stream in streams]
-    assert first[-1].name == "end"
-    assert all(said(seen) == said(first) for seen in others)

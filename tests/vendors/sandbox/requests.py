@@ -48,3 +48,10 @@ async def events(response: ClientResponse) -> list[Any]:
     assert rest == b""
     assert all(frame.startswith(b"data: ") and b"\n" not in frame for frame in frames)
     return ["[DONE]" if frame == b"data: [DONE]" else loads(frame[6:]) for frame in frames]
+
+
+CHAT = "/openai/v1/chat/completions"
+
+
+def chat(text: str = "repeat 5 words", *, stream: bool = True) -> dict[str, object]:
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": text}], "stream": stream}

@@ -1,0 +1,16 @@
+"""The reading of a stream from a position."""
+
+from typing import Any
+
+from storage.audit import COMMAND
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+
+
+def resume(talk: Talk, stream_id: str, after: int | str | None = None) -> Any:
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    return talk.get(f"/bp/ai/stream/{stream_id}", headers=headers)
+
+
+async def limits(server: Server, **fields: Any) -> None:
+    await server.services.configs.put("default", "limits", "default", fields, author="test", origin=COMMAND)

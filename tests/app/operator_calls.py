@@ -1,0 +1,17 @@
+"""Calls of the admin API with the token of an operator."""
+
+from typing import Any
+
+from tests.servers import ADMIN_TOKEN, Server
+
+OPERATORS = "/admin/api/operators"
+
+
+async def call(
+    server: Server, method: str, path: str, body: Any = None, *, token: str | None = ADMIN_TOKEN, address: str = ""
+) -> tuple[int, Any]:
+    headers = {"X-Forwarded-For": address or "192.0.2.1"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
+        return response.status, await response.json() if await response.read() else None

@@ -1,0 +1,58 @@
+"""The command `operators` manages the operators of the admin API."""
+
+import asyncio
+import re
+import sys
+
+from tests.app.operator_calls import OPERATORS, call
+from tests.environment import core_packages
+from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+
+
+async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
+    """Run `python -m app operators …` without a Valkey. Return the exit code, standard output and error."""
+    env = {
+        **core_packages(),
+        "DATABASE_URL": server.services.settings.database_url,
+        "REDIS_URL": "redis://127.0.0.1:1",
+        "PARLEY_MASTER_KEY": MASTER_KEY,
+        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
+    }
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app", "operators", *arguments, env=env, stdout=-1, stderr=-1
+    )
+    out, errors = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), errors.decode()
+
+
+async def test_commands_manage_operators(server: Server) -> None:
+    code, out, _ = await operators(server, "add", "ada", "--role", "admin", "--days", "1", "--reason", "the first")
+    token = out.strip()
+    assert (code, out) == (0, f"{token}\n")
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 200
+
+    _, out, _ = await operators(server, "change", "ada", "--role", "viewer")
+    assert re.fullmatch(r"ada  viewer  expires 20\S+Z  used 20\S+Z\n", out)
+    _, out, _ = await operators(server, "change", "ada", "--no-expiry")
+    assert re.fullmatch(r"ada  viewer  expires never  used 20\S+Z\n", out)
+    assert (await operators(server, "list"))[1] == out
+    assert (await call(server, "GET", OPERATORS, token=token))[0] == 403
+
+    _, out, _ = await operators(server, "rotate", "ada")
+    assert (await call(server, "GET", "/admin/api/kinds", token=token))[0] == 401
+    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 200
+    assert await operators(server, "remove", "ada") == (0, "", "")
+    assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 401
+    absent = await operators(server, "rotate", "ada")
+    assert absent == (1, "", "parley: item_not_found: operator ada does not exist\n")
+
+    _, answer = await call(server, "GET", "/admin/api/audit?kind=operator")
+    changes = [(row["action"].removeprefix("operator."), row["actor"], row["reason"]) for row in answer["changes"]]
+    assert changes[::-1] == [
+        ("add", "command", "the first"),
+        ("change", "command", ""),
+        ("change", "command", ""),
+        ("rotate", "command", ""),
+        ("remove", "command", ""),
+    ]

@@ -1,0 +1,108 @@
+"""Settings are read from environment variables, and invalid ones are named."""
+
+import pytest
+
+from app.settings import Settings, SettingsError
+
+ENVIRONMENT = {
+    "DATABASE_URL": "postgresql:///x",
+    "REDIS_URL": "redis://x",
+    "PARLEY_MASTER_KEY": "0123456789abcdef" * 4,
+    "PARLEY_ADMIN_TOKEN": "a token of an operator",
+}
+
+
+def test_trusted_proxies_are_read_from_the_environment():
+    given = {"PARLEY_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.1,2001:db8::/32,"}
+    assert Settings.from_env(ENVIRONMENT | given).trusted_proxies == ("10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32")
+    assert Settings.from_env(ENVIRONMENT).trusted_proxies == ()
+    with pytest.raises(SettingsError, match="PARLEY_TRUSTED_PROXIES"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_TRUSTED_PROXIES": "the balancer"})
+
+
+def test_dns_servers_are_read_from_the_environment():
+    given = {"PARLEY_DNS": "10.0.0.2, 10.0.0.3:5353,2001:db8::1,[2001:db8::2]:5353"}
+    servers = (("10.0.0.2", 53), ("10.0.0.3", 5353), ("2001:db8::1", 53), ("2001:db8::2", 5353))
+    assert Settings.from_env(ENVIRONMENT | given).dns_servers == servers
+    assert Settings.from_env(ENVIRONMENT).dns_servers == ()
+    for wrong in ("a name", "10.0.0.2:0", "10.0.0.2:70000", "10.0.0.2:x", "[::1"):
+        with pytest.raises(SettingsError, match="PARLEY_DNS must be comma-separated IP addresses"):
+            Settings.from_env(ENVIRONMENT | {"PARLEY_DNS": wrong})
+
+
+def test_client_for_vendors_is_chosen_by_the_environment():
+    read = Settings.from_env(ENVIRONMENT)
+    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("http1", 60, ())
+    given = {
+        "PARLEY_VENDOR_CLIENT": "aiohttp",
+        "PARLEY_VENDOR_IDLE_S": "5",
+        "HTTPS_PROXY": "http://p",
+        "all_proxy": "p",
+    }
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.vendor_client, read.vendor_idle_s) == ("aiohttp", 5)
+    assert read.ignored_proxies == ("HTTPS_PROXY", "all_proxy")
+    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be http1 or aiohttp"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_VENDOR_CLIENT": "curl"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("PORT", "0", "from 1 to 65535"),
+        ("PORT", "65536", "from 1 to 65535"),
+        ("PORT", "-1", "a whole number"),
+        ("PORT", "9" * 5000, "a whole number"),
+        ("PARLEY_METRICS_PORT", "0", "from 1 to 65535"),
+        ("PARLEY_METRICS_PORT", "70000", "from 1 to 65535"),
+        ("PARLEY_PROCESSES", "0", "from 1 to 256"),
+        ("PARLEY_PROCESSES", "257", "from 1 to 256"),
+        ("PARLEY_CONNECTIONS", "0", "from 1 to 1000000"),
+        ("PARLEY_CONNECTIONS_PER_ADDRESS", "0", "from 1 to 1000000"),
+        ("PARLEY_CONNECTIONS_PER_ADDRESS", "many", "a whole number"),
+        ("PARLEY_KEEP_ALIVE_S", "0", "from 1 to 3600"),
+        ("DATABASE_URL", "foo", "a URL that begins with postgresql://"),
+        ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
+        ("REDIS_URL", "http://x", "a URL that begins with redis://"),
+        ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
+        ("PARLEY_LOCAL_URL", "http://[", "a URL such as https://parley.example"),
+        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as https://parley.example"),
+        ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
+    ],
+)
+def test_invalid_environment_variables_are_named_with_their_requirements(name, value, what):
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env(ENVIRONMENT | {name: value})
+    assert str(refused.value) == f"parley: {name} must be {what}"
+
+
+def test_connections_and_ports_of_operators_are_set_by_the_environment():
+    read = Settings.from_env(ENVIRONMENT)
+    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (None, 1000, 75)
+    assert (read.public_metrics, read.public_docs) == (None, None)
+    given = {
+        "PARLEY_CONNECTIONS": "500",
+        "PARLEY_CONNECTIONS_PER_ADDRESS": "20",
+        "PARLEY_KEEP_ALIVE_S": "620",
+        "PARLEY_METRICS": "public",
+        "PARLEY_DOCS": "private",
+    }
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.connections, read.connections_per_address, read.keep_alive_s) == (500, 20, 620)
+    assert (read.public_metrics, read.public_docs) == (True, False)
+    with pytest.raises(SettingsError, match="PARLEY_DOCS must be public or private"):
+        Settings.from_env(ENVIRONMENT | {"PARLEY_DOCS": "on"})
+
+
+@pytest.mark.parametrize(("port", "processes"), [("8080", "1"), ("8078", "3")])
+def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: str):
+    given = {"PORT": "8080", "PARLEY_METRICS_PORT": port, "PARLEY_PROCESSES": processes}
+    with pytest.raises(SettingsError, match="PARLEY_METRICS_PORT must not reach PORT"):
+        Settings.from_env(ENVIRONMENT | given)
+
+
+def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
+    given = {"PORT": "65535", "PARLEY_METRICS_PORT": "1", "PARLEY_PROCESSES": "256"}
+    read = Settings.from_env(ENVIRONMENT | given)
+    assert (read.port, read.metrics_port, read.processes) == (65535, 1, 256)
+    assert Settings.from_env(ENVIRONMENT).metrics_port is None
