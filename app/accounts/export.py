@@ -8,13 +8,13 @@ from typing import Any
 
 import structlog
 
+from app.app_limits import limits_of_all_apps
 from app.services import Services
 from storage import exports
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export
 from storage.jobs import ExportUser, RemoveExpiredExports
-from storage.kinds.limits import LIMITS
 from storage.speech_files import days_folder
 from streams.wire.codec import dumps, encoded
 
@@ -39,14 +39,13 @@ async def export_user(services: Services, job: ExportUser) -> None:
         await exports.finish(conn, export, now=services.clock.now(export.app_id))
 
 
-async def remove_expired_exports(services: Services, _: RemoveExpiredExports) -> None:
+async def remove_expired_exports(services: Services, job: RemoveExpiredExports) -> None:
     """Delete the exports of each app that were finished more than `export_days` ago."""
-    for app_id in await services.configs.all_apps():
-        days = services.configs.singleton(LIMITS, app_id).export_days
-        before = services.clock.now(app_id) - timedelta(days=days)
-        delete = partial(exports.delete_expired, app_id=app_id, before=before)
+    for app in await limits_of_all_apps(services, job):
+        before = services.clock.now(app.app_id) - timedelta(days=app.limits.export_days)
+        delete = partial(exports.delete_expired, app_id=app.app_id, before=before)
         if removed := await delete_in_batches(services.database, delete, size=_BATCH_SIZE):
-            log.info("exports.expired", app_id=app_id, removed=removed)
+            log.info("exports.expired", app_id=app.app_id, removed=removed)
 
 
 async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]:

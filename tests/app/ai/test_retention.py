@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from app.services import Services
 from app.settings import Settings
@@ -20,14 +22,20 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     enqueue,
 )
+from storage.kinds import KINDS
+from storage.kinds.base import ConfigKind
 from streams.tasks import background
+from streams.wire.model import Model
 from tests.app.ai.conftest import Talk
+from tests.config_stores import store_of
 from tests.servers import Server
 from tests.sse_client import all_events, named
 from tests.waiting import until
 
 OLD_DAY = "20200101"
 APP = ConfigKey("gone", "apps", "default")
+JOBS = (RemoveExpiredSpeech(), RemoveExpiredExports(), RemoveExpiredWebhooks(), RemoveExpiredConversations())
+"""Those that work on one app after another."""
 OLD_ROWS = """
 insert into users (app_id, uid, create_time, last_login) values ('gone', 'u', now(), now());
 insert into user_exports values ('gone', 'u', 'e', now(), now() - interval '8 days');
@@ -153,9 +161,8 @@ async def test_conversations_expire_by_the_clock_of_their_app(
     await until(lambda: is_gone(talk))
 
 
-async def test_data_of_a_deleted_app_expires_too(
-    server: Server, services: Services, settings: Settings, run: Callable[[Job], Any]
-) -> None:
+async def old_data(services: Services, settings: Settings) -> tuple[Path, Path]:
+    """Create the app `gone` with data that is old enough to expire. Return its files of speech and of an export."""
     await services.configs.put("gone", "apps", "default", {}, author="test", origin=COMMAND)
     speech = settings.data_dir / "objects/speech/gone" / OLD_DAY / "one.mp3"
     export = settings.data_dir / "objects/exports/gone/u/e.json"
@@ -164,14 +171,16 @@ async def test_data_of_a_deleted_app_expires_too(
         path.touch()
     async with services.database.connection() as conn:
         await conn.execute(OLD_ROWS)
+    return speech, export
+
+
+async def test_data_of_a_deleted_app_expires_too(
+    server: Server, services: Services, settings: Settings, run: Callable[[Job], Any]
+) -> None:
+    speech, export = await old_data(services, settings)
     await services.configs.delete(APP, author="test", origin=COMMAND)
 
-    for job in (
-        RemoveExpiredSpeech(),
-        RemoveExpiredExports(),
-        RemoveExpiredWebhooks(),
-        RemoveExpiredConversations(),
-    ):
+    for job in JOBS:
         await run(job)
     assert not speech.exists()
     assert not export.exists()
@@ -181,6 +190,41 @@ async def test_data_of_a_deleted_app_expires_too(
         await conn.execute("update config_revisions set created_at = now() - interval '31 days'")
     await run(RemoveExpiredConversations())
     assert await counts(services) == [0, 0, 0]
+
+
+class LooseLimits(Model):
+    """The limits as another version of the server might have them."""
+
+    webhook_days: int
+
+
+async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_on(
+    services: Services, settings: Settings, run: Callable[[Job], Any]
+) -> None:
+    speech, export = await old_data(services, settings)
+    limits = {"conversation_days": 30}
+    await services.configs.put("gone", "limits", "default", limits, author="test", origin=COMMAND)
+    kinds = {**KINDS, "limits": ConfigKind("limits", "Limits", LooseLimits)}
+    async with store_of(settings, kinds=kinds) as other_version:
+        for kind, value in (("apps", {}), ("limits", {"webhook_days": 0})):
+            await other_version.put("broken", kind, "default", value, author="test", origin=COMMAND)
+    await services.configs.refresh()
+
+    for job in JOBS:
+        before = skipped(job)
+        with capture_logs() as lines:
+            await run(job)
+        told = [line for line in lines if line["event"] == "job.app_skipped"]
+        assert [(line["job"], line["app_id"], line["kind"]) for line in told] == [(job.task, "broken", "limits")]
+        assert told[0]["error"].startswith("limits default: webhook_days must be")
+        assert skipped(job) == before + 1
+    assert not speech.exists()
+    assert not export.exists()
+    assert await counts(services) == [0, 0, 0]
+
+
+def skipped(job: Job) -> float:
+    return REGISTRY.get_sample_value("parley_job_apps_skipped_total", {"job": job.task}) or 0
 
 
 async def counts(services: Services) -> list[int]:
