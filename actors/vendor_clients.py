@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic import SecretStr
-
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, CallLimits, VendorAccount
@@ -56,7 +54,7 @@ class VendorClients:
         self._http = http
         self._engines = engines
         self._local_url = local_url
-        self._gates: dict[ConfigKey, tuple[CallLimits, Gate]] = {}
+        self._gates: dict[ConfigKey, tuple[CallLimits, Account, Gate]] = {}
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -84,21 +82,27 @@ class VendorClients:
         self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
     ) -> VendorAccess[Spec, Client]:
         """Open an account that is kept in the config `key` of any kind."""
-        return VendorAccess(account, self._gate(key, limits, account.api_key), vendor, self._http)
+        return VendorAccess(account, self._gate(key, limits, account), vendor, self._http)
 
-    def _gate(self, key: ConfigKey, limits: CallLimits, secret: SecretStr | None) -> Gate:
-        """Return the gate of an account. A change of its limits makes a new one."""
+    def _gate(self, key: ConfigKey, limits: CallLimits, account: Account) -> Gate:
+        """Return the gate of an account.
+
+        A change of its limits makes a new one. So does a change of its URL or key, because the failures and
+        latencies of earlier calls say nothing about it.
+        """
         known = self._gates.get(key)
         if known is not None and known[0] is limits:
-            return known[1]
+            return known[2]
         policy = GatePolicy(
             concurrency=limits.concurrency,
             waiting=limits.waiting,
             breaker=BreakerPolicy(**limits.breaker.model_dump()),
         )
-        gate = known[1] if known is not None and known[1].policy == policy else Gate(_label(key), policy)
-        gate.secret = secret.get_secret_value() if secret else ""
-        self._gates[key] = limits, gate
+        gate = known[2] if known is not None and known[1] == account and known[2].policy == policy else None
+        if gate is None:
+            gate = Gate(_label(key), policy)
+            gate.secret = account.api_key.get_secret_value() if account.api_key else ""
+        self._gates[key] = limits, account, gate
         return gate
 
     def _base_url(self, name: str, config: VendorAccount, model: str) -> str:

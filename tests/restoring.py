@@ -16,12 +16,14 @@ _KEEP_CONFIGS = """
 create schema kept;
 create table kept.configs as table configs;
 create table kept.config_revisions as table config_revisions;
+create view kept.added as
+    select app_id, kind, name from configs except select app_id, kind, name from kept.configs;
 """
 _DELETE_ROWS = """
 do $$
 declare found text;
 begin
-    set local session_replication_role = replica;  -- Foreign keys are not checked.
+    set local session_replication_role = replica;  -- Then the tables need no order.
     for found in
         select tablename from pg_tables
         where schemaname = 'public' and tablename <> 'processes'
@@ -32,19 +34,29 @@ begin
 end $$
 """
 _RESTORE_CONFIGS = """
-delete from configs;
-delete from config_revisions;
+update config_revisions set value = null where (app_id, kind, name) in (table kept.added);
+update configs set change = change + (select change from config_changes)
+    where (app_id, kind, name) in (table kept.added);
+update config_changes set change = (select max(change) from configs);
+delete from configs where (app_id, kind, name) not in (table kept.added);
+delete from config_revisions where (app_id, kind, name) not in (table kept.added);
 insert into config_revisions table kept.config_revisions;
 insert into configs
     select app_id, kind, name, revision, (select change from config_changes) + row_number() over ()
     from kept.configs;
 update config_changes set change = (select max(change) from configs);
 """
-"""Changes have new numbers, because a new number of the last change invalidates the caches of the server."""
+"""Every config has a new change, and those that were added are deleted, so that servers read them again."""
+_FORGET_ADDED = """
+with added as (delete from configs where (app_id, kind, name) in (table kept.added) returning *)
+delete from config_revisions using added
+    where (config_revisions.app_id, config_revisions.kind, config_revisions.name)
+        = (added.app_id, added.kind, added.name);
+"""
 
 
 async def keep_configs(server: Server) -> None:
-    """Copy the configs of a server, so that `restored` can restore them."""
+    """Remember the configs of a server, to which `restored` returns."""
     async with server.services.database.connection() as conn:
         await conn.execute(_KEEP_CONFIGS)
 
@@ -53,8 +65,8 @@ async def keep_configs(server: Server) -> None:
 async def restored(server: Server) -> AsyncIterator[None]:
     """End the streams that the block leaves, delete its rows and keys, and restore the configs.
 
-    The gates of vendor accounts are new afterwards, because an open breaker would refuse the calls of other tests,
-    and a drain is over.
+    A drain is over afterwards. The gate of a vendor account remains, but a test whose vendor has another URL gets a
+    new one.
     """
     services = server.services
     version = services.configs.version
@@ -62,7 +74,6 @@ async def restored(server: Server) -> AsyncIterator[None]:
         yield
     finally:
         await _end_streams(services.supervisor)
-        services.vendors._gates.clear()
         async with services.database.connection() as conn:
             await conn.execute(_DELETE_ROWS)
             if services.configs.version != version:
@@ -72,7 +83,7 @@ async def restored(server: Server) -> AsyncIterator[None]:
 
 async def _end_streams(supervisor: Supervisor) -> None:
     for actor in supervisor.live():
-        actor.send(Drain())
+        actor.tell(Drain())
     async with asyncio.timeout(_END_S):
         await supervisor.idle()
     supervisor.draining = False
@@ -80,13 +91,12 @@ async def _end_streams(supervisor: Supervisor) -> None:
 
 async def _restore_configs(conn: Connection, configs: ConfigStore) -> None:
     await conn.execute(_RESTORE_CONFIGS)
-    configs._entries.clear()
-    configs.version = 0
     await configs.refresh()
+    await conn.execute(_FORGET_ADDED)
 
 
 async def _delete_keys(services: Services) -> None:
-    """Delete all keys except the list of running processes."""
+    """Delete all keys but the list of processes that run."""
     client, kept = services.valkey.client, services.valkey.key("processes").encode()
     found = [key async for key in client.scan_iter(f"{services.settings.redis_prefix}*", count=5_000)]
     if deleted := [key for key in found if not key.startswith(kept)]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -87,8 +87,12 @@ async def sandbox() -> AsyncIterator[Running]:
 
 
 def cards(services: Services, upstream: Upstream, limits: CallLimits | None = None) -> Any:
-    account = Account("main", "cards", upstream.url, SecretStr(SECRET))
-    return services.vendors.open(CARDS, account, key=KEY, limits=limits or CallLimits())
+    return opened(services, Account("main", "cards", upstream.url, SecretStr(SECRET)), limits or CallLimits())
+
+
+def opened(services: Services, account: Account, limits: CallLimits | None = None) -> Any:
+    """Open an account, as after a change of its config."""
+    return services.vendors.open(CARDS, account, key=KEY, limits=limits or CallLimits(breaker=Breaker(min_calls=1)))
 
 
 async def captured(access: Any, *, within_s: float = 5) -> Any:
@@ -168,6 +172,20 @@ async def test_streams_and_single_calls_share_the_gate_of_a_vendor_account(servi
     (strategy,) = services.strategies.conversations("default", ["one"])
     assert strategy.gate is access.gate
     assert strategy.gate.try_acquire() is None
+
+
+async def test_corrected_account_is_called_although_its_breaker_was_open(services: Services, upstream: Upstream):
+    """The URL or the key is corrected. With neither changed, the breaker stays open."""
+    upstream.respond_with(refusing(501), refusing(501), plain(200, b"{}"))
+    right, wrong = SecretStr(SECRET), SecretStr("sk-wrong-0123456789")
+    broken = Account("main", "cards", upstream.url + "/wrong", wrong)
+    for account in (broken, replace(broken, base_url=upstream.url)):
+        with pytest.raises(Refused, match="answered 501"):
+            await captured(opened(services, account))
+        with pytest.raises(Refused, match="is skipped for now"):
+            await captured(opened(services, account))
+
+    assert await captured(opened(services, replace(broken, base_url=upstream.url, api_key=right))) == {}
 
 
 async def test_error_of_an_unusable_account_names_config_and_field(services: Services):
