@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (ServiceError, OSError) as error:
         sys.stderr.write(f"parley: {error}\n")
-        return 1
+        return 2
     return code
 
 

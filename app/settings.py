@@ -13,6 +13,7 @@ from pydantic import SecretStr
 _DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
+_STORE_PORTS = {"postgresql": 5432, "redis": 6379}
 _MAX_CONNECTIONS = 1_000_000
 _LONGEST_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -103,8 +104,8 @@ class Settings:
         host = read.text("HOST", "127.0.0.1")
         processes = read.number("PARLEY_PROCESSES", 1, minimum=1, maximum=256)
         return cls(
-            database_url=read.required_url("DATABASE_URL", "postgresql", "postgres"),
-            redis_url=read.required_url("REDIS_URL", "redis", "rediss", "unix"),
+            database_url=read.store_url("DATABASE_URL", "postgresql", "postgres"),
+            redis_url=read.store_url("REDIS_URL", "redis", "rediss", "unix"),
             master_key=SecretStr(read.master_key()),
             admin_token=SecretStr(read.secret("PARLEY_ADMIN_TOKEN", development=mode == "development")),
             env="development" if mode == "development" else "production",
@@ -152,10 +153,21 @@ class _Reader:
             raise SettingsError(f"parley: {name} is not set (`make run` sets it for you)")
         return value
 
-    def required_url(self, name: str, *schemes: str) -> str:
+    def store_url(self, name: str, *schemes: str) -> str:
+        """Return the URL of a store, which may name several hosts. No error repeats it: it may hold a password."""
         value = self.required(name)
         if value.partition("://")[0] not in schemes:
             raise SettingsError(f"parley: {name} must be a URL that begins with {schemes[0]}://")
+        try:
+            hosts = urlsplit(value).netloc.rpartition("@")[2].split(",")
+            valid = all(urlsplit(f"//{host}").port != 0 for host in hosts)
+        except ValueError:
+            valid = False
+        if not valid:
+            example = f"{schemes[0]}://user:password@host:{_STORE_PORTS[schemes[0]]}"
+            raise SettingsError(
+                f"parley: {name} must be a URL such as {example}; write special characters of the password as %XX"
+            )
         return value
 
     def http_url(self, name: str) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 
-from storage.postgres import Connection, map_errors
+from storage.postgres import Connection, first_connection, map_errors
 from streams.wire.ids import sha256_hex
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -55,12 +55,13 @@ async def migrate(dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300) -
     or if a file fails. A file that fails is rolled back, unless it runs outside a transaction.
     """
     files = read_migrations(folder)
-    with map_errors():
+    with first_connection(dsn):
         conn = await asyncpg.connect(dsn, timeout=10)
     try:
-        await _lock(conn, wait_s=wait_s)
-        await conn.execute(_TABLE)
-        return [await _apply(conn, file) for file in await _missing(conn, files)]
+        with map_errors():
+            await _lock(conn, wait_s=wait_s)
+            await conn.execute(_TABLE)
+            return [await _apply(conn, file) for file in await _missing(conn, files)]
     finally:
         await conn.close(timeout=10)
 

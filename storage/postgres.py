@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -161,11 +161,13 @@ def location(dsn: str) -> str:
     """Describe the target of `dsn`, for operators. The password is left out."""
     parts = urlsplit(dsn)
     options = dict(parse_qsl(parts.query))
-    host = options.get("host") or parts.hostname or "the default socket"
-    port = options.get("port") or parts.port or 5432
+    hosts = parts.netloc.rpartition("@")[2]
+    if "," not in hosts:
+        host = options.get("host") or parts.hostname or "the default socket"
+        hosts = f"{host}:{options.get('port') or parts.port or 5432}"
     name = unquote(parts.path.removeprefix("/")) or options.get("dbname", "")
     user = unquote(parts.username or "") or options.get("user", "")
-    return f"{host}:{port}" + (f", database {name}" if name else "") + (f", user {user}" if user else "")
+    return hosts + (f", database {name}" if name else "") + (f", user {user}" if user else "")
 
 
 async def _set_codecs(conn: Connection) -> None:
@@ -187,6 +189,22 @@ async def _no_reset(_conn: Connection) -> None:
     """Reset nothing when a connection goes back to the pool: tests check that no code leaves anything on it."""
 
 
+@contextmanager
+def first_connection(dsn: str) -> Iterator[None]:
+    """Convert errors of the first connection of a process to `DatabaseUnavailable`.
+
+    The process has not started yet. Its operator reads the message and no client does, so it names the host.
+    """
+    try:
+        yield
+    except asyncpg.ClientConfigurationError as error:
+        raise DatabaseUnavailable(f"DATABASE_URL cannot be used: {error}") from error
+    except Exception as error:
+        if (converted := store_error(error)) is None:
+            raise
+        raise DatabaseUnavailable(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
+
+
 @asynccontextmanager
 async def open_database(
     dsn: str,
@@ -203,7 +221,7 @@ async def open_database(
     `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
     only `command_timeout_s` applies. `health` is shared by the pools of one database.
     """
-    try:
+    with first_connection(dsn):
         pool = await asyncpg.create_pool(
             dsn,
             min_size=min_size,
@@ -214,12 +232,7 @@ async def open_database(
             reset=_no_reset,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
-    except Exception as error:
-        if (converted := store_error(error)) is None:
-            raise
-        # The process has not started yet. Its operator reads this error and no client does, so it names the host.
-        raise DatabaseUnavailable(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
-    connections = ConnectionPool(pool, max_size=max_size, wait_s=acquire_timeout_s)
+    connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())
     finally:

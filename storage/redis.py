@@ -107,31 +107,29 @@ class Valkey:
             await self.client.ping()
 
 
+def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionPool:
+    """Return a pool in which commands wait for a connection: if it refused them, Valkey would seem unavailable."""
+    return BlockingConnectionPool.from_url(
+        url,
+        driver_info=_driver(),
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=answer_s,
+        socket_connect_timeout=_ANSWER_S,
+        max_connections=connections,
+        timeout=_ACQUIRE_S,
+    )
+
+
 @asynccontextmanager
 async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
     """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried; callers decide about that."""
-    # In a burst, commands must wait for a connection: if the pool refused them, Valkey would seem unavailable.
-    driver = _driver()
-    pool = BlockingConnectionPool.from_url(
-        url,
-        driver_info=driver,
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=_ANSWER_S,
-        socket_connect_timeout=_ANSWER_S,
-        max_connections=_CONNECTIONS,
-        timeout=_ACQUIRE_S,
-    )
-    blocking_pool = BlockingConnectionPool.from_url(
-        url,
-        driver_info=driver,
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=_BLOCKING_ANSWER_S,
-        socket_connect_timeout=_ANSWER_S,
-        max_connections=_BLOCKING_CONNECTIONS,
-        timeout=_ACQUIRE_S,
-    )
-    async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
+    try:
+        pool = _pool(url, answer_s=_ANSWER_S, connections=_CONNECTIONS)
+        blocking_pool = _pool(url, answer_s=_BLOCKING_ANSWER_S, connections=_BLOCKING_CONNECTIONS)
         connection = pool.make_connection()  # type: ignore[no-untyped-call]
+    except (ValueError, TypeError) as error:  # An option of the URL is unknown or has a wrong value.
+        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {error}") from error
+    async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
         pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=Availability("valkey"))
         try:
             yield Valkey(client, prefix, blocking=blocking, pipeline=pipeline)

@@ -23,7 +23,7 @@ _DELETE_ROWS = """
 do $$
 declare found text;
 begin
-    set local session_replication_role = replica;  -- Then the tables need no order.
+    set local session_replication_role = replica;  -- Foreign keys are not checked.
     for found in
         select tablename from pg_tables
         where schemaname = 'public' and tablename <> 'processes'
@@ -83,7 +83,7 @@ async def restored(server: Server) -> AsyncIterator[None]:
 
 async def _end_streams(supervisor: Supervisor) -> None:
     for actor in supervisor.live():
-        actor.tell(Drain())
+        actor.send(Drain())
     async with asyncio.timeout(_END_S):
         await supervisor.idle()
     supervisor.draining = False

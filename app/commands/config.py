@@ -15,6 +15,10 @@ from app.stores import open_stores
 from storage.config_edits import Change
 from storage.config_rows import ConfigKey
 from storage.config_rules import Fault
+from storage.configs import ConfigStore
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+from streams.wire.errors import InvalidParameter
 
 __all__ = ["add_parser", "import_folder"]
 
@@ -48,22 +52,34 @@ def run(args: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, str]) -> None:
     async with open_stores(settings) as stores:
         if args.action == "export":
-            exported = await export_folder(stores.configs, args.folder, app_id=args.app)
-            sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.unknown_files)
-            sys.stderr.writelines(
-                f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
-            )
-            sys.stderr.writelines(warning_line(key, warning) for key, warning in exported.warnings)
-            return
-        changes = await import_folder(
-            stores.configs,
-            args.folder,
-            author=args.author,
-            env=env,
-            only=lambda key: args.app in {None, key.app_id},
-            strict=args.strict,
-            dry_run=args.dry_run,
-        )
+            await _export(args, stores.configs)
+        else:
+            await _import(args, stores.configs, env)
+
+
+async def _export(args: argparse.Namespace, configs: ConfigStore) -> None:
+    if args.app is not None and not configs.exists(APPS, args.app):
+        raise UnknownApp(args.app)
+    exported = await export_folder(configs, args.folder, app_id=args.app)
+    sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
+    sys.stderr.writelines(
+        f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
+    )
+    sys.stderr.writelines(warning_line(key, warning) for key, warning in exported.warnings)
+
+
+async def _import(args: argparse.Namespace, configs: ConfigStore, env: Mapping[str, str]) -> None:
+    changes = await import_folder(
+        configs,
+        args.folder,
+        author=args.author,
+        env=env,
+        only=lambda key: args.app in {None, key.app_id},
+        strict=args.strict,
+        dry_run=args.dry_run,
+    )
+    if args.app is not None and not changes:
+        raise InvalidParameter(f"{args.folder} has no file of app {args.app}")
     sys.stdout.writelines(f"{line(change)}\n" for change in changes)
     sys.stderr.writelines(warning_line(change.key, warning) for change in changes for warning in change.warnings)
     if args.dry_run:

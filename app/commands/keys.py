@@ -124,6 +124,6 @@ def run_make(args: argparse.Namespace) -> int:
         )
     except (OSError, ValueError, TypeError, PyJWTError) as error:
         sys.stderr.write(f"parley: cannot make a token with {args.key} as a key for {args.alg}: {error}\n")
-        return 1
+        return 2
     sys.stdout.write(f"{token}\n")
     return 0

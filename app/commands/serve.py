@@ -39,7 +39,7 @@ def run_migrate(args: argparse.Namespace) -> int:
         applied = asyncio.run(migrate(settings.database_url))
     except MigrationRefused as error:
         sys.stderr.write(f"parley: {error}\n")
-        return 1
+        return 2
     sys.stdout.write("".join(f"applied {name}\n" for name in applied) or "nothing to apply\n")
     return 0
 

@@ -166,7 +166,7 @@ class _Parent:
             log.error("process.not_started", number=slot.number, reason=fault)
         else:
             sys.stderr.write(f"parley: {fault}\n")
-            self._code = 1
+            self._code = 2
             self._stop()
 
     async def _start_child(self, slot: _Slot) -> tuple[Child | None, str]:

@@ -266,7 +266,7 @@ async def test_unsupported_or_invalid_yaml_is_refused_in_one_line(configs, folde
 async def test_errors_of_the_command_are_one_line(settings, folder):
     write(folder, "default/speech/bad.yaml", "voice: x\n")
     code, out, errors = await command(settings, "import", str(folder))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert errors == "parley: invalid_parameter: default/speech/bad.yaml: account is required\n"
 
 
@@ -291,7 +291,7 @@ async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchan
     assert await configs.overview() == []
     await import_configs(configs, folder)
     assert await command(settings, "import", str(folder), "--strict") == (
-        1,
+        2,
         "",
         f"parley: invalid_parameter: {refusal}\n",
     )
@@ -300,5 +300,5 @@ async def test_strict_import_refuses_files_with_warnings_also_if_they_are_unchan
 async def test_an_import_refuses_an_option_that_the_platform_does_not_have(settings, folder):
     write(folder, "default/speech/s.yaml", "account: main\noptions: {style: calm}\n")
     code, out, errors = await command(settings, "import", str(folder))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert errors == "parley: invalid_parameter: default/speech/s.yaml: options.style is unknown\n"

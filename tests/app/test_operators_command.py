@@ -45,7 +45,7 @@ async def test_commands_manage_operators(server: Server) -> None:
     assert await operators(server, "remove", "ada") == (0, "", "")
     assert (await call(server, "GET", "/admin/api/kinds", token=out.strip()))[0] == 401
     absent = await operators(server, "rotate", "ada")
-    assert absent == (1, "", "parley: item_not_found: operator ada does not exist\n")
+    assert absent == (2, "", "parley: item_not_found: operator ada does not exist\n")
 
     _, answer = await call(server, "GET", "/admin/api/audit?kind=operator")
     changes = [(row["action"].removeprefix("operator."), row["actor"], row["reason"]) for row in answer["changes"]]

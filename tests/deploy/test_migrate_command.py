@@ -28,7 +28,7 @@ async def test_error_of_serve_on_an_empty_database_names_the_migrate_command(
         "PORT": str(settings.port),
     }
     async with command("app", "serve", **env) as serve:
-        assert await serve.end() == 1
+        assert await serve.end() == 2
     assert serve.lines == ["parley: database: the database is not up to date: run `python -m app migrate`"]
 
 

@@ -1,0 +1,94 @@
+"""A command that an operator uses wrongly prints one line that says what is wrong, and ends with exit code 2."""
+
+import asyncio
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from app.settings import Settings
+from streams.wire.codec import dumps, loads
+from tests.environment import core_packages
+from tests.servers import ADMIN_TOKEN, MASTER_KEY
+
+_RUN = """
+import contextlib, io, os, sys
+from app.__main__ import main
+from streams.wire.codec import dumps, loads
+
+found = []
+for env, arguments in loads(sys.argv[1]):
+    os.environ.update(env)
+    with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
+        code = main(arguments)
+    found.append([code, errors.getvalue()])
+sys.stdout.buffer.write(dumps(found))
+"""
+"""Runs several commands in one process, because their modules are slow to import."""
+
+
+async def run(settings: Settings, *commands: tuple[dict[str, str], str]) -> list[Any]:
+    """Run each command with its variables of the environment. Return exit codes and standard error."""
+    env = {
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
+        "PARLEY_MASTER_KEY": MASTER_KEY,
+        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
+        "PARLEY_DATA_DIR": str(settings.data_dir),
+        "PORT": str(settings.port),
+    }
+    given = [({**env, **variables}, command.split()) for variables, command in commands]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _RUN, dumps(given).decode(), env=core_packages(), stdout=-1, stderr=-1
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return loads(out)
+
+
+UNREACHABLE = {"DATABASE_URL": "postgresql://ada@127.0.0.1:1/parley"}
+REFUSED = (
+    "database: the database is not reachable: connection refused"
+    " (DATABASE_URL: 127.0.0.1:1, database parley, user ada)"
+)
+WITH_SLASH = {"DATABASE_URL": "postgresql://ada:pass/word@127.0.0.1/parley"}
+NO_PORT = {"DATABASE_URL": "postgresql://127.0.0.1:port/parley"}
+NO_URL = (
+    "DATABASE_URL must be a URL such as postgresql://user:password@host:5432;"
+    " write special characters of the password as %XX"
+)
+WRONG_OPTION = {"DATABASE_URL": "postgresql://127.0.0.1:1/parley?sslmode=off"}
+WRONG_VALUE = {"REDIS_URL": "redis://127.0.0.1:1/0?socket_timeout=soon"}
+FAULTS: list[tuple[dict[str, str], str, str]] = [
+    (UNREACHABLE, "serve", REFUSED),
+    (UNREACHABLE, "worker", REFUSED),
+    (UNREACHABLE, "migrate", REFUSED),
+    (UNREACHABLE, "operators list", REFUSED),
+    (UNREACHABLE, "users make 1", REFUSED),
+    (UNREACHABLE, "config export /none", REFUSED),
+    (WITH_SLASH, "migrate", NO_URL),
+    (NO_PORT, "operators list", NO_URL),
+    (WRONG_OPTION, "migrate", "database: DATABASE_URL cannot be used: `sslmode` parameter must be one of"),
+    (WRONG_VALUE, "users make 1", "redis_service: REDIS_URL cannot be used: Invalid value for 'socket_timeout'"),
+    ({}, "users make 1 --app none", "item_not_found: app none does not exist"),
+    ({}, "config export /none --app none", "item_not_found: app none does not exist"),
+    ({}, "config import {folder} --app none", "invalid_parameter: {folder} has no file of app none"),
+    ({}, "config import /none", "invalid_parameter: /none is not a folder"),
+    ({}, "operators remove nobody", "item_not_found: operator nobody does not exist"),
+    ({}, "sign POST / --key k --body /none", "[Errno 2] No such file or directory: '/none'"),
+    ({}, "token make --key /none --kid k --alg EdDSA", "cannot make a token with /none as a key for EdDSA: "),
+]
+"""Variables of the environment, a command, and the beginning of its error."""
+
+
+async def test_each_command_names_the_fault_in_one_line_and_ends_with_code_2(
+    settings: Settings, listener: socket.socket, tmp_path: Path
+) -> None:
+    listener.close()  # `serve` listens on its port before it opens the stores.
+    (tmp_path / "default/apps").mkdir(parents=True)
+    (tmp_path / "default/apps/default.yaml").write_text("{}")
+    found = await run(settings, *((env, command.format(folder=tmp_path)) for env, command, _ in FAULTS))
+    for (code, errors), (_, command, error) in zip(found, FAULTS, strict=True):
+        assert (code, errors.count("\n")) == (2, 1), (command, errors)
+        assert errors.startswith(f"parley: {error.format(folder=tmp_path)}"), (command, errors)
