@@ -232,7 +232,7 @@ async def open_database(
             reset=_no_reset,
             server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
         )
-    connections = ConnectionPool(pool, most=max_size, wait_s=acquire_timeout_s)
+    connections = ConnectionPool(pool, max_size=max_size, wait_s=acquire_timeout_s)
     try:
         yield Database(connections, health or DatabaseHealth())
     finally:

@@ -61,7 +61,7 @@ async def _export(args: argparse.Namespace, configs: ConfigStore) -> None:
     if args.app is not None and not configs.exists(APPS, args.app):
         raise UnknownApp(args.app)
     exported = await export_folder(configs, args.folder, app_id=args.app)
-    sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.strays)
+    sys.stderr.writelines(f"{path} belongs to no config\n" for path in exported.unknown_files)
     sys.stderr.writelines(
         f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
     )

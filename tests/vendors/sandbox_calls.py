@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.tasks import background
 from streams.wire.errors import ServiceError
+from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, TextDelta
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.faults import Fault, key_of
@@ -15,6 +16,13 @@ from vendors.sandbox.server import Running
 
 AT = [("before", 0), ("after", 1)]
 """Positions of a fault: the option of the key, and the number of outputs before the fault."""
+
+BROKEN = [
+    (Fault.CUT_MID_STREAM, VendorError),
+    (Fault.MALFORMED_FRAME, Garbled),
+    (Fault.ERROR_INSIDE_200, Refused),
+]
+"""Faults within an answer, and the error that each becomes."""
 
 Open = Callable[[str], AbstractAsyncContextManager[AsyncIterator[Any]]]
 """Opens a call with the given key."""
@@ -69,3 +77,16 @@ async def left_while_waiting(
 
 def calls(sandbox: Running) -> list[Entry]:
     return list(sandbox.bill.since(0))
+
+
+async def check_refusal(
+    call: Open, sandbox: Running, fault: Fault, *, status: int, retryable: bool, tries: int
+) -> None:
+    """Check the error of a call that the sandbox refuses with `fault`, and how often it was called."""
+    found = await outcome(call(key_of(fault=fault, retry_after_s=9)))
+
+    assert found.items == []
+    assert isinstance(found.error, Refused)
+    assert (found.error.vendor_status, found.error.retryable) == (status, retryable)
+    assert found.error.retry_after_s == (9 if fault is Fault.RATE_LIMITED else None)
+    assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries

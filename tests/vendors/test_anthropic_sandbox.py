@@ -1,11 +1,11 @@
-"""The Messages client with the sandbox, and the sandbox with the SDK of the vendor."""
+"""The Messages client with the sandbox, and the sandbox with the vendor's own client."""
 
 from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import SecretStr
 
-from tests.vendors.sandbox_calls import AT, Open, Outcome, calls, left_while_waiting, outcome
+from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, check_refusal, left_while_waiting, outcome
 from vendors.account import Account, ChatSpec
 from vendors.chat.anthropic import AnthropicChat
 from vendors.errors import Garbled, Refused, VendorError
@@ -17,7 +17,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import anthropic
 
-SDK = pytest.mark.xdist_group("anthropic")  # One worker imports the SDK.
+OWN_CLIENT = pytest.mark.xdist_group("anthropic")  # One worker imports the SDK.
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "repeat 5 words")]
 FIVE = "word1 word2 word3 word4 word5"
@@ -82,16 +82,8 @@ async def test_models_without_prefill_refuse_it(call: Open):
         (Fault.UNAVAILABLE, 529, True, 2),
     ],
 )
-async def test_refusals_are_reported_with_their_status(
-    call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int
-):
-    found = await outcome(call(key_of(fault=fault, retry_after_s=9)))
-
-    assert found.items == []
-    assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == (status, retryable)
-    assert found.error.retry_after_s == (9 if fault is Fault.RATE_LIMITED else None)
-    assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries
+async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int):
+    await check_refusal(call, sandbox, fault, status=status, retryable=retryable, tries=tries)
 
 
 async def test_empty_keys_are_refused_and_one_error_is_retried(call: Open, sandbox: Running):
@@ -101,14 +93,7 @@ async def test_empty_keys_are_refused_and_one_error_is_retried(call: Open, sandb
 
 
 @pytest.mark.parametrize(("position", "outputs"), AT)
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (Fault.CUT_MID_STREAM, VendorError),
-        (Fault.MALFORMED_FRAME, Garbled),
-        (Fault.ERROR_INSIDE_200, Refused),
-    ],
-)
+@pytest.mark.parametrize(("fault", "error"), BROKEN)
 async def test_errors_within_the_answer_are_reported(
     call: Open, fault: Fault, error: type[VendorError], position: str, outputs: int
 ):
@@ -120,7 +105,7 @@ async def test_errors_within_the_answer_are_reported(
     assert found.kinds(Usage, Finish) == []
 
 
-async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open):
+async def test_other_answers(call: Open):
     assert isinstance((await outcome(call(key_of(fault=Fault.WRONG_CONTENT_TYPE)))).error, Garbled)
     assert (await outcome(call(key_of(fault=Fault.EMPTY_ANSWER)))).items == [Usage(5, 0), Finish("stop")]
     assert (await outcome(call(key_of(fault=Fault.SLOW_DRIP, pace_ms=1)))).text == FIVE
@@ -144,7 +129,7 @@ async def test_a_reader_that_stops_early_closes_the_connection(call: Open, sandb
     assert (await sandbox.bill.wait()).how == "closed_by_client"
 
 
-def sdk(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
+def theirs(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - slow to import, for each worker of the tests
     import httpx2  # noqa: PLC0415
 
@@ -156,7 +141,7 @@ def sdk(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
 
 async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.types.Message"]:
     requested = [{"role": "user", "content": ASKED[1].content}]
-    async with sdk(sandbox, key) as client:
+    async with theirs(sandbox, key) as client:
         stream = client.messages.stream(
             model="claude-haiku-4-5",
             max_tokens=4096,
@@ -168,8 +153,8 @@ async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.typ
             return text, await events.get_final_message()
 
 
-@SDK
-async def test_the_sdk_of_the_vendor_reads_the_same_content(call: Open, sandbox: Running):
+@OWN_CLIENT
+async def test_the_vendors_own_client_reads_the_same_content(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1"))
 
     text, message = await their_outcome(sandbox, "k1")
@@ -181,9 +166,9 @@ async def test_the_sdk_of_the_vendor_reads_the_same_content(call: Open, sandbox:
     assert (first.asked, first.billed) == (second.asked, second.billed)
 
 
-@SDK
-async def test_the_sdk_of_the_vendor_reads_complete_answers(sandbox: Running):
-    async with sdk(sandbox, "k1") as client:
+@OWN_CLIENT
+async def test_the_vendors_own_client_reads_complete_answers(sandbox: Running):
+    async with theirs(sandbox, "k1") as client:
         message = await client.messages.create(
             model="claude-haiku-4-5", max_tokens=2, messages=[{"role": "user", "content": ASKED[1].content}]
         )
@@ -192,7 +177,7 @@ async def test_the_sdk_of_the_vendor_reads_complete_answers(sandbox: Running):
     assert (message.stop_reason, message.usage.output_tokens) == ("max_tokens", 2)
 
 
-@SDK
+@OWN_CLIENT
 @pytest.mark.parametrize(
     ("key_options", "error"),
     [
@@ -202,7 +187,7 @@ async def test_the_sdk_of_the_vendor_reads_complete_answers(sandbox: Running):
         ({"fault": Fault.ERROR_INSIDE_200}, "APIStatusError"),
     ],
 )
-async def test_the_sdk_of_the_vendor_understands_its_errors(
+async def test_vendors_own_client_understands_its_errors(
     sandbox: Running, key_options: dict[str, Fault], error: str
 ):
     import anthropic  # noqa: PLC0415 - slow to import, for each worker of the tests

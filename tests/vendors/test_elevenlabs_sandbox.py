@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.mp3 import mp3_duration_ms
-from tests.vendors.sandbox_calls import AT, Open, Outcome, calls, left_while_waiting, outcome
+from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, left_while_waiting, outcome
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import SpeechFormat, Usage, Viseme, Visemes
@@ -96,14 +96,7 @@ async def test_refusals_are_reported_with_their_status(
 
 
 @pytest.mark.parametrize(("position", "outputs"), AT)
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (Fault.CUT_MID_STREAM, VendorError),
-        (Fault.MALFORMED_FRAME, Garbled),
-        (Fault.ERROR_INSIDE_200, Refused),
-    ],
-)
+@pytest.mark.parametrize(("fault", "error"), BROKEN)
 async def test_errors_within_lines_are_reported(
     call: Open, fault: Fault, error: type[VendorError], position: str, outputs: int
 ):

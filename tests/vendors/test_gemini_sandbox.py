@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
-from tests.vendors.sandbox_calls import AT, Open, calls, left_while_waiting, outcome
+from tests.vendors.sandbox_calls import AT, BROKEN, Open, calls, check_refusal, left_while_waiting, outcome
 from vendors.account import Account, ChatSpec
 from vendors.chat.gemini import GeminiChat
 from vendors.errors import Garbled, Refused, VendorError
@@ -74,27 +74,12 @@ async def test_unfinished_answers_are_continued_if_the_model_supports_it(call: O
         (Fault.UNAVAILABLE, 503, True, 2),
     ],
 )
-async def test_refusals_are_reported_with_their_status(
-    call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int
-):
-    found = await outcome(call(key_of(fault=fault, retry_after_s=9)))
-
-    assert found.items == []
-    assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == (status, retryable)
-    assert found.error.retry_after_s == (9 if fault is Fault.RATE_LIMITED else None)
-    assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries
+async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int):
+    await check_refusal(call, sandbox, fault, status=status, retryable=retryable, tries=tries)
 
 
 @pytest.mark.parametrize(("position", "outputs"), AT)
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (Fault.CUT_MID_STREAM, VendorError),
-        (Fault.MALFORMED_FRAME, Garbled),
-        (Fault.ERROR_INSIDE_200, Refused),
-    ],
-)
+@pytest.mark.parametrize(("fault", "error"), BROKEN)
 async def test_errors_within_the_answer_are_reported(
     call: Open, fault: Fault, error: type[VendorError], position: str, outputs: int
 ):
@@ -106,7 +91,7 @@ async def test_errors_within_the_answer_are_reported(
     assert found.kinds(Usage, Finish) == []
 
 
-async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open, sandbox: Running):
+async def test_other_answers(call: Open, sandbox: Running):
     assert isinstance((await outcome(call(""))).error, Refused)
     assert isinstance((await outcome(call(key_of(fault=Fault.WRONG_CONTENT_TYPE)))).error, Garbled)
     assert (await outcome(call(key_of(fault=Fault.EMPTY_ANSWER)))).items == [Usage(5, 0), Finish("stop")]
