@@ -56,7 +56,7 @@ delete from config_revisions using added
 
 
 async def keep_configs(server: Server) -> None:
-    """Remember the configs of a server, to which `restored` returns."""
+    """Copy the configs of a server, so that `restored` can restore them."""
     async with server.services.database.connection() as conn:
         await conn.execute(_KEEP_CONFIGS)
 
@@ -96,7 +96,7 @@ async def _restore_configs(conn: Connection, configs: ConfigStore) -> None:
 
 
 async def _delete_keys(services: Services) -> None:
-    """Delete all keys but the list of processes that run."""
+    """Delete all keys except the list of running processes."""
     client, kept = services.valkey.client, services.valkey.key("processes").encode()
     found = [key async for key in client.scan_iter(f"{services.settings.redis_prefix}*", count=5_000)]
     if deleted := [key for key in found if not key.startswith(kept)]:

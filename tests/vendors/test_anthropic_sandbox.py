@@ -1,4 +1,4 @@
-"""The Messages client with the sandbox, and the sandbox with the vendor's own client."""
+"""The Messages client with the sandbox, and the sandbox with the SDK of the vendor."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from vendors.transport import VendorHttp
 if TYPE_CHECKING:
     import anthropic
 
-OWN_CLIENT = pytest.mark.xdist_group("anthropic")  # One worker imports the SDK.
+SDK = pytest.mark.xdist_group("anthropic")  # One worker imports the SDK.
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "repeat 5 words")]
 FIVE = "word1 word2 word3 word4 word5"
@@ -82,7 +82,9 @@ async def test_models_without_prefill_refuse_it(call: Open):
         (Fault.UNAVAILABLE, 529, True, 2),
     ],
 )
-async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int):
+async def test_refusals_are_reported_with_their_status(
+    call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int
+):
     await check_refusal(call, sandbox, fault, status=status, retryable=retryable, tries=tries)
 
 
@@ -105,7 +107,7 @@ async def test_errors_within_the_answer_are_reported(
     assert found.kinds(Usage, Finish) == []
 
 
-async def test_other_answers(call: Open):
+async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open):
     assert isinstance((await outcome(call(key_of(fault=Fault.WRONG_CONTENT_TYPE)))).error, Garbled)
     assert (await outcome(call(key_of(fault=Fault.EMPTY_ANSWER)))).items == [Usage(5, 0), Finish("stop")]
     assert (await outcome(call(key_of(fault=Fault.SLOW_DRIP, pace_ms=1)))).text == FIVE
@@ -129,7 +131,7 @@ async def test_a_reader_that_stops_early_closes_the_connection(call: Open, sandb
     assert (await sandbox.bill.wait()).how == "closed_by_client"
 
 
-def theirs(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
+def sdk(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - slow to import, for each worker of the tests
     import httpx2  # noqa: PLC0415
 
@@ -141,7 +143,7 @@ def theirs(sandbox: Running, key: str) -> "anthropic.AsyncAnthropic":
 
 async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.types.Message"]:
     requested = [{"role": "user", "content": ASKED[1].content}]
-    async with theirs(sandbox, key) as client:
+    async with sdk(sandbox, key) as client:
         stream = client.messages.stream(
             model="claude-haiku-4-5",
             max_tokens=4096,
@@ -153,8 +155,8 @@ async def their_outcome(sandbox: Running, key: str) -> tuple[str, "anthropic.typ
             return text, await events.get_final_message()
 
 
-@OWN_CLIENT
-async def test_the_vendors_own_client_reads_the_same_content(call: Open, sandbox: Running):
+@SDK
+async def test_the_sdk_of_the_vendor_reads_the_same_content(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1"))
 
     text, message = await their_outcome(sandbox, "k1")
@@ -166,9 +168,9 @@ async def test_the_vendors_own_client_reads_the_same_content(call: Open, sandbox
     assert (first.asked, first.billed) == (second.asked, second.billed)
 
 
-@OWN_CLIENT
-async def test_the_vendors_own_client_reads_complete_answers(sandbox: Running):
-    async with theirs(sandbox, "k1") as client:
+@SDK
+async def test_the_sdk_of_the_vendor_reads_complete_answers(sandbox: Running):
+    async with sdk(sandbox, "k1") as client:
         message = await client.messages.create(
             model="claude-haiku-4-5", max_tokens=2, messages=[{"role": "user", "content": ASKED[1].content}]
         )
@@ -177,7 +179,7 @@ async def test_the_vendors_own_client_reads_complete_answers(sandbox: Running):
     assert (message.stop_reason, message.usage.output_tokens) == ("max_tokens", 2)
 
 
-@OWN_CLIENT
+@SDK
 @pytest.mark.parametrize(
     ("key_options", "error"),
     [
@@ -187,7 +189,7 @@ async def test_the_vendors_own_client_reads_complete_answers(sandbox: Running):
         ({"fault": Fault.ERROR_INSIDE_200}, "APIStatusError"),
     ],
 )
-async def test_vendors_own_client_understands_its_errors(
+async def test_the_sdk_of_the_vendor_understands_its_errors(
     sandbox: Running, key_options: dict[str, Fault], error: str
 ):
     import anthropic  # noqa: PLC0415 - slow to import, for each worker of the tests

@@ -74,7 +74,9 @@ async def test_unfinished_answers_are_continued_if_the_model_supports_it(call: O
         (Fault.UNAVAILABLE, 503, True, 2),
     ],
 )
-async def test_refusals(call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int):
+async def test_refusals_are_reported_with_their_status(
+    call: Open, sandbox: Running, fault: Fault, status: int, *, retryable: bool, tries: int
+):
     await check_refusal(call, sandbox, fault, status=status, retryable=retryable, tries=tries)
 
 
@@ -91,7 +93,7 @@ async def test_errors_within_the_answer_are_reported(
     assert found.kinds(Usage, Finish) == []
 
 
-async def test_other_answers(call: Open, sandbox: Running):
+async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open, sandbox: Running):
     assert isinstance((await outcome(call(""))).error, Refused)
     assert isinstance((await outcome(call(key_of(fault=Fault.WRONG_CONTENT_TYPE)))).error, Garbled)
     assert (await outcome(call(key_of(fault=Fault.EMPTY_ANSWER)))).items == [Usage(5, 0), Finish("stop")]
