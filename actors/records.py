@@ -9,10 +9,10 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from actors.context import StreamContext
 from storage import attempts
-from storage.attempts import AttemptRow
+from storage.attempts import AttemptRow, StreamAttempts
 from storage.conversations import RecordStatus
 from storage.kinds.strategies import Price
-from storage.retry_queue import enqueue
+from storage.retry_queue import enqueue, enqueue_attempts
 from storage.turn_rows import Answered, ClosedTurn, NewTurn
 from storage.turns import TurnWriter
 from streams.wire.codec import decimal_number
@@ -78,18 +78,23 @@ def open_turn(ctx: StreamContext, conversation_id: str, message: dict[str, Any])
 
 
 async def store_attempts(ctx: StreamContext) -> None:
-    """Store the vendor calls of a stream without a turn. If the database fails, they are lost, which is logged."""
+    """Store the vendor calls of a stream without a turn. If the database is unavailable, queue them in Valkey.
+
+    Never raises `StoreError`: attempts that can be neither stored nor queued are lost, which is logged.
+    """
     if not ctx.attempts:
         return
+    owner, resources = ctx.owner, ctx.resources
+    rows = StreamAttempts(
+        owner.app_id, owner.user_id, ctx.stream_id, _rows(ctx.attempts), resources.clock.offset_s(owner.app_id)
+    )
     try:
-        async with ctx.resources.database.connection() as conn:
-            await attempts.add(
-                conn,
-                *ctx.owner,
-                stream_id=ctx.stream_id,
-                rows=_rows(ctx.attempts),
-                clock_offset_s=ctx.resources.clock.offset_s(ctx.owner.app_id),
-            )
+        try:
+            async with resources.database.connection() as conn:
+                await attempts.add(conn, rows)
+        except StoreUnavailable:
+            await enqueue_attempts(resources.valkey, rows)
+            log.warning("attempts.queued", stream_id=ctx.stream_id, count=len(ctx.attempts))
     except StoreError as error:
         log.error("attempts.lost", stream_id=ctx.stream_id, count=len(ctx.attempts), error=str(error))
 

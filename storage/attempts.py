@@ -1,6 +1,7 @@
 """Rows of vendor attempts: the outcome, usage and price of each."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 from storage.clock import app_now
@@ -53,14 +54,20 @@ def insert_statement(app_id: str, stream_id: str, uid: str, rows: str, *, offset
 _INSERT = insert_statement("$1", "$2", "$3", "$4", offset_s="$5")
 
 
-async def add(
-    conn: Connection,
-    app_id: str,
-    uid: str,
-    *,
-    stream_id: str,
-    rows: Sequence[AttemptRow],
-    clock_offset_s: float,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class StreamAttempts:
+    """The attempts of a stream without a turn, written either immediately or from the retry queue."""
+
+    app_id: str
+    uid: str
+    stream_id: str
+    rows: Sequence[AttemptRow]
+    clock_offset_s: float
+    """The offset of the app's clock when the stream ended."""
+
+
+async def add(conn: Connection, attempts: StreamAttempts) -> None:
     """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
-    await conn.execute(_INSERT, app_id, stream_id, uid, rows, clock_offset_s)
+    await conn.execute(
+        _INSERT, attempts.app_id, attempts.stream_id, attempts.uid, attempts.rows, attempts.clock_offset_s
+    )

@@ -169,7 +169,7 @@ def leftover_anomalies(leftovers: Leftovers, *, at_s: float) -> list[Anomaly]:
         ("a record is left running", f"conversation {conversation_id}, record {record_id}")
         for conversation_id, record_id in leftovers.running
     ]
-    left += [("turns are left in the retry queue", str(leftovers.queued))] * bool(leftovers.queued)
+    left += [("entries are left in a retry queue", str(leftovers.queued))] * bool(leftovers.queued)
     left += [("a turn is left in Valkey", key) for key in leftovers.turns]
     left += [("a slot is left in Valkey", slot) for slot in leftovers.slots]
     return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]

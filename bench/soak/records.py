@@ -57,7 +57,7 @@ class Leftovers:
     running: list[Key] = field(default_factory=list)
     """Records whose status is still `running`."""
     queued: int = 0
-    """Number of turns in Valkey's retry queue, which are not yet written to PostgreSQL."""
+    """Number of entries in Valkey's retry queues, which are not yet written to PostgreSQL."""
     turns: list[str] = field(default_factory=list)
     """Valkey keys of turns that are still locked."""
     slots: list[str] = field(default_factory=list)
@@ -142,7 +142,8 @@ async def _read_leftovers_once(database_url: str, redis_url: str, prefix: str) -
     finally:
         await conn.close()
     async with Redis.from_url(redis_url) as client:
-        leftovers.queued = int(await client.llen(f"{prefix}{{retry_queue}}:turns"))  # type: ignore[misc]
+        for queue in ("turns", "attempts"):
+            leftovers.queued += int(await client.llen(f"{prefix}{{retry_queue}}:{queue}"))  # type: ignore[misc]
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:turn:*", count=1_000):
             leftovers.turns.append(key.decode())
         async for key in client.scan_iter(match=f"{prefix}{{{APP}:*}}:streams", count=1_000):

@@ -174,7 +174,7 @@ def test_a_record_is_compared_by_the_text_of_all_its_paragraphs():
     ("leftovers", "what"),
     [
         (Leftovers(running=[("c1", 2)]), "a record is left running"),
-        (Leftovers(queued=3), "turns are left in the retry queue"),
+        (Leftovers(queued=3), "entries are left in a retry queue"),
         (Leftovers(turns=["parley:{bench:u}:turn:c1"]), "a turn is left in Valkey"),
         (Leftovers(slots=["parley:{bench:u}:streams s1"]), "a slot is left in Valkey"),
     ],

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import asyncpg
 
 from app.settings import Settings
+from storage.audit import COMMAND
 from storage.retry_queue import enqueue, write_queued
 from storage.turn_rows import Answered, ClosedTurn
 from streams.wire.errors import StoreError
@@ -174,3 +175,29 @@ async def test_the_end_of_a_turn_is_written_once_the_database_accepts_writes_aga
     records = (await talk.history())["conversation_records"]
     assert [(record["status"], len(record["content"])) for record in records] == [("complete", 2)]
     assert (await talk.turn("again", "slow"))[-1].content["record_id"] == 2
+
+
+async def test_attempts_of_a_stream_without_a_turn_are_written_once_the_database_accepts_writes_again(
+    talk: Talk, server: Server, vendor: Vendor, settings: Settings
+) -> None:
+    put, services = server.services.configs.put, server.services
+    account = {"platform": "vendor_b_audio", "base_url": vendor.url, "api_key": "sk-test"}
+    await put("default", "vendor_accounts", "voice", account, author="test", origin=COMMAND)
+    voice = {"account": "voice", "model": "none", "voice": "alloy"}
+    await put("default", "speech", "voice", voice, author="test", origin=COMMAND)
+    async with read_only(settings.database_url):
+        async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["voice"]}) as response:
+            stream_id = response.headers["X-Service-Stream-Id"]
+            assert (await all_events(response))[-1].name == "error"
+        assert await services.valkey.client.llen(services.valkey.key("retry_queue", "attempts")) == 1
+    query = "select strategy, outcome from attempts where stream_id = $1"
+
+    async def written() -> list[tuple[str, str]]:
+        with suppress(StoreError):  # From a connection that is not yet known to be closed.
+            await write_queued(services.database, services.valkey)
+            async with services.database.connection() as conn:
+                return [tuple(row) for row in await conn.fetch(query, stream_id)]
+        return []
+
+    await until(written, every_s=0.1)
+    assert await written() == [("voice", "failed")]
