@@ -51,12 +51,10 @@ class Runner(ApplicationRunner):
         """Number of open connections."""
         return len(self.server.connections) if self.server is not None else 0
 
-    @property
-    def busy(self) -> bool:
-        """Whether any connection has an unanswered request."""
-        return self.server is not None and any(
-            isinstance(each, _Connection) and each.busy for each in self.server.connections
-        )
+    def close_idle(self) -> None:
+        """Close the connections that have no unanswered request, and the others after their response."""
+        if self.server is not None:
+            self.server.pre_shutdown()
 
     def make_server(self, request_factory: RequestFactory) -> web.Server:
         loop = asyncio.get_running_loop()
@@ -100,11 +98,6 @@ class _Connection(BoundedConnection, StreamConnection):
     def __init__(self, server: _Server, **kwargs: Any) -> None:
         super().__init__(server, **kwargs)
         self.connections = server.open_connections
-
-    @property
-    def busy(self) -> bool:
-        """Whether the connection has an unanswered request."""
-        return self.current_request is not None or bool(self.waiting_requests)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None

@@ -13,25 +13,33 @@ from streams.tasks import background
 log = structlog.get_logger()
 
 _LAST_REQUESTS_S = 1
-_KEPT_IDLE_S = 20
+_RETIRING_S = 20
 """Longer than `deploy/nginx.conf` keeps an idle connection open."""
 _POLL_S = 0.05
+
+
+def max_retiring_s(timeout_s: float) -> float:
+    """Return for how long a process that retires accepts new streams, if its drain timeout is `timeout_s`."""
+    return min(_RETIRING_S, timeout_s / 2)
 
 
 async def serve_until_drained(
     runner: Runner, supervisor: Supervisor, relay: Relay, requests: ShutdownRequests, *, timeout_s: float
 ) -> None:
-    """Serve until the process must stop or retire, and then until all streams have ended, at most `timeout_s`.
+    """Serve until the process must stop or retire, and then until all streams have ended.
 
-    A process that retires continues to serve its existing connections, including new streams. A process that stops
-    refuses new streams. Responses of both have the header `Connection: close`.
+    A process that retires first continues to serve its existing connections, including new streams, for at most
+    `max_retiring_s()`. Then it closes the idle ones, so that they bring no more streams. A process that stops
+    refuses new streams immediately. Both then wait up to `timeout_s` for their streams, so each accepted stream has
+    at least that time. All responses have the header `Connection: close`.
     """
     await requests.any.wait()
     runner.closing = True
     if not requests.stop.is_set():
         log.info("server.retiring", streams=len(supervisor), timeout_s=timeout_s)
-        if not await _unused_or_stopped(runner, supervisor, requests, within_s=timeout_s):
-            timeout_s = 0
+        await _unused_or_stopped(runner, supervisor, requests, within_s=max_retiring_s(timeout_s))
+        if not requests.stop.is_set():
+            runner.close_idle()
     supervisor.draining = True
     log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
     clock = asyncio.get_running_loop().time
@@ -52,21 +60,16 @@ async def answer_last_requests(runner: Runner) -> None:
 
 async def _unused_or_stopped(
     runner: Runner, supervisor: Supervisor, requests: ShutdownRequests, *, within_s: float
-) -> bool:
+) -> None:
     async with background(_unused(runner, supervisor)) as unused, background(requests.stop.wait()) as stopped:
-        done, _ = await asyncio.wait([unused, stopped], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
+        await asyncio.wait([unused, stopped], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _unused(runner: Runner, supervisor: Supervisor) -> None:
-    """Wait until no stream is running and all connections are closed or have been idle for 20 s.
+    """Wait until no stream is running and all connections are closed.
 
-    Proxies and clients reuse idle connections for less time than that. If a connection were closed earlier, a
-    request might already be on its way.
+    Idle connections are not closed earlier, because a request might already be on its way. Proxies and clients
+    reuse them for less than `_RETIRING_S`.
     """
-    clock = asyncio.get_running_loop().time
-    last_used = clock()
-    while len(supervisor) or (runner.connections and clock() - last_used < _KEPT_IDLE_S):
-        if len(supervisor) or runner.busy:
-            last_used = clock()
+    while len(supervisor) or runner.connections:  # noqa: ASYNC110 - polling is cheap here, and happens once per process
         await asyncio.sleep(_POLL_S)

@@ -21,6 +21,7 @@ import structlog
 
 from app import logs
 from app.process.control import Child, start_child
+from app.process.drain import max_retiring_s
 from app.process.sockets import METRICS, check_port, listening_sockets
 from app.settings import Settings, SettingsError
 
@@ -40,7 +41,7 @@ async def supervise(settings: Settings) -> int:
     """Run `settings.processes` children until SIGTERM or SIGINT, and return the exit code."""
     logs.configure(level=settings.log_level)
     with _open_slots(settings) as slots:
-        return await _Parent(slots, overdue_s=settings.drain_timeout_s + _OVERDUE_S).run()
+        return await _Parent(slots, drain_timeout_s=settings.drain_timeout_s).run()
 
 
 @dataclass(eq=False, slots=True)
@@ -98,9 +99,9 @@ def _open_slots(settings: Settings) -> Iterator[list[_Slot]]:
 
 
 class _Parent:
-    def __init__(self, slots: list[_Slot], *, overdue_s: float) -> None:
+    def __init__(self, slots: list[_Slot], *, drain_timeout_s: float) -> None:
         self._slots = slots
-        self._overdue_s = overdue_s
+        self._overdue_s = max_retiring_s(drain_timeout_s) + drain_timeout_s + _OVERDUE_S
         self._children: set[Child] = set()
         """All running children: those that are starting, serving or retiring."""
         self._tasks = asyncio.TaskGroup()

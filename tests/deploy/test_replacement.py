@@ -27,7 +27,8 @@ from tests.deploy.serving import serving
 from tests.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
-MODEL = "20x50"
+MODEL, LONG_MODEL = "20x50", "80x100"
+"""Answers that take 1 s and 8 s."""
 USERS = 200
 READY_S = 120
 DRAIN_S = 30
@@ -161,7 +162,7 @@ async def new_deployment(databases: Databases, folder: Path, *, kept_s: int = KE
         vendor_url = f"http://127.0.0.1:{int(await vendor.until(''))}"
         async with open_services(settings) as services:
             tokens = [token for _, token in await make_users(services, "default", USERS)]
-            for key, value in strategies(DeploymentSpec(frozenset({MODEL})), vendor_url, "").items():
+            for key, value in strategies(DeploymentSpec(frozenset({MODEL, LONG_MODEL})), vendor_url, "").items():
                 kind, _, name = key.partition("/")
                 await services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
         nginx = stack.enter_context(running_nginx(folder, f"127.0.0.1:{port}", kept_s=kept_s))
@@ -218,6 +219,43 @@ async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_
             await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
             assert {caller.seen[-1].name for caller in callers} == {"end"}
         await two_are_left(parent)
+
+
+async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_connections_are_closed(
+    databases: Databases, tmp_path: Path
+) -> None:
+    drain_s = 10
+    async with new_deployment(databases, tmp_path) as deployment, AsyncExitStack() as stack:
+        settings = deployment.settings
+        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(drain_s)))
+        for _ in range(2):
+            await parent.event("process.ready")
+        await stack.enter_async_context(background(_read(parent)))
+        callers = await stack.enter_async_context(kept_connections(settings, cycle(deployment.tokens)))
+        idle = [await stack.enter_async_context(kept_connection(settings)) for _ in range(8)]
+        parent.process.send_signal(signal.SIGHUP)
+        await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
+        await asyncio.sleep(drain_s * 0.3)  # An idle connection brings a stream that outlasts `drain_s`.
+        responses = await asyncio.gather(*(caller.say("Tell me a story", LONG_MODEL) for caller in callers))
+        assert {response.status for response in responses} == {200}
+        async with asyncio.timeout(READY_S):
+            assert [await reader.read() for reader in idle] == [b""] * len(idle)
+        await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
+        assert {caller.seen[-1].name for caller in callers} == {"end"}
+        await two_are_left(parent)
+
+
+@asynccontextmanager
+async def kept_connection(settings: Settings) -> AsyncIterator[asyncio.StreamReader]:
+    """Yield the reader of a connection whose first request has been answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: parley\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    await reader.readexactly(int(length.partition(b":")[2]))
+    yield reader
+    writer.close()
 
 
 @asynccontextmanager
