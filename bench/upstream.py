@@ -17,12 +17,17 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from typing import cast
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TextIO, cast
 
 import uvloop
 
+from streams.wire.codec import dumps
+
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _MODEL = re.compile(rb'"model": *"(?:(\d+)x(\d+)(?:w(\d+))?|held)"')
+_SAID = re.compile(rb'"(?:content|input)": *"([^"\\]{0,80})')
 _OK = b"HTTP/1.1 200 OK\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 _EVENTS = _OK + b"Content-Type: text/event-stream\r\n" + _CHUNKED
@@ -112,15 +117,26 @@ class Vendor:
     """State that all connections share.
 
     The share `failing` of the calls fails, each in one of four ways. With `hanging`, a fifth way is added: the call
-    is never answered.
+    is never answered. Each failure is written to `faults` as a line of JSON with the time and the beginning of the
+    last text in the request.
     """
 
-    def __init__(self, *, failing: float = 0, seed: int = 0, hanging: bool = False) -> None:
+    def __init__(
+        self, *, failing: float = 0, seed: int = 0, hanging: bool = False, faults: TextIO | None = None
+    ) -> None:
         self.wheel = Wheel()
         self.held: set[Upstream] = set()
         self._failing = failing
         self._faults = ("status", "hang up", "cut", "error", *(("hang",) if hanging else ()))
         self._random = random.Random(seed)  # noqa: S311 - not used for security
+        self._fault_file = faults
+
+    def log_fault(self, request: bytes) -> None:
+        """Write the line about a call that fails at this moment."""
+        if self._fault_file is not None:
+            said = _SAID.findall(request) or [b""]
+            line = dumps({"at": time.time(), "said": said[-1].decode(errors="replace")}).decode()
+            print(line, file=self._fault_file, flush=True)
 
     def fault(self) -> str:
         if self._random.random() >= self._failing:
@@ -142,6 +158,7 @@ class Upstream(asyncio.Protocol):
         self._every_ms = 0
         self._sound = False
         self._fault = ""
+        self._request = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._vendor.held.discard(self)
@@ -161,6 +178,7 @@ class Upstream(asyncio.Protocol):
 
     def _answer(self, request: bytes) -> None:
         path = request[: request.find(b" HTTP/")]
+        self._request = request
         if path == b"POST /release":
             self._transport.write(_EMPTY)
             held = self._vendor.held
@@ -181,12 +199,15 @@ class Upstream(asyncio.Protocol):
             self._transport.write(_BROKEN)
         elif self._fault == "hang up":
             self._transport.abort()
-        return self._fault in {"status", "hang up", "hang"}
+        if at_once := self._fault in {"status", "hang up", "hang"}:
+            self._vendor.log_fault(self._request)
+        return at_once
 
     def _transcribe(self) -> None:
         if self._fails_at_once():
             return
         if self._fault:
+            self._vendor.log_fault(self._request)
             self._transport.write(_TRANSCRIPT[: -len(_TRANSCRIPT_BODY) // 2])
             self._transport.close()
         else:
@@ -223,6 +244,8 @@ class Upstream(asyncio.Protocol):
             self._loop.call_soon(self._next, 0)
 
     def _finish(self) -> None:
+        if self._fault:
+            self._vendor.log_fault(self._request)
         if self._fault == "error" and not self._sound:
             self._transport.write(_chunk(_ERROR) + _END)
         elif self._fault:
@@ -231,10 +254,10 @@ class Upstream(asyncio.Protocol):
             self._transport.write(_END if self._sound else _STOP_CHUNK)
 
 
-async def main(*, failing: float, seed: int, hanging: bool) -> None:
+async def main(*, failing: float, seed: int, hanging: bool, faults: TextIO | None) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    vendor = Vendor(failing=failing, seed=seed, hanging=hanging)
+    vendor = Vendor(failing=failing, seed=seed, hanging=hanging, faults=faults)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Upstream(vendor), "127.0.0.1", 0, backlog=4096)
     gc.freeze()
@@ -248,5 +271,7 @@ if __name__ == "__main__":
     parser.add_argument("--failing", type=float, default=0, help="share of calls that fail (default: 0)")
     parser.add_argument("--seed", type=int, default=0, help="seed for the choice of failing calls")
     parser.add_argument("--hanging", action="store_true", help="leave some of the failing calls unanswered")
+    parser.add_argument("--faults", type=Path, help="file to write the failing calls to")
     args = parser.parse_args()
-    sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed, hanging=args.hanging)))
+    with args.faults.open("a") if args.faults else nullcontext() as faults:
+        sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed, hanging=args.hanging, faults=faults)))

@@ -82,7 +82,7 @@ class Caller:
 
     async def _stream(self, kind: Kind) -> None:
         self._number += 1
-        stream = Stream(kind, self._user, self._observations.now_s())
+        stream = Stream(kind, self._user, self._observations.now_s(), self._number)
         self._observations.started[kind] += 1
         self._observations.live += 1
         transcript = Transcript()

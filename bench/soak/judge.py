@@ -10,14 +10,13 @@ from bench.soak.observations import AcknowledgedTurn, Answer, Stream
 from bench.soak.records import Key, Leftovers, Record, lost_turns
 from bench.soak.samples import Window
 from bench.soak.schedule import RECOVERY_S, Disturbances, Target
+from bench.soak.vendor_faults import VendorFaults
 from streams.wire.codec import loads
 
 GROWTH = 0.05
 _STORES: tuple[Target, ...] = ("PostgreSQL", "Valkey")
-_VENDOR_FAULTS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
+_VENDOR_ERRORS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
 _DRAINED = "backend_unavailable: the server is draining"
-_HARMLESS = frozenset({"attempts.lost"})
-"""Events of level `error` that the server may log while the database is unavailable."""
 _HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced"})
 """Errors that are no misses while a store is unavailable.
 
@@ -75,16 +74,19 @@ def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> l
     return anomalies
 
 
-def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> list[Anomaly]:
+def error_anomalies(streams: Iterable[Stream], disturbances: Disturbances, faults: VendorFaults) -> list[Anomaly]:
     """Return streams that ended with `error` or whose response broke off.
 
-    Errors that neither a fault of the vendor nor an unavailable store explains are misses. So are responses that
-    broke off while both stores were available. The replacement of processes explains neither.
+    Errors that neither a failing call of the stream nor an unavailable store explains are misses. So are responses
+    that broke off while both stores were available. The replacement of processes explains neither.
     """
     anomalies = []
     for stream in streams:
         if stream.outcome not in {"", "end"}:
-            what, miss = f"ended with {stream.outcome}: {stream.message}", not _explained(stream, disturbances)
+            what, miss = (
+                f"ended with {stream.outcome}: {stream.message}",
+                not _explained(stream, disturbances, faults),
+            )
             anomalies.append(_of_stream(stream, disturbances, what=what, miss=miss))
         if stream.outcome and stream.cut_at_s:
             miss = not all(disturbances.of(_STORES, at_s, at_s) for at_s in stream.cut_at_s)
@@ -105,9 +107,10 @@ def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: b
     )
 
 
-def _explained(stream: Stream, disturbances: Disturbances) -> bool:
-    """Return whether a fault of the vendor or an unavailable store explains the error of the stream."""
-    if stream.outcome in _VENDOR_FAULTS and not stream.unnumbered and stream.message != _DRAINED:
+def _explained(stream: Stream, disturbances: Disturbances, faults: VendorFaults) -> bool:
+    """Return whether a failing call of the stream or an unavailable store explains its error."""
+    from_vendor = stream.outcome in _VENDOR_ERRORS and not stream.unnumbered and stream.message != _DRAINED
+    if from_vendor and faults.explain(stream):
         return True
     return stream.outcome != "error internal" and disturbances.of(_STORES, stream.begin_s, stream.end_s)
 
@@ -214,7 +217,7 @@ def log_anomalies(
         counts[f"{level} {event}"] += 1
         if event in _HARMLESS_WITHOUT_A_STORE and disturbances.of(_STORES, at_s, at_s):
             continue
-        if level in {"error", "critical"} and event not in _HARMLESS:
+        if level in {"error", "critical"}:
             anomalies.append(
                 Anomaly(
                     what=f"server's log: {event}",

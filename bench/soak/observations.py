@@ -34,6 +34,8 @@ class Stream:
     kind: Kind
     user: int
     begin_s: float
+    number: int = 0
+    """The number of the stream among those of its user."""
     request_id: str = ""
     """The id of the request that began the stream."""
     stream_id: str = ""

@@ -28,6 +28,7 @@ from bench.soak.records import Key, Leftovers, Record, read_history, read_leftov
 from bench.soak.samples import Sample, Sampler, Window, windows
 from bench.soak.schedule import TARGETS, Disturbances, Planned, Target, schedule
 from bench.soak.testbed import DRAIN_S, SoakTestbed
+from bench.soak.vendor_faults import VendorFaults
 from deploy.running import while_running
 from streams.tasks import background
 
@@ -92,6 +93,7 @@ class Run:
     """When the load began."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     samples: list[Sample] = field(default_factory=list)
+    vendor_faults: VendorFaults = field(default_factory=VendorFaults)
     load_over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when no more streams begin: after `plan.total_s`, or earlier to end the run and judge it."""
     load_end_s: float = 0
@@ -173,6 +175,7 @@ class Run:
         reported_s = 0.0
         while True:
             self.samples.append(await sampler.sample(observations.now_s()))
+            self._read_vendor_faults()
             self.report_new_misses()
             if observations.now_s() - reported_s >= self.plan.report_every_s:
                 reported_s = observations.now_s()
@@ -207,8 +210,13 @@ class Run:
         return self._anomalies(self.observations.streams, self.observations.answers)
 
     def _anomalies(self, streams: Sequence[Stream], answers: Sequence[Answer]) -> list[Anomaly]:
-        of_streams = stream_anomalies(streams, self.disturbances) + error_anomalies(streams, self.disturbances)
+        of_streams = stream_anomalies(streams, self.disturbances)
+        of_streams += error_anomalies(streams, self.disturbances, self.vendor_faults)
         return of_streams + answer_anomalies(answers, self.disturbances)
+
+    def _read_vendor_faults(self) -> None:
+        with self.testbed.vendor_faults.open("rb") as lines:
+            self.vendor_faults = VendorFaults.of(lines, begun=self.begun)
 
     async def settle(self) -> "Settled":
         """Read the stored records and leftover state after the load, then stop both servers."""
@@ -226,13 +234,14 @@ class Run:
         """Judge the observations, the samples, the stores and the server's log."""
         testbed, observations, disturbances = self.testbed, self.observations, self.disturbances
         judged, at_s = Judged(), round(observations.now_s(), 1)
+        self._read_vendor_faults()
         wrong = stream_anomalies(observations.streams, disturbances)
         judged.add(
             "every stream has one terminal event, no gap, the right digest",
             f"{len(observations.streams):,} streams",
             wrong,
         )
-        unexplained = error_anomalies(observations.streams, disturbances)
+        unexplained = error_anomalies(observations.streams, disturbances, self.vendor_faults)
         judged.add(
             "every `error` is explained",
             f"{sum(s.outcome not in {'', 'end'} for s in observations.streams):,}",

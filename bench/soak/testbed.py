@@ -35,7 +35,7 @@ class SoakTestbed:
     """The running testbed. `parent` is the parent process of the server whose processes are replaced.
 
     `long_lived` is a second server on the same stores: one process that is never replaced, whose memory shows
-    leaks. `log` is the output of all processes of both servers.
+    leaks. `log` is the output of all processes of both servers. `vendor_faults` lists the vendor's failing calls.
     """
 
     url: str
@@ -46,6 +46,7 @@ class SoakTestbed:
     parent: Process
     long_lived: Process
     log: Path
+    vendor_faults: Path
     _data_dir: Path
     _running: dict[str, Process]
     _stack: AsyncExitStack
@@ -125,7 +126,7 @@ async def open_testbed(
     folder: Path, *, users: int, processes: int, lengths: Lengths, failing: float, seed: int
 ) -> AsyncIterator[SoakTestbed]:
     """Run the testbed until the block ends. Data goes to `folder/data`, the servers' log to `folder/server.log`."""
-    data_dir, log = folder / "data", folder / "server.log"
+    data_dir, log, vendor_faults = folder / "data", folder / "server.log", folder / "vendor-faults.jsonl"
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(embedded_stores(data_dir))
         restarted_stores = await stack.enter_async_context(AsyncExitStack())
@@ -138,6 +139,8 @@ async def open_testbed(
             "--seed",
             str(seed),
             "--hanging",
+            "--faults",
+            str(vendor_faults.resolve()),
         ]
         vendor = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
         assert vendor.stdout is not None, "not a pipe"
@@ -160,6 +163,7 @@ async def open_testbed(
             parent,
             long_lived,
             log,
+            vendor_faults,
             data_dir.resolve(),
             dict(stores.processes),
             restarted_stores,

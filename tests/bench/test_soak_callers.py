@@ -15,6 +15,7 @@ from bench.soak.observations import Observations
 from bench.soak.records import read_history, read_leftovers, read_rows
 from bench.soak.schedule import Disturbances
 from bench.soak.testbed import soak_configs
+from bench.soak.vendor_faults import VendorFaults
 from storage.audit import COMMAND
 from tests.deploy.commands import command
 from tests.servers import Server
@@ -57,7 +58,9 @@ async def test_callers_of_every_kind_succeed_and_their_turns_are_stored(healthy:
     assert notes.live == 0
     assert stream_anomalies(notes.streams, undisturbed) == []
     assert [
-        one for one in error_anomalies(notes.streams, undisturbed) if one.miss and "canceled" not in one.what
+        one
+        for one in error_anomalies(notes.streams, undisturbed, VendorFaults())
+        if one.miss and "canceled" not in one.what
     ] == []
     assert answer_anomalies(notes.answers, undisturbed) == []
     assert {turn.status for turn in notes.turns} == {"complete", "interrupted"}

@@ -1,6 +1,7 @@
 """The judge of a soak finds every anomaly of streams and stored answers, and ignores expected errors."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
@@ -16,13 +17,15 @@ from bench.soak.judge import (
 from bench.soak.observations import AcknowledgedTurn, Answer, Stream
 from bench.soak.records import Leftovers, Record
 from bench.soak.schedule import Disturbances
+from bench.soak.vendor_faults import VendorFaults
 from tests.bench.disturbances import disturbed, missed
 
-GOOD = Stream("text", 1, 100, request_id="soak-1", stream_id="s1", end_s=110, outcome="end")
+GOOD = Stream("text", 1, 100, 3, request_id="soak-1", stream_id="s1", end_s=110, outcome="end")
 TURN = AcknowledgedTurn(
     1, "c1", 1, "s1", "soak-1", 110, "complete", user_text="Hello", text_sha256=sha256(b"Hi").hexdigest()
 )
 RECORD = Record("complete", "Hello", sha256(b"Hi").hexdigest(), "s1")
+BEGUN = datetime(2026, 11, 22, 10, tzinfo=UTC)
 
 
 def undisturbed() -> Disturbances:
@@ -63,25 +66,43 @@ def test_an_unavailable_store_excuses_no_missing_terminal_event():
         {"outcome": "error backend_unavailable", "unnumbered": True},
         {"outcome": "error backend_unavailable", "message": "backend_unavailable: the server is draining"},
         {"outcome": "error invalid_operation", "message": "invalid_operation: the stream was canceled"},
+        {"outcome": "error backend_unavailable", "number": 2},
+        {"outcome": "error all_strategies_failed", "user": 2},
     ],
 )
 def test_an_error_without_a_reason_is_found(fields: dict):
-    (found,) = error_anomalies([replace(GOOD, **fields)], undisturbed())
+    (found,) = error_anomalies([replace(GOOD, **fields)], undisturbed(), VendorFaults({(1, 3)}))
 
     assert found.miss
     assert found.what.startswith(f"ended with {fields['outcome']}")
 
 
 @pytest.mark.parametrize("outcome", ["error all_strategies_failed", "error backend_unavailable"])
-def test_errors_that_vendors_may_cause_are_not_misses(outcome: str):
-    assert missed(error_anomalies([replace(GOOD, outcome=outcome)], undisturbed())) == []
+def test_errors_of_streams_with_a_failing_call_are_not_misses(outcome: str):
+    assert missed(error_anomalies([replace(GOOD, outcome=outcome)], undisturbed(), VendorFaults({(1, 3)}))) == []
+
+
+@pytest.mark.parametrize(("at_s", "miss"), [(99, True), (107, False), (111, True)])
+def test_an_error_of_a_recording_is_explained_by_a_call_that_failed_during_its_stream(at_s: float, *, miss: bool):
+    stream = replace(GOOD, kind="audio", outcome="error backend_unavailable")
+    lines = [b'{"at":%d,"said":"How are you today?"}' % (BEGUN.timestamp() + at_s)]
+
+    found = error_anomalies([stream], undisturbed(), VendorFaults.of(lines, begun=BEGUN))
+
+    assert [one.miss for one in found] == [miss]
+
+
+def test_failing_calls_are_identified_by_the_text_of_the_turn():
+    lines = [b'{"at":1.5,"said":"Turn 3 of user 1: what happened then?"}']
+
+    assert VendorFaults.of(lines, begun=BEGUN) == VendorFaults({(1, 3)})
 
 
 def test_an_unavailable_store_explains_only_its_own_errors():
     unavailable = disturbed("PostgreSQL", "kill")
 
-    assert missed(error_anomalies([replace(GOOD, outcome="error database")], unavailable)) == []
-    assert missed(error_anomalies([replace(GOOD, outcome="error internal")], unavailable))
+    assert missed(error_anomalies([replace(GOOD, outcome="error database")], unavailable, VendorFaults())) == []
+    assert missed(error_anomalies([replace(GOOD, outcome="error internal")], unavailable, VendorFaults()))
 
 
 @pytest.mark.parametrize("outcome", ["end", "error all_strategies_failed"])
@@ -99,7 +120,7 @@ def test_only_an_unavailable_store_explains_a_response_that_breaks_off(
 ):
     cut = replace(GOOD, outcome=outcome, cut_at_s=cut_at_s, resumes=len(cut_at_s), end_s=160)
 
-    found = error_anomalies([cut], disturbances)
+    found = error_anomalies([cut], disturbances, VendorFaults({(1, 3)}))
 
     assert [one.miss for one in found if one.what == "response broke off, stream resumed"] == [miss]
 

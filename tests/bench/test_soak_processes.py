@@ -73,7 +73,7 @@ def test_errors_in_the_servers_log_are_found_with_their_time_and_warnings_counte
     lines = [
         b'{"level":"info","event":"request","timestamp":"2026-11-22T10:00:01Z"}\n',
         b'{"level":"warning","event":"attempt.failed","timestamp":"2026-11-22T10:00:02Z"}\n',
-        b'{"level":"error","event":"attempts.lost","timestamp":"2026-11-22T10:01:43Z"}\n',
+        b'{"level":"error","event":"attempts.lost","timestamp":"2026-11-22T10:01:44Z"}\n',
         b'{"level":"error","event":"turn.lost","stream_id":"s1","timestamp":"2026-11-22T10:01:44Z"}\n',
         b"Traceback (most recent call last):\n",
     ]
@@ -81,9 +81,11 @@ def test_errors_in_the_servers_log_are_found_with_their_time_and_warnings_counte
 
     found, counts = log_anomalies(lines, disturbed("Valkey", "kill"), begun=begun)
 
-    assert missed(found) == ["server's log: turn.lost", "server's log: a line that is not JSON"]
-    assert [(one.at_s, one.during) for one in found] == [(104, ["Valkey kill"])] * 2
-    assert found[0].stream_id == "s1"
+    assert missed(found) == [
+        f"server's log: {event}" for event in ("attempts.lost", "turn.lost", "a line that is not JSON")
+    ]
+    assert [(one.at_s, one.during) for one in found] == [(104, ["Valkey kill"])] * 3
+    assert found[1].stream_id == "s1"
     assert counts["warning attempt.failed"] == 1
 
 
