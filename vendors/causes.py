@@ -64,6 +64,8 @@ def _detail(error: BaseException) -> str:
     error = _unwrapped(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
+    if isinstance(error, aiohttp.ClientResponseError):
+        return error.message  # `str()` adds the URL, whose query may contain a secret.
     return str(error)
 
 

@@ -38,6 +38,9 @@ class VendorError(BackendUnavailable):
 class Refused(VendorError):
     """The vendor responded with an error."""
 
+    body = b""
+    """The first 16 KiB of the body. It may repeat secrets of the call, so it is neither logged nor sent."""
+
 
 class Unreachable(VendorError):
     """The connection failed or was lost."""

@@ -25,7 +25,7 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         return ConfigInvalid(f"{vendor}: {message}")
     text = f"answered {status}" + (f": {message}" if message else "")
     quota = code in {"insufficient_quota", "quota_exceeded"}
-    return Refused(
+    refused = Refused(
         vendor,
         text,
         retryable=status in RETRYABLE_STATUS and not quota,
@@ -33,6 +33,8 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         vendor_status=status,
         extra={"code": code} if code else None,
     )
+    refused.body = raw
+    return refused
 
 
 async def error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:

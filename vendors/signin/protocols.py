@@ -43,6 +43,8 @@ class SignInApp:
     public_key: str = ""
     """In PEM format: verifies the provider's responses."""
     require_nonce: bool = False
+    prefer_unionid: bool = False
+    """WeChat: identities are those of the operator's open platform account, if it has one, and not of one app."""
     fetch_profile: bool = True
 
 

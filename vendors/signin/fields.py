@@ -1,0 +1,89 @@
+"""Reads the fields of providers' responses, which may have any type and content."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from vendors.errors import Garbled
+
+_MAX_ID = 256
+_MAX_TEXT = 256
+_MAX_TOKEN = 4096
+_MAX_URL = 2048
+_MAX_LIFETIME_S = 100 * 366 * 86_400
+_MALE = frozenset({"1", "m", "male", "男"})
+_FEMALE = frozenset({"2", "f", "female", "女"})
+
+
+def identifier(platform: str, value: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is present, as text. Raise `Garbled` if it cannot be an id.
+
+    Whole numbers are exact up to 2^64; larger ones are decoded as floats, which are no ids.
+    """
+    found = next((value[name] for name in names if value.get(name) is not None and value[name] != ""), None)
+    text = str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+    if not text or len(text) > _MAX_ID or not text.isprintable():
+        raise Garbled(platform, f"sent a response without a valid {names[0]}")
+    return text
+
+
+def token(platform: str, value: Mapping[str, Any], name: str) -> str:
+    """Return a token. Raise `Garbled` if it is missing."""
+    if not (found := optional_token(value, name)):
+        raise Garbled(platform, f"sent a response without a valid {name}")
+    return found
+
+
+def optional_token(value: Mapping[str, Any], name: str) -> str:
+    """Return a token, or an empty string if there is none or it cannot be sent in a header."""
+    found = value.get(name)
+    valid = isinstance(found, str) and len(found) <= _MAX_TOKEN and found.isascii() and found.isprintable()
+    return found.strip() if isinstance(found, str) and valid else ""
+
+
+def text(value: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is a text with content, on one line and of at most 256 characters."""
+    for name in names:
+        if isinstance(found := value.get(name), str):
+            shown = "".join(char if char.isprintable() else " " for char in found)
+            if line := " ".join(shown.split()):
+                return line[:_MAX_TEXT]
+    return ""
+
+
+def web_url(value: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is a URL of the web. Pages may show it as a picture or a link."""
+    for name in names:
+        found = value.get(name)
+        if isinstance(found, str) and found.lower().startswith(("https://", "http://")):
+            url = found.strip()
+            if len(url) <= _MAX_URL and url.isprintable() and not any(char in url for char in " \"'<>"):
+                return url
+    return ""
+
+
+def gender(value: Mapping[str, Any], *names: str) -> int:
+    """Return 1 for male, 2 for female, and 0 if none of these fields says it."""
+    found = {str(value.get(name)).strip().lower() for name in names}
+    return 1 if found & _MALE else 2 if found & _FEMALE else 0
+
+
+def expiration(now: datetime, value: Mapping[str, Any], name: str) -> int:
+    """Return the Unix seconds at which something expires whose lifetime is a number of seconds, or text of digits.
+
+    0 means that the field is missing or that the thing does not expire.
+    """
+    lifetime = value.get(name)
+    if isinstance(lifetime, str) and lifetime.isascii() and lifetime.isdecimal():
+        lifetime = int(lifetime[:20])
+    if not isinstance(lifetime, int) or isinstance(lifetime, bool) or not 0 < lifetime < _MAX_LIFETIME_S:
+        return 0
+    return int(now.timestamp()) + lifetime
+
+
+def nested(value: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    """Return the object at `path`, or an empty one if there is none."""
+    found: Any = value
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
