@@ -1,0 +1,46 @@
+"""Kakao (`chat_network`): checks an access token."""
+
+from datetime import datetime
+from typing import ClassVar
+
+from vendors.signin.apps import check_audiences, check_issued_to_us
+from vendors.signin.calls import ErrorCodes, get, sendable
+from vendors.signin.fields import expiration, gender, identifier, nested, text, web_url
+from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
+from vendors.transport import VendorHttp
+
+_HOST = "https://kapi.kakao.com"
+_CODES = ErrorCodes(("code",), busy=frozenset({"-1", "-7", "-10", "-9798"}))
+
+
+class Kakao:
+    proof_fields: ClassVar[tuple[str, ...]] = ("access_token",)
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None:
+        check_audiences(app)
+        self._http = http
+        self._app = app
+        self._base = app.base_url or _HOST
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        app = self._app
+        access_token = sendable(app, "access_token", proof.access_token)
+        url = f"{self._base}/v1/user/access_token_info"
+        value = (await get(self._http, app, url, {}, bearer=access_token)).checked(_CODES)
+        check_issued_to_us(app, value.get("app_id"))
+        return VerifiedIdentity(
+            social_id=identifier(app.platform, value, "id"),
+            access_token=access_token,
+            expiration_date=expiration(now, value, "expires_in"),
+        )
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        answer = await get(self._http, self._app, f"{self._base}/v2/user/me", {}, bearer=identity.access_token)
+        account = nested(answer.checked(_CODES, proof=False), "kakao_account")
+        shown = nested(account, "profile")
+        return Profile(
+            user_name=text(shown, "nickname"),
+            avatar=web_url(shown, "profile_image_url"),
+            email=text(account, "email"),
+            gender=gender(account, "gender"),
+        )

@@ -1,0 +1,51 @@
+"""LINE (`chat_network`): checks an access token and reads whose it is."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from vendors.signin.apps import check_audiences, check_issued_to_us
+from vendors.signin.calls import ErrorCodes, get, sendable
+from vendors.signin.fields import expiration, identifier, text, web_url
+from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
+from vendors.transport import VendorHttp
+
+_HOST = "https://api.line.me"
+_TOKEN_CODES = ErrorCodes(("error",), busy=frozenset({"server_error", "temporarily_unavailable"}))
+_PROFILE_CODES = ErrorCodes(("message",))
+"""Errors of this API are texts, which are not shown unless they are one word."""
+
+
+class Line:
+    proof_fields: ClassVar[tuple[str, ...]] = ("access_token",)
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None:
+        check_audiences(app)
+        self._http = http
+        self._app = app
+        self._base = app.base_url or _HOST
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        """The identity contains its profile, because only the profile contains the id."""
+        app = self._app
+        access_token = sendable(app, "access_token", proof.access_token)
+        query = {"access_token": access_token}
+        info = (await get(self._http, app, f"{self._base}/oauth2/v2.1/verify", query)).checked(_TOKEN_CODES)
+        check_issued_to_us(app, info.get("client_id"))
+        value = await self._person(access_token)
+        return VerifiedIdentity(
+            social_id=identifier(app.platform, value, "userId"),
+            access_token=access_token,
+            expiration_date=expiration(now, info, "expires_in"),
+            profile=_profile(value),
+        )
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        return _profile(await self._person(identity.access_token, proof=False))
+
+    async def _person(self, access_token: str, *, proof: bool = True) -> dict[str, Any]:
+        answer = await get(self._http, self._app, f"{self._base}/v2/profile", {}, bearer=access_token)
+        return answer.checked(_PROFILE_CODES, proof=proof)
+
+
+def _profile(value: dict[str, Any]) -> Profile:
+    return Profile(user_name=text(value, "displayName"), avatar=web_url(value, "pictureUrl"))
