@@ -1,0 +1,49 @@
+"""The sign-in providers by the name under which configs of kind `sign_in` select them."""
+
+from collections.abc import Callable
+
+from vendors.signin.alipay import Alipay
+from vendors.signin.amazon import Amazon
+from vendors.signin.instagram import Instagram
+from vendors.signin.jd import JD
+from vendors.signin.kakao import Kakao
+from vendors.signin.line import Line
+from vendors.signin.protocols import SignIn, SignInApp
+from vendors.signin.qq import QQ
+from vendors.signin.taobao import Taobao
+from vendors.signin.wechat import WeChat
+from vendors.signin.wechat_mini import WeChatMini
+from vendors.signin.weibo import Weibo
+from vendors.transport import VendorHttp
+
+PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
+    "alipay": Alipay,
+    "amazon": Amazon,
+    "instagram": Instagram,
+    "jd": JD,
+    "kakao": Kakao,
+    "line": Line,
+    "qq": QQ,
+    "taobao": Taobao,
+    "wechat": WeChat,
+    "wechat_mini": WeChatMini,
+    "weibo": Weibo,
+}
+"""Creates the client of a provider. Raises `ConfigInvalid` if the config is not sufficient."""
+
+DEFAULT_PROVIDERS: dict[str, str] = {
+    "ios_vendor_id": "apple",
+    "social_network_a": "facebook",
+    "search_vendor_id": "google",
+    "photo_network": "instagram",
+    "microblog": "weibo",
+    "chat_network": "qq",
+    "im_network_a": "qq",
+    "im_network_b": "wechat",
+    "payment_wallet_a": "alipay",
+    "software_vendor_id": "microsoft",
+    "retail_platform": "jd",
+    "ios_games_service": "game_center",
+    "android_games_service": "play_games",
+}
+"""The provider of each platform if its config names none."""
