@@ -16,6 +16,7 @@ from vendors.sandbox.flow import AnswerEnded, Close, Flow, Frame
 from vendors.sandbox.sockets import ClientLeft, Socket
 
 _DRIP_MS = 250
+_PADDING_BYTES = 1024 * 1024
 _HTML = b"<!doctype html><title>Welcome</title><p>Please sign in to this network."
 
 
@@ -93,6 +94,8 @@ class Call:
         body = value if isinstance(value, bytes) else dumps(value)
         if self.fault is Fault.MALFORMED_FRAME:
             body = body[: len(body) * 2 // 3]
+        if self.fault is Fault.HUGE_ANSWER:
+            body += b" " * _PADDING_BYTES
         if self.fault is Fault.ERROR_INSIDE_200:
             body = self.dialect.refuse(Fault.SERVER_ERROR, self.key_options).body
         self.response = web.StreamResponse(headers={**self.headers, "Content-Type": content_type})
@@ -162,6 +165,10 @@ class Call:
             case Fault.WRONG_CONTENT_TYPE:
                 self.response = web.Response(body=_HTML, content_type="text/html", headers=self.headers)
                 raise AnswerEnded
+            case Fault.REDIRECT:
+                location = {"Location": f"{self.request.path}/moved?{self.request.query_string}"}
+                self.response = web.Response(status=302, headers={**self.headers, **location})
+                raise AnswerEnded
             case (
                 Fault.UNAUTHORIZED
                 | Fault.RATE_LIMITED
@@ -175,6 +182,8 @@ class Call:
         for fault, frame in ((Fault.MALFORMED_FRAME, framing.malformed), (Fault.ERROR_INSIDE_200, framing.error)):
             if self.fault is fault and frame is None:
                 self.unsupported(f"{fault} is not possible in {framing.content_type}")
+        if self.fault is Fault.HUGE_ANSWER:
+            self.unsupported(f"{self.fault} is not possible in an answer in parts")
 
     def unsupported(self, reason: str) -> NoReturn:
         """Respond with 501, because the sandbox cannot do what was requested."""

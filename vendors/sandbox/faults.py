@@ -19,7 +19,7 @@ _PREFIX = "sandbox"
 
 
 class Fault(StrEnum):
-    """The faults up to `WRONG_CONTENT_TYPE` replace the answer; the others occur within it."""
+    """The faults up to `REDIRECT` replace the answer; the others occur within it."""
 
     REFUSE = "refuse"
     """The connection is reset before the response, because a listener cannot refuse a single client."""
@@ -30,12 +30,15 @@ class Fault(StrEnum):
     UNAVAILABLE = "unavailable"
     HANG_BEFORE_HEADERS = "hang_before_headers"
     WRONG_CONTENT_TYPE = "wrong_content_type"
+    REDIRECT = "redirect"
     HANG_BEFORE_OUTPUT = "hang_before_output"
     STALL_MID_STREAM = "stall_mid_stream"
     CUT_MID_STREAM = "cut_mid_stream"
     MALFORMED_FRAME = "malformed_frame"
     ERROR_INSIDE_200 = "error_inside_200"
     EMPTY_ANSWER = "empty_answer"
+    HUGE_ANSWER = "huge_answer"
+    """A complete answer is valid, but padded to more than 1 MiB."""
     SLOW_DRIP = "slow_drip"
     """Outputs are sent slowly. At position 0, chat models send endless frames without output instead."""
 
