@@ -22,8 +22,23 @@ from vendors.sandbox import (
 from vendors.sandbox.bill import Bill
 from vendors.sandbox.faults import KeyOptions
 from vendors.sandbox.sandbox import Sandbox
+from vendors.sandbox.signin import (
+    alipay,
+    amazon,
+    instagram,
+    jd,
+    kakao,
+    line,
+    qq,
+    taobao,
+    wechat,
+    wechat_mini,
+    weibo,
+)
 
-PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription)
+SIGN_IN = (alipay, amazon, instagram, jd, kakao, line, qq, taobao, wechat, wechat_mini, weibo)
+"""The sign-in providers."""
+PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription, *SIGN_IN)
 """Modules with a function `routes(sandbox)`."""
 
 _LARGEST_BODY = 64 * 1024 * 1024

@@ -1,0 +1,79 @@
+"""The keys of the sandbox's Alipay and of its app. They are public, and only the sandbox accepts them."""
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+APP_PRIVATE_KEY = """\
+-----BEGIN PRIVATE KEY-----
+MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCpaoYjx1r73Z1X
+iMc0npVInnubP4BRt3VtazllhLSqv0jZERC6RhzHIEUEOGkNzgK8J60mBTzMbBVT
+r0wEic/musGboy0vgLkTdJBPFDbAtWeBBMVkSiM9fIXO6hWEm3I9UNh775YYBe1y
+OtMOER/81tXgVPYMlyZI7YJkhMjhYsilv6mir7EykSd0y2PZdsyW7n6dcjAdwWaB
+QTbVhOofFxLvpifJz+E8o/wcGm0akRPFiNWwaHcopyFj2eppVUt2Io/HaoZJxMAW
+qqwozjhLmuHAtD6pn1XY4/0iawiiRXo1liAjP2HBo1FFq3VZoOWR7zwxL1maYyDM
+5/hH75L5AgMBAAECggEABBz2GAMIbFZBck07seU6QF65p0ejxsgemZsZdAOka8NU
+YlHB31Xhr7tytYMlmMxUQGtxrptAskFbBLK8NJ2AbsyAtBXCfHVieOyS7tqRqDzX
+QBiErtZGdAEUkhUYk+U+wSqX8O1cjmWBce0n797eURIJtAY4CY73YtyiVmyrYF5u
+isKNeph8wekMAlvKCrQipUacLOYi3lLoQAUaOEYL0mEogJ32hEy1rWEOitk0YuRo
+LJidxlxV3LRGo9VaEkXAoLKckoMcJePhjXClDYoBPNrzt3A3TlwgSVuBdOAaldZj
+eJqTMgdgM5fwIrGMPDlVXIh32bf8NFIqTQ5x566OwQKBgQDrWi0OGl9XvanEU+tj
+cBC1xJilP21JI9gqDQYB82L+HmwZdHZRmFaOOqxSXlTuB7arO4BSSZFj9EHtotFD
+bwX5YjpF4j+f6J88IZPP4bkUE3fDaPCHJ1pN21XZrg8dkYRr3OLwCNKJEoETABam
+y3f9RRdnyIFdqlI5CGQiPuVxQQKBgQC4R3mM4zQTfCKg8knx+QbyDUgKUT0H4pj/
+zy3qG7/h/7723NWDp0VmYYUeySKOFNZVy3Ma7QbdTKCtT5DSo9vGkmkpCHlo50kz
+3JoW6dsyHmdyL3jINZheu/bzGvk8tSuY/y0OVt562TmTdpqXH9Y8NPpcIcCj0etw
+IOh7Apb7uQKBgAgSp8j8Dpkr4E7jsgdPKMOTYskIS+9eU2Pd3n7iolqlIIAfBo/1
+8cIfMRoCMleX3CQzfktUSrBrCHfmRddST5omTGlpQVVy3UNqw282BusxX8JMLzPz
+nZ1eEKvO1KXm/+vTP9WL9+zLvbGxJxXBlPQTEqJ0tjtIRFnAd+7UyXoBAoGBAKpv
+CJ9iP3bJ96kNjZBrNp5F5FwOeLjDPahSMG/2TEi0ZSUiZ6NE4G3pQdqQQhJQeU+O
+RB4iHJguV+kSzqnSfOCx5urZeJiqWMzLegQ5M86tyhUUjMv2rb7ob2S2jM817GWr
+lDtP4qKSJ6sYJbAh9N1oTilJ2kZpTyw8c2fZpFSZAoGAKgm22eEFmlzdZ22MgIjv
+pfJJATfQBJONsjWJD0EXIK3ZlpYZrtaw+jLBhkCjDD3zP7bkbUc3Vk99u22GqpDB
+lftgWAsU2AT8XN5Ahh9fH0RhE+hUrLox22oSas9W6tm8bnFJibix9X0Iw4ONHsid
+9W/kjCOxN8Geny7qcNrmF4k=
+-----END PRIVATE KEY-----
+"""
+"""The `private_key` of configs: signs the calls of the app."""
+
+_PLATFORM_PRIVATE_KEY = """\
+-----BEGIN PRIVATE KEY-----
+MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQCw4aEbe92qTHn0
+j9PNPBjOxz/KFNMobycwsqM/pYwLSfjBw1uDv8v67m95OisG8SlTD4pSKTg6qiCl
+l0jciZb+YJkmulJyQG27pkqpWQiJbRv8o4pu262TAUZvNzixXDVkM1dbtRGJCZhL
+XAtrBnSebY/f7gg6EuX/29M1djoSz9b4ZQ6hZUOuAk1CToHBNZsY7hFpoMp3OBVt
+FpLJMtEAlzOpzI6iogqoKy3XE5GyeTu1nNFOJNv3GcWN7/P1lrZTxz4VaVTXiO/9
+bnAeuR7cm4tAH2jUJNGDZY/vXA/cmC4U/529ENiUXykFwqn/s7qGilHPrT05+Plc
+JYKVYFPpAgMBAAECggEASynF9VDgdAKFfGg136ue+xduQugwhqkdJTNz7ZLifNWV
+MHlchRLWki4KDqCqMgv+vH4JEDrV2w/6SYONAbIyCKxxyCQ67rP0LV5PscDUwNkt
+oGC6bbtJ+gL7tDzqCWwegBLVF3JNHkeGgNd/Pp6CpeP21Hho5IytUdlO2hQAP4d9
+sQ0C/J2f5iz8apZoxhaQl3Foe7VikJcKT8ByNG9a/cFfSiQOZ+MekJmB60W29wKr
+UTWIkScJuZQbYFEBEABIQUvbkfZDbi4aG4ar5Lj8ChHx7t+qmTDGqO2w/f+tLjRO
+oEGhln/5W3ppQJg742D5kn1SbXiaVbkn4gTgedEc9QKBgQD1EAnMIKtGE0pYr5xi
+WHNAyuHBuYxTt6F1lB39EinHaAOogN1PlGCOh+6tvwHMNFvNv8U99vTCxmQ+Dql6
+V3vzjsqilQUUBeM3Xx8CSuYv5+reDvUnv7C6nAJ/6f3VhQWOSFStgvEXW+1wbOU7
+c0sW4M1KMOM6uXAnFxhOo31CBwKBgQC4xpYSlgweyncR2tbvX8sgEh0KzHVLXppI
+rXmErF3vUrEwUyScz092X8FfR3D+YL+eJe3Xd/QN+Ec/hDxXbk9W0568TUFycd3U
+QReETJ9win/T8vH28brv2RI06b0Z8JqWH7W0Q3xoFiY+mFrbrOVj4mspqWf0td+l
+wiT19o9+jwKBgQCrpSsnla5BK9vEGGRxocBAHppXhS3bqV/mqfMDQciPibQePvxD
+9ApZaq5rdcC9leLDTtHJYAL5tdmaecyNC1+fLWGS1Mu0xZbrPq3KfkmSPl+MX2+p
+AqO3YPSDQZJwDnbgvJrK2U8ibFn3h95bcJqkkJpZn7pYdHAwgQWedvaR2wKBgQCW
+g6WxxCphVpnBoJse6NBk8nxX1I7jc0+ITk9DhMkL7zdI3yFe3vyit4OkYmSnwhW0
+9L6Wmy7hxlH7anNg4Qmd98pBJ0lduWVyxgcrDON/4EIaW7dAak7Vm+RZ1+DjZXv3
+OCNikOqhOxGyQZcZhPBi+ghDKqz0yMZClzBWb58Z/wKBgBDUs+LiJYxDQ1l/9Fu2
+PRAwJJdRhhAi8rBH1BVWmlhcRTf4PZsRi+vLKZz6ZWsEowuG1loXgEfUc9cvGTg5
+1vyNyM3BI0kgY5OiEF8EzVowqNjZt0ss095akQ9liXt0VPmASUac+kaY0JOOqvAv
+HYOHc34QhdTNJDFic1hHbRPs
+-----END PRIVATE KEY-----
+"""
+
+
+def _loaded(pem: str) -> RSAPrivateKey:
+    key = load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=True)
+    assert isinstance(key, RSAPrivateKey), "the keys above are RSA keys"
+    return key
+
+
+APP_KEY = _loaded(APP_PRIVATE_KEY).public_key()
+PLATFORM_KEY = _loaded(_PLATFORM_PRIVATE_KEY)
+PUBLIC_KEY = PLATFORM_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+"""The `public_key` of configs: verifies the sandbox's responses."""
