@@ -41,7 +41,7 @@ class Amazon:
         access_token = token(app.platform, value, "access_token")
         query = {"access_token": access_token}
         info = (await get(self._http, app, f"{self._base}/auth/o2/tokeninfo", query)).checked(_CODES)
-        check_issued_to_us(app, info.get("aud"))
+        check_issued_to_us(app, info, "aud")
         return VerifiedIdentity(
             social_id=identifier(app.platform, info, "user_id"),
             access_token=access_token,

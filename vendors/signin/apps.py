@@ -1,8 +1,10 @@
 """Checks of our app at a provider: is its config sufficient, and was a proof issued to it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from streams.wire.errors import ConfigInvalid
+from vendors.signin.fields import identifier
 from vendors.signin.protocols import ProofRefused, SignInApp
 
 
@@ -28,11 +30,9 @@ def check_code_app(app: SignInApp, *, needs_secret: bool = True) -> None:
         raise invalid(app, "client_secret is required")
 
 
-def check_issued_to_us(app: SignInApp, issued_to: Any) -> None:
-    """Raise `ProofRefused` if a token was issued to another app than those of `audiences`.
-
-    `issued_to` is the id of the app as the provider sends it, text or a whole number.
-    """
-    known = isinstance(issued_to, str | int) and not isinstance(issued_to, bool)
-    if not known or not issued_to or str(issued_to) not in app.audiences:
-        raise ProofRefused(f"{app.platform} issued the access token to another app")
+def check_issued_to_us(app: SignInApp, value: Mapping[str, Any], name: str) -> None:
+    """Raise `ProofRefused` if the field `name` of a response says that a token was issued to another app."""
+    issued_to = identifier(app.platform, value, name)
+    if issued_to not in app.audiences:
+        problem = f"{app.platform} issued the access token to another app"
+        raise ProofRefused(problem, seen=issued_to, allowed=list(app.audiences))

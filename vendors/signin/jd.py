@@ -7,6 +7,7 @@ from typing import ClassVar
 from urllib.parse import urlencode
 
 from streams.wire.codec import dumps
+from vendors.errors import Garbled
 from vendors.outgoing import Repeat
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, post, sendable
@@ -63,8 +64,10 @@ class JD:
         answer = await post(self._http, self._app, url, {}, repeat=Repeat.SAFE)
         value = answer.value()
         answer.check(nested(value, "error_response"), _CODES, proof=False)
+        answer.check(value, _CODES, proof=False)
         result = answer.check(nested(value, *_RESULT), _CODES, proof=False)
-        data = nested(result, "data")
+        if not (data := nested(result, "data")):
+            raise Garbled(self._app.platform, "sent a response without a profile")
         return Profile(
             user_name=text(data, "nickName"), avatar=web_url(data, "imageUrl"), gender=gender(data, "gendar")
         )

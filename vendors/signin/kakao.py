@@ -27,7 +27,7 @@ class Kakao:
         access_token = sendable(app, "access_token", proof.access_token)
         url = f"{self._base}/v1/user/access_token_info"
         value = (await get(self._http, app, url, {}, bearer=access_token)).checked(_CODES)
-        check_issued_to_us(app, value.get("app_id"))
+        check_issued_to_us(app, value, "app_id")
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "id"),
             access_token=access_token,

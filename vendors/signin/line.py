@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import expiration, identifier, text, web_url
-from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
+from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
 
 _HOST = "https://api.line.me"
 _TOKEN_CODES = ErrorCodes(("error",), busy=frozenset({"server_error", "temporarily_unavailable"}))
-_PROFILE_CODES = ErrorCodes(("message",))
-"""Errors of this API are texts, which are not shown unless they are one word."""
+_PROFILE_CODES = ErrorCodes(())
+"""Errors of the profile are told apart by their status."""
 
 
 class Line:
@@ -30,7 +30,7 @@ class Line:
         access_token = sendable(app, "access_token", proof.access_token)
         query = {"access_token": access_token}
         info = (await get(self._http, app, f"{self._base}/oauth2/v2.1/verify", query)).checked(_TOKEN_CODES)
-        check_issued_to_us(app, info.get("client_id"))
+        check_issued_to_us(app, info, "client_id")
         value = await self._person(access_token)
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "userId"),
@@ -44,6 +44,8 @@ class Line:
 
     async def _person(self, access_token: str, *, proof: bool = True) -> dict[str, Any]:
         answer = await get(self._http, self._app, f"{self._base}/v2/profile", {}, bearer=access_token)
+        if proof and answer.status in {401, 403}:
+            raise ProofRefused(f"{self._app.platform} refused the access token ({answer.status})")
         return answer.checked(_PROFILE_CODES, proof=proof)
 
 

@@ -110,6 +110,21 @@ class ProofRefused(ServiceError):
     error_type = "account.sp_auth_failed"
     status = 400
 
+    def __init__(
+        self,
+        what: str = "the sign-in platform does not confirm this identity",
+        *,
+        seen: object = None,
+        allowed: object = None,
+    ) -> None:
+        """Clients get the default text.
+
+        `what`, what was `seen`, and what is `allowed` instead are for the operator's trace and contain no secrets.
+        """
+        super().__init__(what)
+        self.seen = seen
+        self.allowed = allowed
+
 
 class ProviderUnavailable(ServiceError):
     """The sign-in platform did not answer, or not as its protocol requires."""

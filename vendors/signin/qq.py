@@ -34,7 +34,7 @@ class QQ:
         """The identity has no `expiration_date`, because QQ does not tell it."""
         access_token = sendable(self._app, "access_token", proof.access_token)
         value = await self._token_info(access_token)
-        check_issued_to_us(self._app, value.get("client_id"))
+        check_issued_to_us(self._app, value, "client_id")
         openid = identifier(self._app.platform, value, "openid")
         if (proof.open_id or self._app.platform == _WITH_OPEN_ID) and proof.open_id != openid:
             raise ProofRefused(f"{self._app.platform} issued the access token to another open_id")

@@ -29,7 +29,7 @@ class Weibo:
         url = f"{self._base}/oauth2/get_token_info"
         answer = await post(self._http, self._app, url, {"access_token": access_token}, repeat=Repeat.SAFE)
         value = answer.checked(_CODES)
-        check_issued_to_us(self._app, value.get("appkey"))
+        check_issued_to_us(self._app, value, "appkey")
         return VerifiedIdentity(
             social_id=identifier(self._app.platform, value, "uid"),
             access_token=access_token,
