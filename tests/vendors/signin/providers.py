@@ -58,7 +58,10 @@ class Row:
         return replace(app, **fields)
 
     def client(self, http: VendorHttp, sandbox: Running, **fields: Any) -> SignIn:
-        return PROVIDERS[self.name](http, self.config(f"{sandbox.url}/{self.name}", **fields))
+        return self.client_at(http, f"{sandbox.url}/{self.name}", **fields)
+
+    def client_at(self, http: VendorHttp, base_url: str, **fields: Any) -> SignIn:
+        return PROVIDERS[self.name](http, self.config(base_url, **fields))
 
     async def proof(self, sandbox: Running, **issue: Any) -> Proof:
         """Let a person sign in at the sandbox."""
