@@ -14,7 +14,7 @@ from tests.certificates import Authority
 from tests.vendors.http1_peers import WHOLE, gone, played, request
 from tests.vendors.http_calls import failing
 from vendors.attempts import Attempt
-from vendors.errors import TimedOut, Unreachable, VendorError
+from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
 from vendors.fallback import AllStrategiesFailed, first_success
 from vendors.http_client import ClientName, open_vendor_http
 from vendors.outgoing import Outgoing
@@ -98,6 +98,19 @@ async def test_connection_that_is_closed_without_an_answer(client: ClientName):
         fault = await failing(http, url)
 
     assert (type(fault), cause(fault)) == (Unreachable, "the connection was closed without an answer")
+
+
+async def test_the_query_of_a_call_is_not_in_the_details_of_an_invalid_response(client: ClientName):
+    async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(b"what is HTTP?\r\n\r\n")
+
+    async with opened(client) as http, played(garbage) as url:
+        fault = await failing(http, f"{url}/check?access_token=secret")
+
+    assert isinstance(fault, Garbled)
+    assert fault.detail
+    assert "secret" not in f"{fault} {fault.detail} {fault.address}"
 
 
 @pytest.mark.parametrize(
