@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
+from vendors.signin.google import Google
 from vendors.signin.instagram import Instagram
 from vendors.signin.jd import JD
 from vendors.signin.kakao import Kakao
@@ -19,6 +20,7 @@ from vendors.transport import VendorHttp
 PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "alipay": Alipay,
     "amazon": Amazon,
+    "google": Google,
     "instagram": Instagram,
     "jd": JD,
     "kakao": Kakao,

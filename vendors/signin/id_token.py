@@ -1,0 +1,156 @@
+"""Verifies id tokens (OpenID Connect): JSON Web Tokens in which a provider tells one of our apps who signed in."""
+
+import binascii
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import jwt
+from jwt.api_jws import PyJWS
+
+from streams.wire.codec import MAX_DEPTH, depth, loads
+from streams.wire.errors import listed
+from vendors.signin.apps import check_audiences
+from vendors.signin.jwks import ALGORITHMS, JWKS
+from vendors.signin.protocols import Proof, ProofRefused, SignInApp
+from vendors.transport import VendorHttp
+
+MAX_TOKEN_BYTES = 16 * 1024
+_MAX_SUBJECT = 256
+_LEEWAY_S = 60
+_TENANT = "{tid}"
+_SIGNATURES = PyJWS()
+
+Claims = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class IdTokens:
+    """The id tokens of one provider for our app.
+
+    `issuers` and `jwks_url` are those of the provider, which the config may replace. `{tid}` in an issuer stands
+    for the token's claim `tid`.
+    """
+
+    http: VendorHttp
+    app: SignInApp
+    issuers: Sequence[str]
+    jwks_url: str
+
+    def __post_init__(self) -> None:
+        check_audiences(self.app)
+
+    async def verify(self, token: str, proof: Proof, *, now: datetime) -> Claims:
+        """Return the claims of a token that proves the identity. Raise `ProofRefused` or `VendorError`."""
+        claims = await self.signed_claims(token)
+        self._check_issuer(claims)
+        audience_of(self.app, claims)
+        self._check_times(claims, now.timestamp())
+        self._check_nonce(claims, proof.nonce)
+        subject(self.app, claims, proof.id)
+        return claims
+
+    async def signed_claims(self, token: str) -> Claims:
+        """Return the claims of a token with a valid signature of the provider."""
+        header = _part(self.app, token, 0)
+        # The first names extensions to understand. The others bring keys that the provider has not published.
+        if not header.keys().isdisjoint({"crit", "jku", "x5u", "jwk"}):
+            raise refused(self.app, "its header has crit, jku, x5u or jwk")
+        algorithm, kid = header.get("alg"), header.get("kid", "")
+        if not (isinstance(algorithm, str) and algorithm in ALGORITHMS):
+            raise refused(self.app, f"its algorithm is {listed([str(algorithm)])}, which is not accepted")
+        if not isinstance(kid, str):
+            raise refused(self.app, "its kid is not text")
+        claims = _part(self.app, token, 1)
+        url = self.app.jwks_url or self.jwks_url
+        key = await JWKS.find(self.http, self.app.platform, url, kid=kid)
+        if key is None:
+            raise refused(self.app, "it is signed with an unknown key")
+        if key.algorithm_name != algorithm:
+            raise refused(self.app, "its algorithm is not that of its key")
+        try:
+            _SIGNATURES.decode(token, key, [algorithm])
+        except (jwt.InvalidTokenError, jwt.InvalidKeyError):
+            raise refused(self.app, "its signature is wrong") from None
+        return claims
+
+    def _check_issuer(self, claims: Claims) -> None:
+        issuers = self.app.issuers or self.issuers
+        tenant = claims.get("tid")
+        if isinstance(tenant, str) and tenant and "/" not in tenant:
+            issuers = [issuer.replace(_TENANT, tenant) for issuer in issuers]
+        if (issuer := claims.get("iss")) not in issuers:
+            raise refused(self.app, f"its issuer is {listed([str(issuer)])}")
+
+    def _check_times(self, claims: Claims, now: float) -> None:
+        expires, not_before = _seconds(claims.get("exp")), _seconds(claims.get("nbf", 0))
+        issued = _seconds(claims.get("iat", 0))
+        if expires is None or not_before is None or issued is None:
+            raise refused(self.app, "its exp, nbf or iat is missing or not a time")
+        if now > expires + _LEEWAY_S:
+            raise refused(self.app, f"it expired {now - expires:.0f} s ago")
+        if now < max(not_before, issued) - _LEEWAY_S:
+            raise refused(self.app, "it is not valid yet")
+
+    def _check_nonce(self, claims: Claims, nonce: str) -> None:
+        if self.app.require_nonce and not nonce:
+            raise refused(self.app, "nonce is required beside it")
+        if nonce and claims.get("nonce") != nonce:
+            raise refused(self.app, "its nonce is not the one that was sent")
+
+
+def refused(app: SignInApp, problem: str) -> ProofRefused:
+    return ProofRefused(f"{app.platform}: the token is refused, because {problem}")
+
+
+def audience_of(app: SignInApp, claims: Claims) -> str:
+    """Return the app of ours to which a token was issued."""
+    audience = claims.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    ours = [name for name in audiences if isinstance(name, str) and name and name in app.audiences]
+    # A token for several apps was requested by the one in `azp`.
+    if not ours or (len(audiences) > 1 and claims.get("azp") not in app.audiences):
+        raise refused(app, f"it was issued to {listed(map(str, audiences[:4]))}, which is not in audiences")
+    return ours[0]
+
+
+def subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub") -> str:
+    """Return the id of the person, which must equal the id that the client sent, if any."""
+    found = claims.get(name)
+    if not isinstance(found, str) or not 0 < len(found) <= _MAX_SUBJECT or not found.isprintable():
+        raise refused(app, f"it has no valid {name}")
+    if sent_id and found != sent_id:
+        raise refused(app, "it belongs to another id than the one that was sent")
+    return found
+
+
+def unverified_claims(app: SignInApp, token: str) -> Claims:
+    """Return the claims of a token whose signature nobody has checked."""
+    return _part(app, token, 1)
+
+
+def is_jwt(token: str) -> bool:
+    return token.count(".") == 2
+
+
+def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
+    """Return the header (0) or the claims (1). PyJWT would parse JSON of any depth."""
+    if len(token) > MAX_TOKEN_BYTES:
+        raise refused(app, f"it has more than {MAX_TOKEN_BYTES} characters")
+    parts = token.split(".")
+    if len(parts) != 3 or not token.isascii():
+        raise refused(app, "it is not a JSON Web Token")
+    try:
+        raw = urlsafe_b64decode(parts[index] + "=" * (-len(parts[index]) % 4))
+        value = loads(raw) if depth(raw) <= MAX_DEPTH else None
+    except (ValueError, binascii.Error):
+        value = None
+    if not isinstance(value, dict):
+        raise refused(app, "it is not a JSON Web Token")
+    return value
+
+
+def _seconds(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
