@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
+from vendors.signin.apple import Apple
 from vendors.signin.google import Google
 from vendors.signin.instagram import Instagram
 from vendors.signin.jd import JD
@@ -20,6 +21,7 @@ from vendors.transport import VendorHttp
 PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "alipay": Alipay,
     "amazon": Amazon,
+    "apple": Apple,
     "google": Google,
     "instagram": Instagram,
     "jd": JD,
