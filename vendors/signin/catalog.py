@@ -5,6 +5,7 @@ from collections.abc import Callable
 from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
 from vendors.signin.apple import Apple
+from vendors.signin.facebook import Facebook
 from vendors.signin.google import Google
 from vendors.signin.instagram import Instagram
 from vendors.signin.jd import JD
@@ -22,6 +23,7 @@ PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "alipay": Alipay,
     "amazon": Amazon,
     "apple": Apple,
+    "facebook": Facebook,
     "google": Google,
     "instagram": Instagram,
     "jd": JD,

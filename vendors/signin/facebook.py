@@ -1,0 +1,103 @@
+"""Facebook (`social_network_a`): checks an access token, or the id token of Limited Login."""
+
+import hashlib
+import hmac
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar
+
+from vendors.signin.apps import check_code_app, check_issued_to_us
+from vendors.signin.calls import ErrorCodes, get, sendable
+from vendors.signin.fields import expiration, nested, text, token, web_url
+from vendors.signin.id_token import IdTokens, is_jwt, refused, subject
+from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
+from vendors.transport import VendorHttp
+
+_GRAPH, _LIMITED = "https://graph.facebook.com", "https://limited.facebook.com"
+_VERSION = "v22.0"
+_ISSUERS = ("https://www.facebook.com", "https://facebook.com")
+_FIELDS = "id,name,email,picture.type(large)"
+_BUSY = frozenset({"1", "2", "4", "17", "32", "341", "613"})
+_CODES = ErrorCodes(("code",), busy=_BUSY, config=frozenset({"101"}))
+_CHECK_CODES = replace(_CODES, config=frozenset({"101", "190"}))
+"""Those of a token check, which reports a bad user token inside `data`. So 190 refuses our id and secret."""
+
+
+class Facebook:
+    proof_fields: ClassVar[tuple[str, ...]] = ("access_token",)
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None:
+        check_code_app(app)
+        self._http = http
+        self._app = app
+        self._base = f"{app.base_url or _GRAPH}/{_VERSION}"
+        keys_url = f"{app.base_url or _LIMITED}/.well-known/oauth/openid/jwks/"
+        self._id_tokens = IdTokens(http, app, _ISSUERS, keys_url)
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        if is_jwt(proof.access_token):
+            return await self._verify_limited(proof, now=now)
+        access_token = sendable(self._app, "access_token", proof.access_token)
+        secret = self._app.client_secret.get_secret_value()
+        query = {"input_token": access_token, "access_token": f"{self._app.client_id}|{secret}"}
+        answer = await get(self._http, self._app, f"{self._base}/debug_token", query)
+        value = answer.value()
+        answer.check(nested(value, "error"), _CHECK_CODES)
+        data = nested(value, "data")
+        answer.check(nested(data, "error"), _CODES)
+        if data.get("is_valid") is not True or data.get("type", "USER") != "USER":
+            raise refused(self._app, "it is not valid or not that of a person")
+        check_issued_to_us(self._app, data.get("app_id"))
+        expires_at = data.get("expires_at")
+        return VerifiedIdentity(
+            social_id=subject(self._app, data, proof.id, "user_id"),
+            access_token=access_token,
+            expiration_date=expires_at if isinstance(expires_at, int) and expires_at > 0 else 0,
+        )
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        if not identity.access_token:  # Limited Login has a profile in its id token, and no access to another.
+            return identity.profile
+        query = {"fields": _FIELDS, **self._authorization(identity.access_token)}
+        answer = await get(self._http, self._app, f"{self._base}/me", query)
+        value = answer.value()
+        answer.check(nested(value, "error"), _CODES, proof=False)
+        picture = nested(value, "picture", "data")
+        return Profile(
+            user_name=text(value, "name"),
+            avatar="" if picture.get("is_silhouette") is True else web_url(picture, "url"),
+            email=text(value, "email"),
+        )
+
+    async def extend(self, identity: VerifiedIdentity, *, now: datetime) -> VerifiedIdentity:
+        """Exchange the verified access token for one that lasts about 60 days. Raises as `verify` does.
+
+        The token of Limited Login cannot be exchanged, so the identity is returned as it is.
+        """
+        if not identity.access_token:
+            return identity
+        query = {
+            "grant_type": "fb_exchange_token",
+            "client_id": self._app.client_id,
+            "client_secret": self._app.client_secret.get_secret_value(),
+            "fb_exchange_token": identity.access_token,
+        }
+        answer = await get(self._http, self._app, f"{self._base}/oauth/access_token", query)
+        value = answer.value()
+        answer.check(nested(value, "error"), _CODES)
+        return replace(
+            identity,
+            access_token=token(self._app.platform, value, "access_token"),
+            expiration_date=expiration(now, value, "expires_in"),
+        )
+
+    async def _verify_limited(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        claims = await self._id_tokens.verify(proof.access_token, proof, now=now)
+        profile = Profile(text(claims, "name"), web_url(claims, "picture"), text(claims, "email"))
+        return VerifiedIdentity(social_id=claims["sub"], profile=profile)
+
+    def _authorization(self, access_token: str) -> dict[str, str]:
+        """Return the token with a proof that the call comes from our servers."""
+        secret = self._app.client_secret.get_secret_value().encode()
+        proof = hmac.new(secret, access_token.encode(), hashlib.sha256).hexdigest()
+        return {"access_token": access_token, "appsecret_proof": proof}
