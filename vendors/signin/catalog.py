@@ -11,6 +11,7 @@ from vendors.signin.instagram import Instagram
 from vendors.signin.jd import JD
 from vendors.signin.kakao import Kakao
 from vendors.signin.line import Line
+from vendors.signin.microsoft import Microsoft
 from vendors.signin.protocols import SignIn, SignInApp
 from vendors.signin.qq import QQ
 from vendors.signin.taobao import Taobao
@@ -29,6 +30,7 @@ PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "jd": JD,
     "kakao": Kakao,
     "line": Line,
+    "microsoft": Microsoft,
     "qq": QQ,
     "taobao": Taobao,
     "wechat": WeChat,

@@ -1,0 +1,79 @@
+"""Microsoft (`software_vendor_id`): checks an id token, or a work account's access token for Microsoft Graph."""
+
+import re
+from datetime import datetime
+from typing import ClassVar
+
+from vendors.signin.apps import check_issued_to_us
+from vendors.signin.calls import Answer, ErrorCodes, get, sendable
+from vendors.signin.fields import identifier, text
+from vendors.signin.id_token import Claims, IdTokens, is_jwt, refused, subject, unverified_claims
+from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
+from vendors.transport import VendorHttp
+
+_GRAPH, _LOGIN = "https://graph.microsoft.com", "https://login.microsoftonline.com"
+_ISSUERS = ("https://login.microsoftonline.com/{tid}/v2.0",)
+_CODES = ErrorCodes(("code",), busy=frozenset({"serviceNotAvailable", "TooManyRequests", "generalException"}))
+_PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"
+_PERSONAL_OID = re.compile(r"00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
+
+
+class Microsoft:
+    """Opaque access tokens, those of personal accounts, are refused: they do not tell to which app they belong."""
+
+    proof_fields: ClassVar[tuple[str, ...]] = ("access_token", "id_token")
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None:
+        self._http = http
+        self._app = app
+        self._me = f"{app.base_url or _GRAPH}/v1.0/me"
+        self._id_tokens = IdTokens(http, app, _ISSUERS, f"{app.base_url or _LOGIN}/common/discovery/v2.0/keys")
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        sent = proof.id_token or proof.access_token
+        if not is_jwt(sent):
+            raise refused(self._app, "it does not tell to which app it was issued. Send an id token")
+        claims = unverified_claims(self._app, sent)
+        if (requester := claims.get("appid", claims.get("azp"))) is not None:
+            check_issued_to_us(self._app, requester)
+        if claims.get("aud") in self._app.audiences:
+            return await self._verify_id_token(sent, proof, now=now)
+        return await self._verify_access_token(sent, claims, proof, requester=requester)
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        if not identity.access_token:
+            return identity.profile
+        answer = await get(self._http, self._app, self._me, {}, bearer=identity.access_token)
+        value = _checked(answer, proof=False)
+        return Profile(user_name=text(value, "displayName"), email=text(value, "mail"))
+
+    async def _verify_id_token(self, token: str, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        claims = await self._id_tokens.verify(token, proof, now=now)
+        profile = Profile(user_name=text(claims, "name"), email=text(claims, "email"))
+        return VerifiedIdentity(social_id=self._account(claims), profile=profile)
+
+    async def _verify_access_token(
+        self, access_token: str, claims: Claims, proof: Proof, *, requester: object
+    ) -> VerifiedIdentity:
+        """Let Graph check the signature, which only Graph can. It covers the claims that were read."""
+        if requester is None:
+            raise refused(self._app, "it has neither appid nor azp, and its aud is not in audiences")
+        bearer = sendable(self._app, "access_token", access_token)
+        value = _checked(await get(self._http, self._app, self._me, {}, bearer=bearer))
+        social_id = identifier(self._app.platform, value, "id")
+        if social_id != self._account(claims):
+            raise refused(self._app, "its oid is not that of the account")
+        return VerifiedIdentity(social_id=social_id, access_token=access_token)
+
+    def _account(self, claims: Claims) -> str:
+        """Return the id of the account as Graph knows it, so that both kinds of proof give one identity."""
+        oid = subject(self._app, claims, "", "oid")
+        personal = claims.get("tid") == _PERSONAL_TENANT and _PERSONAL_OID.fullmatch(oid)
+        return f"{personal[1]}{personal[2]}" if personal else oid
+
+
+def _checked(answer: Answer, *, proof: bool = True) -> dict[str, object]:
+    value = answer.value()
+    error = value.get("error")
+    answer.check(error if isinstance(error, dict) else {}, _CODES, proof=proof)
+    return value
