@@ -6,12 +6,14 @@ from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
 from vendors.signin.apple import Apple
 from vendors.signin.facebook import Facebook
+from vendors.signin.game_center import GameCenter
 from vendors.signin.google import Google
 from vendors.signin.instagram import Instagram
 from vendors.signin.jd import JD
 from vendors.signin.kakao import Kakao
 from vendors.signin.line import Line
 from vendors.signin.microsoft import Microsoft
+from vendors.signin.play_games import PlayGames
 from vendors.signin.protocols import SignIn, SignInApp
 from vendors.signin.qq import QQ
 from vendors.signin.taobao import Taobao
@@ -25,12 +27,14 @@ PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "amazon": Amazon,
     "apple": Apple,
     "facebook": Facebook,
+    "game_center": GameCenter,
     "google": Google,
     "instagram": Instagram,
     "jd": JD,
     "kakao": Kakao,
     "line": Line,
     "microsoft": Microsoft,
+    "play_games": PlayGames,
     "qq": QQ,
     "taobao": Taobao,
     "wechat": WeChat,

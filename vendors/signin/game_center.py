@@ -1,0 +1,101 @@
+"""Game Center (`ios_games_service`): checks a signature of Apple over the player's id (§2.2)."""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from vendors.signin.apps import invalid
+from vendors.signin.game_center_keys import GAME_CENTER_KEYS, checked_url, roots_of
+from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
+from vendors.transport import VendorHttp
+
+_PAST, _FUTURE = timedelta(minutes=10), timedelta(minutes=2)
+_PLAYER_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
+_MAX_BASE64 = 2048
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_MS = 2**53
+
+
+class GameCenter:
+    """With `skip_signature_verify`, the identity is what the client says, and marked as not trusted."""
+
+    proof_fields: ClassVar[tuple[str, ...]] = ("team_player_id", "player_id")
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None:
+        self._http = http
+        self._app = app
+        self._bundle_ids = app.bundle_ids or app.audiences
+        if not (app.skip_signature_verify or any(self._bundle_ids)):
+            raise invalid(app, "bundle_ids must name the bundle ids of your apps")
+        roots_of(app)
+
+    async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
+        player_ids = self._player_ids(proof)
+        if self._app.skip_signature_verify:
+            return VerifiedIdentity(social_id=player_ids[0], trusted=False)
+        checked_url(self._app, proof.public_key_url)
+        salt, signature = self._bytes("salt", proof.salt), self._bytes("signature", proof.signature)
+        signed_at = self._time(proof.timestamp, now)
+        key = await GAME_CENTER_KEYS.find(self._http, self._app, proof.public_key_url, now=now)
+        end = proof.timestamp.to_bytes(8, "big") + salt
+        for player_id in player_ids:
+            if any(
+                _signs(key, signature, f"{player_id}{name}".encode() + end) for name in self._bundle_ids if name
+            ):
+                return VerifiedIdentity(
+                    social_id=player_id,
+                    # The salt is decoded, because one salt can be written in several ways.
+                    single_use=f"{player_id} {salt.hex()} {proof.timestamp}",
+                    single_use_until=signed_at + _PAST,
+                )
+        raise self._refused("signature is wrong, or made for a bundle id that is not in bundle_ids")
+
+    async def profile(self, identity: VerifiedIdentity) -> Profile | None:
+        return None
+
+    def _player_ids(self, proof: Proof) -> Sequence[str]:
+        """Return the ids that may be the signed one. The first is preferred, and what is returned was verified."""
+        player_ids = [player_id for player_id in (proof.team_player_id, proof.player_id) if player_id]
+        if not player_ids or not all(map(_PLAYER_ID.fullmatch, player_ids)):
+            raise self._refused("team_player_id or player_id is missing or not a player id")
+        return player_ids
+
+    def _bytes(self, name: str, value: str) -> bytes:
+        try:
+            decoded = b64decode(value, validate=True) if len(value) <= _MAX_BASE64 else b""
+        except (binascii.Error, ValueError):
+            decoded = b""
+        if not decoded:
+            raise self._refused(f"{name} is missing or not base64")
+        return decoded
+
+    def _time(self, timestamp: int, now: datetime) -> datetime:
+        """Return the time of a signature. Signatures do not expire, so their age is limited here."""
+        if not 0 < timestamp < _MAX_MS:
+            raise self._refused("timestamp is missing or not in Unix milliseconds")
+        try:
+            signed_at = _EPOCH + timedelta(milliseconds=timestamp)
+        except OverflowError:
+            raise self._refused("timestamp is not in Unix milliseconds") from None
+        if not now - _PAST <= signed_at <= now + _FUTURE:
+            raise self._refused("timestamp is more than 10 minutes old, or in the future")
+        return signed_at
+
+    def _refused(self, problem: str) -> ProofRefused:
+        return ProofRefused(f"{self._app.platform}: {problem}")
+
+
+def _signs(key: RSAPublicKey, signature: bytes, message: bytes) -> bool:
+    try:
+        key.verify(signature, message, PKCS1v15(), SHA256())
+    except InvalidSignature:
+        return False
+    return True

@@ -1,0 +1,133 @@
+"""The certificates with which Game Center signs: where they may be, and to whom they must belong."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.x509 import (
+    Certificate,
+    ExtendedKeyUsage,
+    load_der_x509_certificate,
+    load_pem_x509_certificate,
+    load_pem_x509_certificates,
+)
+from cryptography.x509.oid import NameOID
+from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store, VerificationError
+
+from vendors.errors import Garbled, Refused
+from vendors.signin.apps import invalid
+from vendors.signin.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.signin.protocols import ProofRefused, SignInApp
+from vendors.transport import VendorHttp
+
+KEY_HOSTS = ("static.gc.apple.com",)
+_URL = re.compile(r"https://([a-z0-9.-]{1,253})(/public-key/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\.cer)", re.ASCII)
+_ROOTS = Path(__file__).with_name("game_center_roots.pem")
+"""DigiCert's root and the authority under it that issues Game Center's certificates, which do not contain it."""
+_OWNERS = frozenset({"Apple Inc.", "Apple, Inc."})
+_MAX_BYTES = 10 * 1024
+_MAX_URLS = 64
+_MAX_AGE_S = 24 * 3600
+_MAX_CHAIN = 3
+_PEM = b"-----BEGIN"
+_LATER = frozenset({408, 429})
+
+
+class _Entry(Fetched[Certificate]):
+    expires_at = 0.0
+
+
+class GameCenterKeys:
+    """The verified certificates, kept for at most 24 hours. `clock` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._entries: FetchedByUrl[_Entry] = FetchedByUrl(_Entry, most=_MAX_URLS)
+
+    async def find(self, http: VendorHttp, app: SignInApp, url: str, *, now: datetime) -> RSAPublicKey:
+        """Return the public key at `url`, which a client has sent. Raise `ProofRefused` or `VendorError`."""
+        host, path = checked_url(app, url)
+        address = f"{app.base_url or f'https://{host}'}{path}"
+        key = (address, *app.key_roots)
+        entry = self._entries.of(http, *key)
+        if self._clock() >= entry.expires_at:
+            await entry.fetch(lambda: _certificate(http, app, address, now=now))
+            if entry.error is not None:
+                self._entries.forget(http, *key)  # Clients may invent any number of names.
+                raise copy_of(entry.error)
+            entry.expires_at = self._clock() + _MAX_AGE_S
+        assert entry.value is not None, "the fetch succeeded"
+        if not entry.value.not_valid_before_utc <= now <= entry.value.not_valid_after_utc:
+            raise refused(app, "is not valid at this time")
+        public_key = entry.value.public_key()
+        assert isinstance(public_key, RSAPublicKey), "checked before it was kept"
+        return public_key
+
+
+GAME_CENTER_KEYS = GameCenterKeys()
+"""The certificates that all apps of the process share."""
+
+
+def checked_url(app: SignInApp, url: str) -> tuple[str, str]:
+    """Return the host and the path of a key's URL. Raise `ProofRefused` if it is not one of Apple's.
+
+    The form is compared with the whole text, because parsers differ in what they take for the host.
+    """
+    found = _URL.fullmatch(url)
+    if found is None or found[1] not in (app.key_hosts or KEY_HOSTS):
+        raise refused(app, "is not at the address of a key of Game Center")
+    return found[1], found[2]
+
+
+def roots_of(app: SignInApp) -> Sequence[Certificate]:
+    """Return the authorities that may have issued certificates. Raise `ConfigInvalid` if they cannot be parsed."""
+    try:
+        return [load_pem_x509_certificate(pem.encode()) for pem in app.key_roots] or _bundled_roots()
+    except ValueError:
+        raise invalid(app, "key_roots must be a list of certificates in PEM format") from None
+
+
+def refused(app: SignInApp, problem: str) -> ProofRefused:
+    return ProofRefused(f"{app.platform}: the certificate at public_key_url {problem}")
+
+
+@cache
+def _bundled_roots() -> Sequence[Certificate]:
+    return load_pem_x509_certificates(_ROOTS.read_bytes())
+
+
+async def _certificate(http: VendorHttp, app: SignInApp, address: str, *, now: datetime) -> Certificate:
+    """Fetch and check a certificate. A client has named it, so what is wrong with it is the fault of the proof."""
+    try:
+        raw, _ = await download(http, app.platform, address, limit_bytes=_MAX_BYTES)
+        certificate = (load_pem_x509_certificate if raw.startswith(_PEM) else load_der_x509_certificate)(raw)
+    except Refused as error:
+        if (error.vendor_status or 0) >= 500 or error.vendor_status in _LATER:
+            raise
+        raise refused(app, f"does not exist (status {error.vendor_status})") from None
+    except Garbled:
+        raise refused(app, "cannot be read, or is too large") from None
+    except ValueError:
+        raise refused(app, "is not a certificate") from None
+    _check_chain(app, certificate, now=now)
+    return certificate
+
+
+def _check_chain(app: SignInApp, certificate: Certificate, *, now: datetime) -> None:
+    # Certificates of TLS servers have other purposes and names than this one, which signs code.
+    authorities = ExtensionPolicy.webpki_defaults_ca().may_be_present(ExtendedKeyUsage, Criticality.AGNOSTIC, None)
+    policy = PolicyBuilder().time(now).store(Store(list(roots_of(app)))).max_chain_depth(_MAX_CHAIN)
+    verifier = policy.extension_policies(ca_policy=authorities, ee_policy=ExtensionPolicy.permit_all())
+    try:
+        verifier.build_client_verifier().verify(certificate, [])
+    except VerificationError:
+        raise refused(app, "is not issued by a known authority, or not valid at this time") from None
+    owners = {name.value for name in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)}
+    if not owners or not owners <= _OWNERS:
+        raise refused(app, "does not belong to Apple")
+    if not isinstance(certificate.public_key(), RSAPublicKey):
+        raise refused(app, "has no RSA key")
