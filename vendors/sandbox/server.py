@@ -25,18 +25,40 @@ from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin import (
     alipay,
     amazon,
+    apple,
+    facebook,
+    game_center,
     instagram,
     jd,
     kakao,
     line,
+    microsoft,
     qq,
     taobao,
     wechat,
     wechat_mini,
     weibo,
 )
+from vendors.sandbox.signin import google as google_sign_in
 
-SIGN_IN = (alipay, amazon, instagram, jd, kakao, line, qq, taobao, wechat, wechat_mini, weibo)
+SIGN_IN = (
+    alipay,
+    amazon,
+    apple,
+    facebook,
+    game_center,
+    google_sign_in,
+    instagram,
+    jd,
+    kakao,
+    line,
+    microsoft,
+    qq,
+    taobao,
+    wechat,
+    wechat_mini,
+    weibo,
+)
 """The sign-in providers."""
 PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription, *SIGN_IN)
 """Modules with a function `routes(sandbox)`."""

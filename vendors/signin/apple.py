@@ -1,6 +1,7 @@
 """Sign in with Apple (`ios_vendor_id`): checks an id token, and redeems a code for the token that ends the link."""
 
-from datetime import datetime, timedelta
+import time
+from datetime import datetime
 from typing import ClassVar
 
 import jwt
@@ -18,7 +19,7 @@ from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
 
 _HOST = ISSUER = "https://appleid.apple.com"
-_SECRET_LIFE = timedelta(minutes=5)
+_SECRET_S = 300
 _CODES = ErrorCodes(
     ("error",),
     busy=frozenset({"temporarily_unavailable", "server_error"}),
@@ -42,7 +43,7 @@ class Apple:
         claims = await self._tokens.verify(proof.id_token, proof, now=now)
         tokens = {}
         if proof.code and self._key is not None:
-            tokens = await self._redeem(self._key, proof.code, claims, now=now)
+            tokens = await self._redeem(self._key, proof.code, claims)
         email = verified_email(claims)
         return VerifiedIdentity(
             social_id=claims["sub"],
@@ -55,7 +56,7 @@ class Apple:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         return identity.profile
 
-    async def revoke(self, refresh_token: str, *, now: datetime) -> None:
+    async def revoke(self, refresh_token: str) -> None:
         """End the link between the person and our app, as Apple requires when an account is deleted.
 
         Apple does not tell to which of our apps the token was issued, so it is revoked for each. Raise
@@ -66,20 +67,18 @@ class Apple:
         answers = []
         for client_id in self._app.audiences:
             form = {"token": refresh_token, "token_type_hint": "refresh_token"}
-            answers.append(await self._post("/auth/revoke", self._key, client_id, form, now, repeat=Repeat.SAFE))
+            answers.append(await self._post("/auth/revoke", self._key, client_id, form, repeat=Repeat.SAFE))
         if all(answer.status >= 400 for answer in answers):
             answers[0].checked(_CODES, proof=False)
 
-    async def _redeem(
-        self, key: EllipticCurvePrivateKey, code: str, claims: Claims, *, now: datetime
-    ) -> dict[str, object]:
+    async def _redeem(self, key: EllipticCurvePrivateKey, code: str, claims: Claims) -> dict[str, object]:
         """Exchange the code for tokens, whose id token must belong to the same person."""
         app = self._app
         client_id = audience_of(app, claims)
         form = {"code": sendable(app, "code", code), "grant_type": "authorization_code"}
         if app.redirect_uri and client_id == app.client_id:  # Only websites have one. Their id is `client_id`.
             form["redirect_uri"] = app.redirect_uri
-        answer = await self._post("/auth/token", key, client_id, form, now, repeat=Repeat.NEVER)
+        answer = await self._post("/auth/token", key, client_id, form, repeat=Repeat.NEVER)
         tokens = answer.checked(_CODES)
         redeemed = await self._tokens.signed_claims(token(app.platform, tokens, "id_token"))
         subject(app, redeemed, claims["sub"])
@@ -91,12 +90,12 @@ class Apple:
         key: EllipticCurvePrivateKey,
         client_id: str,
         form: dict[str, str],
-        now: datetime,
         *,
         repeat: Repeat,
     ) -> Answer:
+        now = int(time.time())
         secret = jwt.encode(
-            {"iss": self._app.team_id, "iat": now, "exp": now + _SECRET_LIFE, "aud": ISSUER, "sub": client_id},
+            {"iss": self._app.team_id, "iat": now, "exp": now + _SECRET_S, "aud": ISSUER, "sub": client_id},
             key,
             "ES256",
             {"kid": self._app.key_id},

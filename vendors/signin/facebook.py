@@ -47,7 +47,7 @@ class Facebook:
         answer.check(nested(data, "error"), _CODES)
         if data.get("is_valid") is not True or data.get("type", "USER") != "USER":
             raise refused(self._app, "it is not valid or not that of a person")
-        check_issued_to_us(self._app, data.get("app_id"))
+        check_issued_to_us(self._app, data, "app_id")
         expires_at = data.get("expires_at")
         return VerifiedIdentity(
             social_id=subject(self._app, data, proof.id, "user_id"),

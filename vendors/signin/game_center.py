@@ -56,7 +56,7 @@ class GameCenter:
                     single_use=f"{player_id} {salt.hex()} {proof.timestamp}",
                     single_use_until=signed_at + _PAST,
                 )
-        raise self._refused("signature is wrong, or made for a bundle id that is not in bundle_ids")
+        raise self._refused("signature is wrong, or for another app", allowed=list(self._bundle_ids))
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         return None
@@ -86,11 +86,11 @@ class GameCenter:
         except OverflowError:
             raise self._refused("timestamp is not in Unix milliseconds") from None
         if not now - _PAST <= signed_at <= now + _FUTURE:
-            raise self._refused("timestamp is more than 10 minutes old, or in the future")
+            raise self._refused("timestamp is over 10 minutes old, or in the future", seen=signed_at, allowed=now)
         return signed_at
 
-    def _refused(self, problem: str) -> ProofRefused:
-        return ProofRefused(f"{self._app.platform}: {problem}")
+    def _refused(self, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
+        return ProofRefused(f"{self._app.platform}: {problem}", seen=seen, allowed=allowed)
 
 
 def _signs(key: RSAPublicKey, signature: bytes, message: bytes) -> bool:

@@ -18,6 +18,7 @@ from cryptography.x509 import (
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store, VerificationError
 
+from streams.wire.errors import listed
 from vendors.errors import Garbled, Refused
 from vendors.signin.apps import invalid
 from vendors.signin.fetched import Fetched, FetchedByUrl, copy_of, download
@@ -78,8 +79,9 @@ def checked_url(app: SignInApp, url: str) -> tuple[str, str]:
     The form is compared with the whole text, because parsers differ in what they take for the host.
     """
     found = _URL.fullmatch(url)
-    if found is None or found[1] not in (app.key_hosts or KEY_HOSTS):
-        raise refused(app, "is not at the address of a key of Game Center")
+    hosts = app.key_hosts or KEY_HOSTS
+    if found is None or found[1] not in hosts:
+        raise refused(app, "is not at the address of a key of Game Center", seen=listed([url]), allowed=list(hosts))
     return found[1], found[2]
 
 
@@ -91,8 +93,9 @@ def roots_of(app: SignInApp) -> Sequence[Certificate]:
         raise invalid(app, "key_roots must be a list of certificates in PEM format") from None
 
 
-def refused(app: SignInApp, problem: str) -> ProofRefused:
-    return ProofRefused(f"{app.platform}: the certificate at public_key_url {problem}")
+def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
+    problem = f"{app.platform}: the certificate at public_key_url {problem}"
+    return ProofRefused(problem, seen=seen, allowed=allowed)
 
 
 @cache
@@ -128,6 +131,6 @@ def _check_chain(app: SignInApp, certificate: Certificate, *, now: datetime) -> 
         raise refused(app, "is not issued by a known authority, or not valid at this time") from None
     owners = {name.value for name in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)}
     if not owners or not owners <= _OWNERS:
-        raise refused(app, "does not belong to Apple")
+        raise refused(app, "does not belong to Apple", seen=sorted(map(str, owners)), allowed=sorted(_OWNERS))
     if not isinstance(certificate.public_key(), RSAPublicKey):
         raise refused(app, "has no RSA key")

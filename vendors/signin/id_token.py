@@ -60,16 +60,17 @@ class IdTokens:
             raise refused(self.app, "its header has crit, jku, x5u or jwk")
         algorithm, kid = header.get("alg"), header.get("kid", "")
         if not (isinstance(algorithm, str) and algorithm in ALGORITHMS):
-            raise refused(self.app, f"its algorithm is {listed([str(algorithm)])}, which is not accepted")
+            raise refused(self.app, "its algorithm is not accepted", seen=algorithm, allowed=sorted(ALGORITHMS))
         if not isinstance(kid, str):
             raise refused(self.app, "its kid is not text")
         claims = _part(self.app, token, 1)
         url = self.app.jwks_url or self.jwks_url
         key = await JWKS.find(self.http, self.app.platform, url, kid=kid)
         if key is None:
-            raise refused(self.app, "it is signed with an unknown key")
+            raise refused(self.app, "it is signed with an unknown key", seen=kid)
         if key.algorithm_name != algorithm:
-            raise refused(self.app, "its algorithm is not that of its key")
+            problem = "its algorithm is not that of its key"
+            raise refused(self.app, problem, seen=algorithm, allowed=key.algorithm_name)
         try:
             _SIGNATURES.decode(token, key, [algorithm])
         except (jwt.InvalidTokenError, jwt.InvalidKeyError):
@@ -82,7 +83,7 @@ class IdTokens:
         if isinstance(tenant, str) and tenant and "/" not in tenant:
             issuers = [issuer.replace(_TENANT, tenant) for issuer in issuers]
         if (issuer := claims.get("iss")) not in issuers:
-            raise refused(self.app, f"its issuer is {listed([str(issuer)])}")
+            raise refused(self.app, "it is of another issuer", seen=issuer, allowed=list(issuers))
 
     def _check_times(self, claims: Claims, now: float) -> None:
         expires, not_before = _seconds(claims.get("exp")), _seconds(claims.get("nbf", 0))
@@ -101,8 +102,10 @@ class IdTokens:
             raise refused(self.app, "its nonce is not the one that was sent")
 
 
-def refused(app: SignInApp, problem: str) -> ProofRefused:
-    return ProofRefused(f"{app.platform}: the token is refused, because {problem}")
+def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
+    """Return the error for a token. What was `seen` in it is shortened."""
+    shown = None if seen is None else listed([str(seen)])
+    return ProofRefused(f"{app.platform}: the token is refused, because {problem}", seen=shown, allowed=allowed)
 
 
 def audience_of(app: SignInApp, claims: Claims) -> str:
@@ -112,7 +115,7 @@ def audience_of(app: SignInApp, claims: Claims) -> str:
     ours = [name for name in audiences if isinstance(name, str) and name and name in app.audiences]
     # A token for several apps was requested by the one in `azp`.
     if not ours or (len(audiences) > 1 and claims.get("azp") not in app.audiences):
-        raise refused(app, f"it was issued to {listed(map(str, audiences[:4]))}, which is not in audiences")
+        raise refused(app, "it was issued to another app", seen=audience, allowed=list(app.audiences))
     return ours[0]
 
 

@@ -4,7 +4,6 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
-from vendors.signin.apps import check_issued_to_us
 from vendors.signin.calls import Answer, ErrorCodes, get, sendable
 from vendors.signin.fields import identifier, text
 from vendors.signin.id_token import Claims, IdTokens, is_jwt, refused, subject, unverified_claims
@@ -34,11 +33,13 @@ class Microsoft:
         if not is_jwt(sent):
             raise refused(self._app, "it does not tell to which app it was issued. Send an id token")
         claims = unverified_claims(self._app, sent)
-        if (requester := claims.get("appid", claims.get("azp"))) is not None:
-            check_issued_to_us(self._app, requester)
-        if claims.get("aud") in self._app.audiences:
+        requester = claims.get("appid", claims.get("azp"))
+        if requester is not None and requester not in self._app.audiences:
+            allowed = list(self._app.audiences)
+            raise refused(self._app, "it was issued to another app", seen=requester, allowed=allowed)
+        if requester is None or claims.get("aud") in self._app.audiences:
             return await self._verify_id_token(sent, proof, now=now)
-        return await self._verify_access_token(sent, claims, proof, requester=requester)
+        return await self._verify_access_token(sent, claims)
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         if not identity.access_token:
@@ -52,12 +53,8 @@ class Microsoft:
         profile = Profile(user_name=text(claims, "name"), email=text(claims, "email"))
         return VerifiedIdentity(social_id=self._account(claims), profile=profile)
 
-    async def _verify_access_token(
-        self, access_token: str, claims: Claims, proof: Proof, *, requester: object
-    ) -> VerifiedIdentity:
+    async def _verify_access_token(self, access_token: str, claims: Claims) -> VerifiedIdentity:
         """Let Graph check the signature, which only Graph can. It covers the claims that were read."""
-        if requester is None:
-            raise refused(self._app, "it has neither appid nor azp, and its aud is not in audiences")
         bearer = sendable(self._app, "access_token", access_token)
         value = _checked(await get(self._http, self._app, self._me, {}, bearer=bearer))
         social_id = identifier(self._app.platform, value, "id")

@@ -91,9 +91,12 @@ class Grants:
         if not isinstance(body, dict):
             raise InvalidParameter("body must be an object")
         issue = Issue.of(body)
-        credential = self._store(Grant(issue, time.time() - issue.age_s))
-        answer = {self._proof: credential, "open_id": issue.subject}
+        answer = {self._proof: self.issue(issue), "open_id": issue.subject}
         return web.Response(body=dumps(answer), content_type="application/json")
+
+    def issue(self, issue: Issue) -> str:
+        """Return a new code or access token."""
+        return self._store(Grant(issue, time.time() - issue.age_s))
 
     def _store(self, grant: Grant) -> str:
         credential = f"{self._vendor}-{token_hex(16)}"
