@@ -76,10 +76,10 @@ async def test_a_code_of_somebody_else_is_refused(http: VendorHttp, sandbox: Run
 @pytest.mark.parametrize("code", ["unknown", "with space", "used", "expired"])
 async def test_a_code_that_apple_does_not_accept_is_refused(http: VendorHttp, sandbox: Running, code: str):
     client = apple(http, sandbox)
-    proof = await APPLE.proof(sandbox)
+    proof = await APPLE.proof(sandbox, age_s=301 if code == "expired" else 0)
     if code == "used":
         await client.verify(proof, now=now())
-    else:
+    elif code != "expired":
         proof = replace(proof, code=code)
 
     with pytest.raises(ProofRefused):
@@ -90,7 +90,7 @@ async def test_a_code_that_apple_does_not_accept_is_refused(http: VendorHttp, sa
 async def test_a_secret_that_apple_does_not_accept_is_the_operators_fault(
     http: VendorHttp, sandbox: Running, fields: dict[str, Any]
 ):
-    with pytest.raises(ConfigInvalid, match="sign_in ios_vendor_id: .*invalid_client"):
+    with pytest.raises(ConfigInvalid, match=r"sign_in ios_vendor_id: .*invalid_client"):
         await apple(http, sandbox, **fields).verify(await APPLE.proof(sandbox), now=now())
 
 
@@ -138,7 +138,8 @@ async def test_a_revocation_that_apple_refuses_fails(http: VendorHttp, sandbox: 
 
 
 @pytest.mark.parametrize(
-    ("verified", "email"), [("true", "mei@example.test"), (True, "mei@example.test"), ("false", ""), ([], "")]
+    ("verified", "email"),
+    [("true", "mei@example.test"), (True, "mei@example.test"), ("false", ""), (False, ""), ([], ""), (None, "")],
 )
 async def test_an_address_is_shown_if_apple_has_verified_it(
     http: VendorHttp, sandbox: Running, verified: object, email: str

@@ -93,7 +93,7 @@ async def test_what_is_no_token_is_refused(http: VendorHttp, sandbox: Running, a
 async def test_a_secret_that_facebook_does_not_accept_is_the_operators_fault(http: VendorHttp, sandbox: Running):
     client = facebook(http, sandbox, client_secret=SecretStr("wrong"))
 
-    with pytest.raises(ConfigInvalid, match="sign_in social_network_a: .*190"):
+    with pytest.raises(ConfigInvalid, match=r"sign_in social_network_a: .*190"):
         await client.verify(await FACEBOOK.proof(sandbox), now=now())
 
 
