@@ -67,7 +67,7 @@ async def _me(tokens: IdTokenIssuer, call: Call) -> None:
         raise _INVALID
     value = {
         "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#users/$entity",
-        "id": claims["oid"],
+        "id": claims.get("sandbox_id", claims["oid"]),  # A test may let Graph name another account.
         "displayName": claims["name"],
         "userPrincipalName": claims["upn"],
         "mail": claims["upn"],
