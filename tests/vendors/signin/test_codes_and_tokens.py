@@ -12,10 +12,11 @@ from pydantic import SecretStr
 from streams.wire.errors import ConfigInvalid, ServiceError
 from tests.vendors.signin.providers import BY_NAME, NOW, ROWS, SECRET, Row
 from vendors.errors import Garbled, Refused, TimedOut, VendorError
+from vendors.http_client import open_vendor_http
 from vendors.sandbox.faults import KeyOptions
 from vendors.sandbox.server import Running, listening
 from vendors.signin.protocols import Proof, ProofRefused
-from vendors.transport import VendorHttp, open_vendor_http
+from vendors.transport import VendorHttp
 
 every_provider = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 code_providers = pytest.mark.parametrize("row", [row for row in ROWS if row.by_code], ids=lambda row: row.name)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider, now
 from vendors.errors import Garbled, Refused, VendorError
@@ -76,7 +75,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"token_fault": "jku"}, "jku"),
     ({"token_fault": "x5u"}, "x5u"),
     ({"token_fault": "deep"}, "not a JSON Web Token"),
-    ({"claims": {"deep": loads("[" * 33 + "]" * 33)}}, "not a JSON Web Token"),
+    ({"token_fault": "nested"}, "not a JSON Web Token"),
     ({"claims": {"padding": "x" * 16_384}}, "more than 16384"),
     ({"claims": {"exp": None}}, "exp"),
     ({"claims": {"exp": "2030-01-01"}}, "exp"),

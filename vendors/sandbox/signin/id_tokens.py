@@ -22,8 +22,21 @@ from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin.grants import Issue
 
 TokenFault = Literal[
-    "", "alg_none", "hs256", "crit", "jku", "x5u", "jwk", "unknown_key", "forged", "rotated", "no_kid", "deep"
+    "",
+    "alg_none",
+    "hs256",
+    "crit",
+    "jku",
+    "x5u",
+    "jwk",
+    "unknown_key",
+    "forged",
+    "rotated",
+    "no_kid",
+    "nested",
+    "deep",
 ]
+_LEVELS: dict[TokenFault, int] = {"nested": 100, "deep": 2_000}
 _UNPUBLISHED: frozenset[TokenFault] = frozenset({"jwk", "unknown_key", "forged"})
 _UNUSABLE = (
     {"kty": "RSA", "kid": "short", "n": "AQAB", "e": "AQAB"},
@@ -45,7 +58,7 @@ class IdTokenIssue(Issue):
     token_fault: TokenFault = ""
     """`hs256`: signed with the public key as a shared secret. `unknown_key`: with a key that is not published.
     `forged`: with such a key under the name of a published one. `rotated`: with a new key, which is published.
-    `deep`: its claims are nested 2,000 levels deep."""
+    `nested`, `deep`: its claims are nested 100 or 2,000 levels deep."""
 
 
 class IdTokenIssuer:
@@ -99,8 +112,8 @@ class IdTokenIssuer:
             return f"{content}.{_base64(hmac.digest(secret, content.encode(), hashlib.sha256))}"
         if fault == "no_kid":
             del header["kid"]
-        if fault == "deep":
-            payload = payload[:-1] + b',"deep":' + b"[" * 2_000 + b"]" * 2_000 + b"}"
+        if levels := _LEVELS.get(fault):
+            payload = payload[:-1] + b',"deep":' + b"[" * levels + b"]" * levels + b"}"
         content = _encoded(header | _header(fault, self._issuer), payload)
         signer = _key(self._issuer, "unpublished" if fault in _UNPUBLISHED else kid)
         return f"{content}.{_base64(signer.sign(content.encode(), PKCS1v15(), SHA256()))}"
