@@ -150,7 +150,8 @@ def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
         raise refused(app, "it is not a JSON Web Token")
     try:
         raw = urlsafe_b64decode(parts[index] + "=" * (-len(parts[index]) % 4))
-        value = loads(raw) if depth(raw) <= MAX_DEPTH else None
+        deep = raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH
+        value = None if deep else loads(raw)
     except (ValueError, binascii.Error):
         value = None
     if not isinstance(value, dict):

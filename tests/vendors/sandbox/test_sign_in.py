@@ -33,7 +33,7 @@ async def asked(
 async def test_every_provider_issues_proofs_of_who_one_chooses_to_be(session: aiohttp.ClientSession, provider: str):
     first, second = await issued(session, provider), await issued(session, provider, app="other")
 
-    assert first.keys() & {"code", "access_token"}
+    assert first.keys() & {"code", "access_token", "id_token", "signature"}
     assert first != second
 
 
