@@ -5,6 +5,7 @@ from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
+from app.admin.login_failures import LOGIN_FAILURE_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.streams import STREAM_ROUTES
@@ -46,6 +47,7 @@ INTERFACE: list[Endpoint] = [
     *STREAM_ROUTES,
     *JOB_ROUTES,
     *ADMIN_WEBHOOK_ROUTES,
+    *LOGIN_FAILURE_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,

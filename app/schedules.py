@@ -9,6 +9,7 @@ from storage.jobs import (
     RemoveExpiredConversations,
     RemoveExpiredExports,
     RemoveExpiredKeys,
+    RemoveExpiredSignIns,
     RemoveExpiredSpeech,
     RemoveExpiredWebhooks,
 )
@@ -28,5 +29,6 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("37 * * * *", RemoveExpiredExports()),
     Schedule("47 * * * *", RemoveExpiredConversations()),
     Schedule("57 * * * *", RemoveExpiredWebhooks()),
+    Schedule("7 * * * *", RemoveExpiredSignIns()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
 )

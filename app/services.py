@@ -10,6 +10,7 @@ from aiohttp import web
 from actors.context import Resources
 from actors.relay import Relay, open_relay
 from actors.session_watch import open_session_watch
+from actors.sign_in_clients import SignInClients
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
@@ -28,6 +29,7 @@ from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
 from storage.speech_sweep import open_speech_sweep
 from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
+from streams.keyed_lock import KeyedLock
 from streams.wire.ids import new_id
 from vendors.http_client import open_vendor_http
 from vendors.local_engines import open_local_engines
@@ -44,6 +46,9 @@ class Services(Stores):
     operator_tokens: OperatorTokens
     vendors: VendorClients
     """The clients of vendor accounts, for any area."""
+    sign_in: SignInClients
+    first_logins: KeyedLock
+    """Held for an identity without a user while its user is created."""
     strategies: Strategies
     supervisor: Supervisor
     sessions: SessionCache
@@ -131,6 +136,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             limiter=RateLimiter(valkey),
             operator_tokens=OperatorTokens(database),
             vendors=vendors,
+            sign_in=SignInClients(configs, vendors, sandbox_url=settings.sandbox_url),
+            first_logins=KeyedLock(),
             strategies=strategies,
             supervisor=supervisor,
             sessions=SessionCache(valkey),

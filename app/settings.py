@@ -50,6 +50,8 @@ class Settings:
     redis_prefix: str = "parley:"
     local_url: str | None = None
     """Base URL of `python -m vendors.local`, used for local vendor accounts without a URL."""
+    sandbox_url: str | None = None
+    """Base URL of `python -m vendors.sandbox`, for configs whose URLs name the sandbox. Only in development."""
     drain_timeout_s: float = 60
     log_level: str = "info"
     s3_bucket: str | None = None
@@ -120,6 +122,7 @@ class Settings:
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.http_url("PARLEY_LOCAL_URL"),
+            sandbox_url=read.sandbox_url(development=mode == "development"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
             log_level=read.log_level(),
             s3_bucket=read.text("S3_BUCKET", "") or None,
@@ -182,6 +185,13 @@ class _Reader:
         if not valid:
             raise SettingsError(f"parley: {name} must be a URL such as https://parley.example")
         return value
+
+    def sandbox_url(self, *, development: bool) -> str | None:
+        """Return the URL of the sandbox. In production it would confirm any identity and any payment."""
+        url = self.http_url("PARLEY_SANDBOX_URL")
+        if url is not None and not development:
+            raise SettingsError("parley: PARLEY_SANDBOX_URL is only for PARLEY_ENV=development")
+        return None if url is None else url.rstrip("/")
 
     def log_level(self) -> str:
         level = self.text("PARLEY_LOG_LEVEL", "info").lower()

@@ -24,6 +24,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from app import logs
 from app.accounts.export import export_user, remove_expired_exports
+from app.accounts.profiles import fetch_profile
+from app.accounts.retention import remove_expired_sign_ins
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
@@ -43,12 +45,14 @@ from storage.jobs import (
     RemoveExpiredConversations,
     RemoveExpiredExports,
     RemoveExpiredKeys,
+    RemoveExpiredSignIns,
     RemoveExpiredSpeech,
     RemoveExpiredWebhooks,
     RemoveObjects,
     WorkWebhook,
     job_counts,
 )
+from storage.profiles import FetchProfile
 from streams.tasks import background, stopping
 from streams.wire.errors import ServiceError, StoreError
 
@@ -92,6 +96,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredKeys, remove_expired_keys),
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
     JobRow(WorkWebhook, work_webhook),
+    JobRow(FetchProfile, fetch_profile),
+    JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
 )
 
 

@@ -1,9 +1,19 @@
-"""Rows of identities: accounts of users at sign-in platforms, unique within an app (§2.2)."""
+"""Rows of identities: accounts of users at sign-in platforms, unique within an app (§2.2, §2.4)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import structlog
 
 from storage.postgres import Connection
+from storage.secrets import DecryptionFailed, Keyring
+from storage.users import COLUMNS, User
+
+log = structlog.get_logger()
+
+NO_WAYS_IN = ("device", "anonymity")
+"""Platforms whose identities do not count as a way to log in for users that have had another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +21,40 @@ class Identity:
     app_id: str
     platform: str
     social_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a platform tells about an identity. Empty means that it tells nothing. The tokens are not encrypted."""
+
+    openid: str = ""
+    xid: str = ""
+    access_token: str = ""
+    refresh_token: str = ""
+    expiration_date: int = 0
+    """Unix seconds at which `access_token` expires, or 0."""
+    profile: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedIdentity:
+    """An identity of a user. Its tokens are encrypted."""
+
+    platform: str
+    social_id: str
+    openid: str = ""
+    xid: str = ""
+    access_token: str = ""
+    refresh_token: str = ""
+    expiration_date: int = 0
+    profile: dict[str, Any] | None = None
+
+
+class Account(NamedTuple):
+    """A user with all its identities, the oldest first."""
+
+    user: User
+    identities: tuple[LinkedIdentity, ...]
 
 
 _USER_OF = "select uid from identities where app_id = $1 and platform = $2 and social_id = $3"
@@ -25,14 +69,195 @@ async def user_of(conn: Connection, identity: Identity) -> str | None:
 # inserts nothing.
 _ADD_USER = """
 with made as (
-    insert into identities (app_id, platform, social_id, uid, create_time) values ($1, $2, $3, $4, $5)
+    insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
     on conflict do nothing returning uid
 )
-insert into users (app_id, uid, create_time, last_login) select $1, uid, $5, $5 from made returning uid
+insert into users (app_id, uid, create_time, last_login, name, cuid)
+select $1, uid, $5, $5, $7, $8 from made returning uid
 """
 
 
-async def add_user(conn: Connection, identity: Identity, *, uid: str, now: datetime) -> bool:
+async def add_user(
+    conn: Connection,
+    identity: Identity,
+    *,
+    uid: str,
+    now: datetime,
+    proven: bool = False,
+    name: str = "",
+    cuid: str = "",
+) -> bool:
     """Insert a user with its first identity. Return false if the identity already belongs to a user."""
-    added = await conn.fetchval(_ADD_USER, identity.app_id, identity.platform, identity.social_id, uid, now)
+    trust = "proven" if proven else "client"
+    added = await conn.fetchval(
+        _ADD_USER, identity.app_id, identity.platform, identity.social_id, uid, now, trust, name, cuid
+    )
     return added is not None
+
+
+_LINKED = """
+(select coalesce(jsonb_agg(jsonb_build_object(
+    'platform', i.platform, 'social_id', i.social_id, 'openid', i.openid, 'xid', i.xid,
+    'access_token', i.access_token, 'refresh_token', i.refresh_token, 'expiration_date', i.expiration_date,
+    'profile', i.profile) order by i.create_time, i.platform), '[]')
+ from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities
+"""
+
+_FIND_ACCOUNT = f"""
+select {COLUMNS}, {_LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
+"""  # noqa: S608 - constants
+
+
+async def find_account(conn: Connection, app_id: str, uid: str) -> Account | None:
+    """Return a user with its identities, or `None` if there is none or it is deactivated."""
+    return _account(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
+
+
+# The identity is locked before the user, as `unlink` does. Its lock waits for a concurrent `unlink`, after which no
+# row is left.
+_ENTER = f"""
+with entered as (
+    select uid from identities where app_id = $1 and platform = $2 and social_id = $3 for key share
+)
+update users set last_login = $4, cuid = coalesce($5, cuid) from entered
+where app_id = $1 and users.uid = entered.uid and status <> 'deactivated'
+returning users.{COLUMNS.replace(" ", " users.")}, {_LINKED}
+"""  # noqa: S608 - constants
+
+
+async def enter(conn: Connection, identity: Identity, *, now: datetime, cuid: str | None) -> Account | None:
+    """Record a login of the user of an identity. Return `None` if the identity has no user, or a deactivated one.
+
+    Locks the row of the user until the transaction ends.
+    """
+    return _account(await conn.fetchrow(_ENTER, identity.app_id, identity.platform, identity.social_id, now, cuid))
+
+
+def _account(row: Any) -> Account | None:
+    if row is None:
+        return None
+    *user, linked = row.values()
+    return Account(User(*user), tuple(LinkedIdentity(**each) for each in linked))
+
+
+_STORE = """
+update identities set openid = $4, xid = $5, trust = $6,
+    access_token = case when $7 = '' then access_token else $7 end,
+    expiration_date = case when $7 = '' then expiration_date else $9 end,
+    refresh_token = case when $8 = '' then refresh_token else $8 end,
+    profile = coalesce($10, profile)
+where app_id = $1 and platform = $2 and social_id = $3
+"""
+
+
+async def store_details(
+    conn: Connection, identity: Identity, *, details: Details, keyring: Keyring, proven: bool
+) -> None:
+    """Store what a platform tells about an identity. Tokens and a profile that it does not tell are kept."""
+    await conn.execute(
+        _STORE,
+        identity.app_id,
+        identity.platform,
+        identity.social_id,
+        details.openid,
+        details.xid,
+        "proven" if proven else "client",
+        _encrypted(keyring, identity, "access_token", details.access_token),
+        _encrypted(keyring, identity, "refresh_token", details.refresh_token),
+        details.expiration_date,
+        details.profile,
+    )
+
+
+def details_of(linked: LinkedIdentity, app_id: str, *, keyring: Keyring) -> Details:
+    """Return what is stored about an identity. A token that no master key decrypts is left out."""
+    identity = Identity(app_id, linked.platform, linked.social_id)
+    stored = asdict(linked)
+    del stored["platform"], stored["social_id"]
+    for name in ("access_token", "refresh_token"):
+        stored[name] = _decrypted(keyring, identity, name, stored[name])
+    return Details(**stored)
+
+
+def _encrypted(keyring: Keyring, identity: Identity, name: str, token: str) -> str:
+    return keyring.encrypt(token, aad=_aad(identity, name)) if token else ""
+
+
+def _decrypted(keyring: Keyring, identity: Identity, name: str, encrypted: str) -> str:
+    try:
+        return keyring.decrypt(encrypted, aad=_aad(identity, name)) if encrypted else ""
+    except DecryptionFailed as error:
+        log.warning("identity.token_not_decrypted", platform=identity.platform, token=name, error=str(error))
+        return ""
+
+
+def _aad(identity: Identity, name: str) -> str:
+    return f"identities/{identity.app_id}/{identity.platform}/{identity.social_id}/{name}"
+
+
+_LOCK_USER = "select 1 from users where app_id = $1 and uid = $2 and status <> 'deactivated' for update"
+_ADD = """
+insert into identities (app_id, platform, social_id, uid, create_time, trust)
+select $1, $2, $3, uid, $5, $6 from users where app_id = $1 and uid = $4 and status = 'active'
+on conflict do nothing returning uid
+"""
+_HAS_PLATFORM = "select exists (select from identities where app_id = $1 and uid = $2 and platform = $3)"
+
+Link = Literal["linked", "platform_taken", "identity_taken", "no_user"]
+
+
+async def link(conn: Connection, identity: Identity, *, uid: str, now: datetime, proven: bool) -> Link:
+    """Give an identity to a user. `conn` is in a transaction, in which the row of the user is locked.
+
+    `platform_taken`: the user has this identity or another one of the platform. `identity_taken`: the identity
+    belongs to another user. `no_user`: the user is not active.
+    """
+    app_id, platform, social_id = identity.app_id, identity.platform, identity.social_id
+    if await conn.fetchval(_LOCK_USER, app_id, uid) is None:
+        return "no_user"
+    trust = "proven" if proven else "client"
+    if await conn.fetchval(_ADD, app_id, platform, social_id, uid, now, trust) is not None:
+        return "linked"
+    if await user_of(conn, identity) not in {None, uid}:
+        return "identity_taken"
+    return "platform_taken" if await conn.fetchval(_HAS_PLATFORM, app_id, uid, platform) else "no_user"
+
+
+_LOCK = """
+select 1 from identities where app_id = $1 and platform = $2 and social_id = $3 and uid = $4 for update
+"""
+_HAS_OTHER_WAY_IN = """
+select exists (
+    select from identities where app_id = $1 and uid = $2 and platform <> $3 and not platform = any($4))
+"""
+_DELETE = "delete from identities where app_id = $1 and platform = $2 and social_id = $3 and uid = $4"
+
+Unlink = Literal["unlinked", "not_linked", "last_way_in"]
+
+
+async def unlink(conn: Connection, identity: Identity, *, uid: str) -> Unlink:
+    """Take an identity from a user, unless it is the last way to log in. `conn` is in a transaction.
+
+    The caller ends the sessions that were made with the identity.
+    """
+    key = (identity.app_id, identity.platform, identity.social_id, uid)
+    if await conn.fetchval(_LOCK, *key) is None:
+        return "not_linked"
+    # With its row locked, the user loses and gains no other identity until the transaction ends.
+    await conn.fetchval(_LOCK_USER, identity.app_id, uid)
+    if not await conn.fetchval(_HAS_OTHER_WAY_IN, identity.app_id, uid, identity.platform, list(NO_WAYS_IN)):
+        return "last_way_in"
+    await conn.execute(_DELETE, *key)
+    return "unlinked"
+
+
+_OF_USER = """
+select platform, social_id, openid, xid, access_token, refresh_token, expiration_date, profile
+from identities where app_id = $1 and platform = $2 and social_id = $3 and ($4::text is null or uid = $4)
+"""
+
+
+async def find(conn: Connection, identity: Identity, *, uid: str | None = None) -> LinkedIdentity | None:
+    """Return a stored identity; with `uid`, only if it belongs to that user."""
+    row = await conn.fetchrow(_OF_USER, identity.app_id, identity.platform, identity.social_id, uid)
+    return None if row is None else LinkedIdentity(**row)

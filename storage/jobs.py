@@ -93,6 +93,13 @@ class RemoveExpiredWebhooks(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class RemoveExpiredSignIns(Job):
+    """Delete expired tokens for logins, and the traces of failed logins after `limits.login_failure_days`."""
+
+    task: ClassVar[str] = "remove_expired_sign_ins"
+    timeout_s: ClassVar[float] = 3000
+
+
 class WorkWebhook(Job):
     """Work on a stored webhook, as its source specifies. The attempts last for four hours."""
 

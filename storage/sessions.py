@@ -40,23 +40,43 @@ class Session(NamedTuple):
         return now_s < self.expire_s and now_s < self.last_seen_s + sliding_s
 
 
+class Client(NamedTuple):
+    """Where a session is made, for its user to recognise it. Empty: unknown."""
+
+    os: str = ""
+    """The operating system, as the client names it."""
+    user_agent: str = ""
+    address: str = ""
+
+
+_UNKNOWN = Client()
 _OPEN = """
-insert into sessions (app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time)
-values ($1, $2, $3, $4, $5, $6, $6, $7)
+insert into sessions (
+    app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time, client_os, user_agent, address)
+values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10)
 """
 
 
 async def add(
-    conn: Connection, identity: Identity, *, uid: str, digest: str, now: datetime, absolute_s: float
+    conn: Connection,
+    identity: Identity,
+    *,
+    uid: str,
+    digest: str,
+    now: datetime,
+    absolute_s: float,
+    client: Client = _UNKNOWN,
 ) -> None:
     """Insert a session of user `uid`, who has signed in with `identity`."""
     expire_time = now + timedelta(seconds=absolute_s)
-    await conn.execute(_OPEN, identity.app_id, digest, uid, identity.platform, identity.social_id, now, expire_time)
+    key = (identity.app_id, digest, uid, identity.platform, identity.social_id)
+    await conn.execute(_OPEN, *key, now, expire_time, *client)
 
 
 _END = """
 update sessions set revoke_time = $3
 where app_id = $1 and uid = $2 and revoke_time is null and ($4::text is null or digest = $4)
+and ($6::text is null or digest <> $6) and ($7::text is null or (platform = $7 and social_id = $8))
 and digest not in (
     select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
     order by create_time desc, digest limit $5
@@ -74,13 +94,18 @@ async def end(
     now: datetime,
     digest: str | None = None,
     keep_newest: int = 0,
+    keep: str | None = None,
+    identity: Identity | None = None,
 ) -> int:
-    """End the sessions of a user: all of them, only `digest`, or all but the `keep_newest`. Return their number.
+    """End the sessions of a user and return their number.
 
-    They are no longer accepted once the transaction of `conn` has committed, and their running streams end in all
-    processes.
+    By default all end. Otherwise only `digest`, only those made with `identity`, all but the digest `keep`, or all
+    but the `keep_newest`. They are no longer accepted once the transaction of `conn` has committed, and their
+    running streams end in all processes.
     """
-    digests = [row["digest"] for row in await conn.fetch(_END, app_id, uid, now, digest, keep_newest)]
+    made_with = (None, None) if identity is None else (identity.platform, identity.social_id)
+    ended = await conn.fetch(_END, app_id, uid, now, digest, keep_newest, keep, *made_with)
+    digests = [row["digest"] for row in ended]
     await cache.forget(app_id, digests)
     return len(digests)
 

@@ -22,9 +22,10 @@ class User:
     close_time: datetime | None
 
 
-_COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time"
+COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time"
+"""The columns of `User`, in the order of its fields."""
 
-_FIND = f"select {_COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"  # noqa: S608 - constants
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> User | None:
@@ -33,14 +34,11 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     return None if row is None else User(**row)
 
 
-_ENTER = f"""
-update users set last_login = $3, cuid = coalesce($4, cuid)
-where app_id = $1 and uid = $2 and status <> 'deactivated'
-returning {_COLUMNS}
-"""  # noqa: S608 - constants
+_RECORD_ACTIVITY = """
+update users set last_login = $3 where app_id = $1 and uid = $2 and status <> 'deactivated'
+"""
 
 
-async def enter(conn: Connection, app_id: str, uid: str, *, now: datetime, cuid: str | None) -> User | None:
-    """Record a login and return the user, or `None` as `find` does. Locks the row until the transaction ends."""
-    row = await conn.fetchrow(_ENTER, app_id, uid, now, cuid)
-    return None if row is None else User(**row)
+async def record_activity(conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
+    """Record that a user was active (§4.8)."""
+    await conn.execute(_RECORD_ACTIVITY, app_id, uid, now)

@@ -1,109 +1,110 @@
-"""Models of a login request (§2.1, §2.2): the identifier block and one platform.
+"""The sign-in platforms (§2.2): one field of `Platforms` and one row of `PLATFORMS` for each."""
 
-A platform is supported if its field has a model with a `social_id`.
-"""
+from dataclasses import dataclass
+from typing import Any
 
-from typing import Annotated, Any, Protocol
-
-from pydantic import AfterValidator, Field
-
+from app.accounts.infos import (
+    AccessTokenInfo,
+    Anonymity,
+    AppleInfo,
+    CodeInfo,
+    Device,
+    GameCenterInfo,
+    Identifiers,
+    IdTokenInfo,
+    OpenIdInfo,
+    PlayerInfo,
+    SocialNetworkInfo,
+    SoftwareVendorInfo,
+)
+from app.accounts.proofs import Prove, local, prove_bp_auth
+from app.accounts.sign_in import third_party
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 
-Identifier = Annotated[str, Field(max_length=256)]
-
-
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be blank")
-    return value
-
-
-SocialId = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_not_blank)]
-
-
-class PlatformInfo(Protocol):
-    """The object of a platform in a login request."""
-
-    @property
-    def social_id(self) -> str: ...
-
-
-class Anonymity(Model):
-    local_uid: SocialId
-
-    @property
-    def social_id(self) -> str:
-        return self.local_uid
-
-
-class Device(Model):
-    id: SocialId
-
-    @property
-    def social_id(self) -> str:
-        return self.id
-
-
-class Identifiers(Model):
-    """The identifier block: identifiers that the client has for its app, user and device."""
-
-    segment_id: Identifier | None = None
-    custom_config_id: Identifier | None = None
-    login_device_id: Identifier | None = None
-    """Must equal `device.id` if both are given."""
-    simple_cuid: Identifier | None = None
-    cuid_v2: Identifier | None = None
-    cuid: Identifier | None = None
-    imei: Identifier | None = None
-    oaid: Identifier | None = None
-    idfa: Identifier | None = None
-    idfv: Identifier | None = None
-    gaid: Identifier | None = None
-    platform: Identifier | None = None
-    """The client's operating system, such as `ios`."""
-    appsflyer_id: Identifier | None = None
-    app_instance_id: Identifier | None = None
-    uuid: Identifier | None = None
-
 
 class Platforms(Model):
-    """Exactly one of these must be given. This server does not support those without a type."""
+    """Exactly one of these must be given."""
 
     anonymity: Anonymity | None = None
     device: Device | None = None
-    ios_vendor_id: Any = None
-    social_network_a: Any = None
-    search_vendor_id: Any = None
-    photo_network: Any = None
-    microblog: Any = None
-    chat_network: Any = None
-    im_network_a: Any = None
-    im_network_b: Any = None
-    payment_wallet_a: Any = None
-    software_vendor_id: Any = None
-    retail_platform: Any = None
+    ios_vendor_id: AppleInfo | None = None
+    social_network_a: SocialNetworkInfo | None = None
+    search_vendor_id: IdTokenInfo | None = None
+    photo_network: CodeInfo | None = None
+    microblog: AccessTokenInfo | None = None
+    chat_network: AccessTokenInfo | None = None
+    im_network_a: OpenIdInfo | None = None
+    im_network_b: CodeInfo | None = None
+    payment_wallet_a: CodeInfo | None = None
+    software_vendor_id: SoftwareVendorInfo | None = None
+    retail_platform: CodeInfo | None = None
     phone: Any = None
     name_password: Any = None
     email_password: Any = None
     email_code: Any = None
-    bp_auth_token: Any = None
-    android_games_service: Any = None
-    ios_games_service: Any = None
+    bp_auth_token: str | None = None
+    """A `bp_auth` from an earlier response."""
+    android_games_service: PlayerInfo | None = None
+    ios_games_service: GameCenterInfo | None = None
 
 
-SUPPORTED = ("anonymity", "device")
+class PlatformBody(Platforms, Identifiers):
+    """One platform and the identifier block, as in logins and binds."""
 
 
-def platform_of(body: Platforms) -> tuple[str, PlatformInfo]:
-    """Return the name of the platform in `body`, and its object."""
+@dataclass(frozen=True, slots=True)
+class Platform:
+    prove: Prove
+    """Checks the value of the platform in a request."""
+    third_party: bool = False
+    """Whether its identities are shown as social accounts and can be bound. They are a way to log in."""
+
+
+def _third_party(name: str) -> Platform:
+    return Platform(third_party(name), third_party=True)
+
+
+PLATFORMS: dict[str, Platform] = {
+    "anonymity": Platform(local("anonymity")),
+    "device": Platform(local("device")),
+    "ios_vendor_id": _third_party("ios_vendor_id"),
+    "social_network_a": _third_party("social_network_a"),
+    "search_vendor_id": _third_party("search_vendor_id"),
+    "photo_network": _third_party("photo_network"),
+    "microblog": _third_party("microblog"),
+    "chat_network": _third_party("chat_network"),
+    "im_network_a": _third_party("im_network_a"),
+    "im_network_b": _third_party("im_network_b"),
+    "payment_wallet_a": _third_party("payment_wallet_a"),
+    "software_vendor_id": _third_party("software_vendor_id"),
+    "retail_platform": _third_party("retail_platform"),
+    "bp_auth_token": Platform(prove_bp_auth),
+    "android_games_service": _third_party("android_games_service"),
+    "ios_games_service": _third_party("ios_games_service"),
+}
+"""A platform without a row is not configured."""
+
+
+def platform_of(body: Platforms) -> tuple[str, Any]:
+    """Return the name of the platform in `body`, which has a row, and its value."""
     names = [name for name in Platforms.model_fields if getattr(body, name) is not None]
     if len(names) > 1:
         raise InvalidParameter(f"exactly one platform must be given, not {' and '.join(names)}")
     if not names:
-        raise InvalidParameter(f"a platform is required: one of {', '.join(SUPPORTED)}")
+        raise InvalidParameter(f"a platform is required: one of {', '.join(PLATFORMS)}")
     platform = names[0]
-    if platform not in SUPPORTED:
+    if platform not in PLATFORMS:
         raise ConfigInvalid(f"platform {platform} is not configured")
-    info: PlatformInfo = getattr(body, platform)
-    return platform, info
+    return platform, getattr(body, platform)
+
+
+_CLAIMED = ("team_player_id", "player_id", "open_id", "email", "phone_number", "name", "id")
+
+
+def claimed_id(info: object) -> str:
+    """Return the id that a client names in the value of a platform, unless it is a secret as a device's id is."""
+    if isinstance(info, Device | Anonymity):
+        return ""
+    found = (getattr(info, name, None) for name in _CLAIMED)
+    return next((value for value in found if isinstance(value, str) and value), "")

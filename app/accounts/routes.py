@@ -1,27 +1,69 @@
-"""Routes of the account endpoints (§4.1, §4.2, §4.5)."""
+"""Routes of the account endpoints (§4.1, §4.2, §4.5, §4.8)."""
 
 from dataclasses import replace
 
-from app.accounts.login import AnonymousLoginNotAllowed, login
+from app.accounts.bind import bind, reauthorize, unbind
+from app.accounts.errors import (
+    AccountAuthFailed,
+    AccountNotFound,
+    AnonymousLoginNotAllowed,
+    IdentityLinked,
+    IdentityNotFound,
+    LastWayIn,
+    PlatformLinked,
+)
+from app.accounts.login import login
 from app.accounts.logout import logout
-from app.accounts.users import AccountNotFound, get_user
+from app.accounts.profiles import batch_profiles, own_profiles
+from app.accounts.sessions import end_session, list_sessions
+from app.accounts.users import get_user, record_activity
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
+from storage.session_list import SessionNotFound
 from streams.wire.errors import RateLimited, Unavailable
+from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 
-ACCOUNT = Area("account", "Accounts", "Login, logout and user data.", s2s=True, scope="account")
+ACCOUNT = Area(
+    "account",
+    "Accounts",
+    "Login, logout, user data, identities at third parties and sessions.",
+    s2s=True,
+    scope="account",
+)
 BEFORE_LOGIN = replace(ACCOUNT, access=Access.SIGNED)
-OWN_ACCOUNT = replace(ACCOUNT, frozen_allowed=True, accepts_session=True)
+OF_USER = replace(ACCOUNT, accepts_session=True)
+"""Endpoints whose S2S paths also accept a session of the user."""
+OWN_ACCOUNT = replace(OF_USER, frozen_allowed=True)
+SOCIAL = replace(OF_USER, unknown_user_error=AccountNotFound)
+"""The endpoints of §4.5."""
+CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
+SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)
 
 _LOGIN = Docs(
     bodies={
         "A device": {"device": {"id": "5b0c1d6e-8f2a-4a53-9d0e-0c2f8f6f7a11"}, "platform": "ios"},
         "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
+        "A third party": {"search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"}, "platform": "android"},
+        "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
     },
 )
+_BIND = Docs(
+    bodies={
+        "A code": {"photo_network": {"code": "AQBx-hBsH3…"}},
+        "A player": {"android_games_service": {"player_id": "g01234567890"}},
+    }
+)
+_REAUTHORIZE = Docs(
+    bodies={
+        "A new token": {
+            "social_network_a": {"access_token": "EAAJZC…", "id": "1022334455", "expiration_date": 1_800_000_000}
+        }
+    }
+)
+_PROOF_ERRORS = (AccountAuthFailed, ProofRefused, ProviderUnavailable, Unavailable)
 
 ACCOUNT_ROUTES = [
     Endpoint(
@@ -29,7 +71,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/login",
         login,
         BEFORE_LOGIN,
-        errors=(AnonymousLoginNotAllowed, DeactivationPending, RateLimited, Unavailable),
+        errors=(AnonymousLoginNotAllowed, DeactivationPending, RateLimited, *_PROOF_ERRORS),
         docs=_LOGIN,
     ),
     Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),
@@ -37,7 +79,35 @@ ACCOUNT_ROUTES = [
         "GET",
         "/bp/user/me",
         get_user,
-        replace(OWN_ACCOUNT, unknown_user_error=AccountNotFound),
+        replace(SOCIAL, frozen_allowed=True),
         errors=(AccountNotFound,),
     ),
+    Endpoint(
+        "POST",
+        "/bp/user/me/socialaccount",
+        bind,
+        SOCIAL,
+        errors=(PlatformLinked, IdentityLinked, AccountNotFound, *_PROOF_ERRORS),
+        docs=_BIND,
+    ),
+    Endpoint(
+        "DELETE",
+        "/bp/user/me/socialaccount/{platform}/{id}",
+        unbind,
+        SOCIAL,
+        errors=(IdentityNotFound, LastWayIn),
+    ),
+    Endpoint(
+        "PUT",
+        "/bp/user/me/socialaccount/{platform}/{id}",
+        reauthorize,
+        SOCIAL,
+        errors=(IdentityNotFound, *_PROOF_ERRORS),
+        docs=_REAUTHORIZE,
+    ),
+    Endpoint("GET", "/bp/user/me/social_profiles", own_profiles, CLIENT_ONLY),
+    Endpoint("GET", "/bp/server/user/{user_id}/social_profile", batch_profiles, SERVER_ONLY),
+    Endpoint("POST", "/bp/server/user/{user_id}/account/record_activity", record_activity, OF_USER),
+    Endpoint("GET", "/bp/user/me/sessions", list_sessions, OF_USER),
+    Endpoint("DELETE", "/bp/user/me/sessions/{session_id}", end_session, OF_USER, errors=(SessionNotFound,)),
 ]

@@ -1,17 +1,30 @@
-"""The endpoint that reads a user (§4.5)."""
+"""The endpoints that read a user, and record that it was active (§4.5, §4.8)."""
 
+from app.accounts.errors import AccountNotFound
 from app.accounts.views import UserReply, user_view
 from app.http.endpoint import Call
-from streams.wire.errors import NotFound
-
-
-class AccountNotFound(NotFound):
-    """The user does not exist."""
+from app.http.replies import Empty
+from storage import identities, users
 
 
 async def get_user(call: Call) -> UserReply:
-    """Read the user."""
-    user = await call.find_user()
-    if user is None:
+    """Read the user.
+
+    `social_accounts` have the tokens and profiles that their platforms gave.
+    """
+    async with call.services.database.connection() as conn:
+        account = await identities.find_account(conn, call.app_id, call.caller.user)
+    if account is None:
         raise AccountNotFound("user does not exist")
-    return UserReply(user=user_view(user))
+    return UserReply(user=user_view(account, tokens_for=call.app_id, keyring=call.services.keyring))
+
+
+async def record_activity(call: Call) -> Empty:
+    """Record that the user was active now.
+
+    For users that an app's server acts for without logging them in.
+    """
+    now = call.services.clock.now(call.app_id)
+    async with call.services.database.connection() as conn:
+        await users.record_activity(conn, call.app_id, call.caller.user, now=now)
+    return Empty()

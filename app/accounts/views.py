@@ -1,9 +1,29 @@
-"""JSON representation of users (§2.3, §2.4)."""
+"""JSON representation of users (§2.3-§2.6)."""
 
 from pydantic import Field
 
-from storage.users import User
+from app.accounts.platforms import PLATFORMS
+from storage.bp_auth import BpAuth
+from storage.identities import Account, Details, LinkedIdentity, details_of
+from storage.secrets import Keyring
 from streams.wire.model import Model
+
+
+class PublicSocialProfile(Model):
+    """What a platform tells about the person behind an identity. Texts are empty if it does not tell them."""
+
+    social_id: str
+    """The id on the platform."""
+    platform: str
+    user_name: str = ""
+    avatar: str = ""
+    """A URL."""
+    email: str = ""
+    region: str = ""
+    province: str = ""
+    city: str = ""
+    gender: int = 0
+    """0 unknown, 1 male, 2 female."""
 
 
 class SocialAccount(Model):
@@ -14,11 +34,25 @@ class SocialAccount(Model):
 
     platform: str
     id: str
+    openid: str | None = None
+    xid: str | None = None
+    access_token: str | None = None
+    """The platform's token of the last proof. Only when the user is read, and after a re-authorization."""
+    refresh_token: str | None = None
+    """Only when the user is read."""
+    expiration_date: int | None = None
+    """Unix seconds at which `access_token` expires. Absent if it is unknown."""
+    social_profile: PublicSocialProfile | None = None
+    """It is fetched after the login or the bind. Absent if the platform told nothing."""
 
 
 class SessionView(Model):
     session_token: str
     """The value for `X-Service-Session-Token`. It is not shown again."""
+
+
+class PhoneView(Model):
+    phone_number: str
 
 
 class UserView(Model):
@@ -32,20 +66,78 @@ class UserView(Model):
     cuid: str
     """The `cuid` of the last login that sent one; empty if none did."""
     social_accounts: list[SocialAccount] = Field(default_factory=list)
+    phone: PhoneView | None = None
     session: SessionView | None = None
     """Only in responses to login and signup."""
+
+
+class BpAuthView(Model):
+    bp_auth_token: str
+    """The value of `bp_auth_token` in a login."""
+    expire_at_ms: int
+    """Unix milliseconds."""
 
 
 class UserReply(Model):
     user: UserView
 
 
-def user_view(user: User, *, is_new_user: bool = False, session_token: str | None = None) -> UserView:
+class LoginReply(UserReply):
+    bp_auth: BpAuthView | None = None
+    """Only for identities at third parties."""
+
+
+def user_view(
+    account: Account,
+    *,
+    is_new_user: bool = False,
+    session_token: str | None = None,
+    tokens_for: str | None = None,
+    keyring: Keyring | None = None,
+) -> UserView:
+    """Return a user. With the id of its app in `tokens_for` and `keyring`, the platforms' tokens are shown."""
+    user = account.user
+    phone = next((each.social_id for each in account.identities if each.platform == "phone"), None)
     return UserView(
         uid=user.uid,
         create_time=int(user.create_time.timestamp()),
         name=user.name,
         is_new_user=is_new_user,
         cuid=user.cuid,
+        social_accounts=[
+            social_account(each, None if keyring is None else details_of(each, tokens_for or "", keyring=keyring))
+            for each in account.identities
+            if each.platform in PLATFORMS and PLATFORMS[each.platform].third_party
+        ],
+        phone=None if phone is None else PhoneView(phone_number=phone),
         session=None if session_token is None else SessionView(session_token=session_token),
     )
+
+
+def social_account(linked: LinkedIdentity, details: Details | None = None) -> SocialAccount:
+    """Return an identity; with `details`, everything that is stored about it."""
+    shown = SocialAccount(
+        platform=linked.platform,
+        id=linked.social_id,
+        openid=linked.openid or None,
+        xid=linked.xid or None,
+    )
+    if details is None:
+        return shown
+    more = {
+        "access_token": details.access_token or None,
+        "refresh_token": details.refresh_token or None,
+        "expiration_date": details.expiration_date or None,
+        "social_profile": None if linked.profile is None else profile_view(linked),
+    }
+    return shown.model_copy(update=more)
+
+
+def profile_view(linked: LinkedIdentity) -> PublicSocialProfile:
+    return PublicSocialProfile(social_id=linked.social_id, platform=linked.platform, **linked.profile or {})
+
+
+def bp_auth_view(made: BpAuth | None) -> BpAuthView | None:
+    if made is None:
+        return None
+    return BpAuthView(bp_auth_token=made.token, expire_at_ms=int(made.expires_at.timestamp() * 1000))

@@ -9,10 +9,11 @@ from storage.kinds.conversation import CONVERSATION
 from storage.kinds.limits import LIMITS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
+from storage.kinds.sign_in import SIGN_IN
 from storage.kinds.speech import SPEECH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 
 KINDS: dict[str, ConfigKind[Any]] = {
     kind.name: kind
-    for kind in (APPS, AUTH, LIMITS, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, PRONUNCIATION, CONVERSATION)
+    for kind in (APPS, AUTH, LIMITS, SIGN_IN, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, PRONUNCIATION, CONVERSATION)
 }

@@ -49,6 +49,8 @@ class Auth(Model):
     """Maximum lifetime of a session in seconds."""
     sessions_per_user: int = Field(default=10, ge=1, le=100)
     """Maximum number of sessions of a user. A further login ends the oldest session."""
+    bp_auth_s: int = Field(default=600, ge=1, le=DAY_S)
+    """Seconds for which a `bp_auth_token` can be used."""
     anonymous_login: bool = True
     """Whether users may log in with the platforms `anonymity` and `device`."""
 

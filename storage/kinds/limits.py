@@ -19,6 +19,7 @@ class Rate(Model):
 
 RATES = {
     "signup": Rate(count=20, per_s=HOUR_S),
+    "login_failures": Rate(count=60, per_s=HOUR_S),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""
@@ -71,6 +72,8 @@ class Limits(Model):
     """Days after its last turn at which a conversation is deleted. None: conversations are kept."""
     export_days: int = Field(default=7, ge=1, le=365)
     """Days after which the file of an export of a user's data is deleted."""
+    login_failure_days: int = Field(default=7, ge=1, le=90)
+    """Days after which the trace of a failed login is deleted."""
     webhook_days: int = Field(default=90, ge=7, le=3660)
     """Days after which a received webhook is deleted. A repeat of it is recognised until then."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)

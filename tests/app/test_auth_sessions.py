@@ -151,6 +151,14 @@ async def test_a_session_of_another_app_is_not_accepted(services, digest):
     assert found is None
 
 
+MANY_ROWS = """
+set local session_replication_role = replica;  -- The rows need no users.
+insert into sessions (app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time)
+    select 'a', 'digest ' || n, 'uid ' || n, '', '', now(), now(), now() from generate_series(1, 1000) n;
+insert into identities (app_id, platform, social_id, uid, create_time)
+    select 'a', 'device', 'id ' || n, 'uid ' || n, now() from generate_series(1, 1000) n;
+analyze sessions, identities;
+"""
 NEWEST = """
 select digest from sessions where app_id = 'a' and uid = 'b' and revoke_time is null
 order by create_time desc, digest offset 10
@@ -160,6 +168,7 @@ order by create_time desc, digest offset 10
 async def test_hot_queries_use_their_indexes(services):
     async with services.database.transaction() as conn:
         await conn.execute("set local enable_seqscan = off")
+        await conn.execute(MANY_ROWS)
         for query, index in (
             ("select 1 from sessions where app_id = 'a' and digest = 'b'", "sessions_pkey"),
             (NEWEST, "sessions_of_user"),

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from app.accounts.platforms import PLATFORMS
 from storage.audit import COMMAND
 from streams.wire.ids import is_id
 from tests.servers import Server
@@ -91,10 +92,11 @@ async def test_apps_do_not_share_users(server):
     assert (status, reply["error"]["error_type"]) == (400, "app_not_found")
 
 
+NO_PLATFORM = f"a platform is required: one of {', '.join(PLATFORMS)}"
 WRONG_BODIES = [
-    ({}, "a platform is required: one of anonymity, device"),
-    ({"fax": {"number": "1"}, "platform": "ios"}, "a platform is required: one of anonymity, device"),
-    ({"device": None}, "a platform is required: one of anonymity, device"),
+    ({}, NO_PLATFORM),
+    ({"fax": {"number": "1"}, "platform": "ios"}, NO_PLATFORM),
+    ({"device": None}, NO_PLATFORM),
     (
         {"device": {"id": "a"}, "anonymity": {"local_uid": "a"}},
         "exactly one platform must be given, not anonymity and device",
@@ -114,6 +116,16 @@ WRONG_BODIES = [
     ({"device": {"id": "a"}, "cuid": 5}, "cuid must be a string"),
     ({"device": {"id": "a"}, "idfa": "a" * 257}, "idfa must be at most 256 characters"),
     ({"device": {"id": "a"}, "login_device_id": "b"}, "login_device_id must equal device.id"),
+    ({"bp_auth_token": {"token": "ba_1"}}, "bp_auth_token must be a string"),
+    ({"bp_auth_token": 5}, "bp_auth_token must be a string"),
+    ({"search_vendor_id": "token"}, "search_vendor_id must be an object"),
+    ({"search_vendor_id": {"id_token": ""}}, "search_vendor_id.id_token must not be empty"),
+    ({"ios_vendor_id": {"id": "a"}}, "ios_vendor_id.identity_token is required"),
+    (
+        {"social_network_a": {"access_token": "a", "expiration_date": "1"}},
+        "social_network_a.expiration_date must be an integer",
+    ),
+    ({"android_games_service": {"player_id": " "}}, "android_games_service.player_id must not be blank"),
     ([], "body must be an object"),
 ]
 
@@ -132,8 +144,6 @@ async def test_an_empty_body_names_no_platform(server):
 async def test_a_platform_without_a_config_is_refused(server):
     for body in (
         {"phone": {"phone_number": "+1", "verify_code": "1"}},
-        {"bp_auth_token": "ba_1"},
-        {"ios_games_service": {"player_id": "p", "timestamp": 1}},
         {"name_password": {"name": "ann", "password": "x"}},
     ):
         name = next(iter(body))

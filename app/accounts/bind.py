@@ -1,0 +1,145 @@
+"""The endpoints that give identities at third parties to a user, and take them away (§4.5)."""
+
+from collections.abc import Mapping
+
+from app.accounts.entry import issue_bp_auth, store_verified
+from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, LastWayIn, PlatformLinked
+from app.accounts.infos import Identifier, SocialNetworkInfo
+from app.accounts.platforms import PLATFORMS, PlatformBody, claimed_id, platform_of
+from app.accounts.proofs import Proven
+from app.accounts.sign_in import third_party
+from app.accounts.trace import Trace
+from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path
+from storage import bp_auth, identities, sessions
+from storage.bp_auth import BpAuth
+from storage.identities import Identity, Link, LinkedIdentity, details_of
+from streams.wire.errors import InvalidParameter, listed
+from streams.wire.model import Model
+from vendors.signin.protocols import ProofRefused
+
+_REAUTHORIZED = "social_network_a"
+
+
+class IdentityPath(Model):
+    platform: str
+    """`platform` of a social account."""
+    id: Identifier
+    """`id` of that social account."""
+
+
+class ReauthorizeBody(Model):
+    social_network_a: SocialNetworkInfo
+
+
+class SocialAccountReply(Model):
+    social_account: SocialAccount
+
+
+class BindReply(SocialAccountReply):
+    bp_auth: BpAuthView | None = None
+
+
+async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
+    """Bind an identity at a third party.
+
+    The user can log in with it from then on. If it is linked already, the error has a `bp_auth` beside it, which
+    logs in with this identity without a new authorization.
+    """
+    platform, info = platform_of(body)
+    if not PLATFORMS[platform].third_party:
+        raise InvalidParameter(f"{platform} cannot be bound")
+    async with Trace(call, "bind", platform, claimed=claimed_id(info)) as trace:
+        proven = await PLATFORMS[platform].prove(call, info)
+        trace.identify(proven.identity)
+        link, made = await _link(call, proven)
+        _check(link, made)
+    verified = proven.verified
+    assert verified is not None, "only identities at third parties can be bound"
+    bound = LinkedIdentity(platform, verified.social_id, openid=verified.openid, xid=verified.xid)
+    return BindReply(social_account=social_account(bound), bp_auth=bp_auth_view(made))
+
+
+async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
+    now = call.services.clock.now(call.app_id)
+    async with call.services.database.transaction() as conn:
+        link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
+        if link == "linked":
+            return link, await store_verified(call, conn, proven, now=now)
+        return link, await issue_bp_auth(call, conn, proven, now=now)
+
+
+def _check(link: Link, made: BpAuth) -> None:
+    """Raise the error of an identity that could not be linked."""
+    view = bp_auth_view(made)
+    beside: Mapping[str, object] | None = None if view is None else view.model_dump()
+    match link:
+        case "platform_taken":
+            raise PlatformLinked("the user already has an identity of this platform", bp_auth=beside)
+        case "identity_taken":
+            raise IdentityLinked("the identity belongs to another user", bp_auth=beside)
+        case "no_user":
+            raise AccountNotFound("user does not exist")
+
+
+async def unbind(call: Call, path: Path[IdentityPath]) -> None:
+    """Unbind an identity at a third party.
+
+    The sessions that were made with it end. The last identity with which the user can log in cannot be unbound.
+    """
+    identity, now = _named(call, path), call.services.clock.now(call.app_id)
+    async with call.services.database.transaction() as conn:
+        match await identities.unlink(conn, identity, uid=call.caller.user):
+            case "not_linked":
+                raise _not_found(path)
+            case "last_way_in":
+                raise LastWayIn("nobody could log in as the user any more")
+        await bp_auth.revoke_for(conn, identity)
+        await sessions.end(
+            conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
+        )
+
+
+async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:
+    """Renew the access token of an identity.
+
+    Only `social_network_a` supports this.
+    """
+    if path.platform != _REAUTHORIZED:
+        raise InvalidParameter(f"platform must be {_REAUTHORIZED}")
+    identity, uid = _named(call, path), call.caller.user
+    async with call.services.database.connection() as conn:
+        if await identities.find(conn, identity, uid=uid) is None:
+            raise _not_found(path)
+    async with Trace(call, "reauthorize", path.platform, claimed=path.id) as trace:
+        proven = await third_party(_REAUTHORIZED)(call, body.social_network_a)
+        if proven.identity != identity:
+            trace.add("another identity", seen=proven.identity.social_id, allowed=path.id)
+            raise ProofRefused
+    async with call.services.database.transaction() as conn:
+        await store_verified(call, conn, proven, now=call.services.clock.now(call.app_id))
+        linked = await identities.find(conn, identity, uid=uid)
+    if linked is None:
+        raise _not_found(path)
+    details = details_of(linked, call.app_id, keyring=call.services.keyring)
+    return SocialAccountReply(
+        social_account=SocialAccount(
+            platform=linked.platform,
+            id=linked.social_id,
+            access_token=details.access_token or None,
+            expiration_date=details.expiration_date or None,
+        )
+    )
+
+
+def _named(call: Call, path: IdentityPath) -> Identity:
+    """Return the identity that a path names. Others than those at third parties are not shown to exist."""
+    platform = PLATFORMS.get(path.platform)
+    if platform is None or not platform.third_party:
+        raise _not_found(path)
+    return Identity(call.app_id, path.platform, path.id)
+
+
+def _not_found(path: IdentityPath) -> IdentityNotFound:
+    return IdentityNotFound(f"platform and id name no identity of the user: {listed([path.platform, path.id])}")

@@ -1,0 +1,181 @@
+"""The entry of a proven identity: its user is found or created, and gets a session."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from app.accounts.errors import AccountAuthFailed
+from app.accounts.infos import Identifiers
+from app.accounts.proofs import Proven
+from app.accounts.sign_in import details_from
+from app.http import limits
+from app.http.endpoint import Call
+from app.http.errors import DeactivationPending
+from storage import bp_auth, identities, profiles, sessions
+from storage.bp_auth import BpAuth
+from storage.identities import Account, Identity, LinkedIdentity
+from storage.kinds.auth import AUTH, Auth
+from storage.postgres import Connection
+from storage.session_tokens import digest, new_token
+from storage.sessions import Client
+from storage.users import User
+from streams.wire.errors import Unavailable
+from streams.wire.ids import new_id
+
+log = structlog.get_logger()
+
+_KEEP_EXPIRED = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A user who has just logged in or signed up."""
+
+    account: Account
+    is_new: bool
+    session_token: str
+    bp_auth: BpAuth | None
+    """Only for identities at third parties that were proven now."""
+
+
+async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
+    """Log in the user of an identity, who is created if necessary.
+
+    Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
+    """
+    if await _is_known(call, proven.identity):
+        return await _enter_known(call, proven, block)
+    if not proven.creates_user:
+        raise AccountAuthFailed
+    # Of concurrent first logins with an identity, only one counts as a sign-up.
+    async with call.services.first_logins.hold(proven.identity):
+        if not await _is_known(call, proven.identity):
+            entry = await sign_up(call, proven, block)
+            if entry is not None:
+                return entry
+    return await _enter_known(call, proven, block)
+
+
+async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
+    """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
+    await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
+    token, now, identity = new_token(), call.services.clock.now(call.app_id), proven.identity
+    user = User(new_id(), "active", now, proven.name, block.cuid or "", None, None)
+    async with call.services.database.transaction() as conn:
+        if not await identities.add_user(
+            conn,
+            identity,
+            uid=user.uid,
+            now=now,
+            proven=proven.trusted,
+            name=user.name,
+            cuid=user.cuid,
+        ):
+            return None
+        made = await _prepare(call, conn, proven, uid=user.uid, now=now)
+        await _add_session(call, conn, identity, block, uid=user.uid, token=token, now=now)
+    verified = proven.verified
+    linked = LinkedIdentity(
+        identity.platform,
+        identity.social_id,
+        openid="" if verified is None else verified.openid,
+        xid="" if verified is None else verified.xid,
+    )
+    return _entered(call, identity, Entry(Account(user, (linked,)), True, token, made))  # noqa: FBT003
+
+
+async def _is_known(call: Call, identity: Identity) -> bool:
+    async with call.services.database.connection() as conn:
+        return await identities.user_of(conn, identity) is not None
+
+
+async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry:
+    services, identity = call.services, proven.identity
+    token, now = new_token(), services.clock.now(call.app_id)
+    config = services.configs.singleton(AUTH, call.app_id)
+    async with services.database.transaction() as conn:
+        account = await identities.enter(conn, identity, now=now, cuid=block.cuid)
+        if account is None:
+            raise Unavailable("the account changed during the login")
+        uid = account.user.uid
+        if account.user.status == "frozen":
+            raise DeactivationPending(account.user, now=now)
+        made = await _prepare(call, conn, proven, uid=uid, now=now)
+        await _add_session(call, conn, identity, block, uid=uid, token=token, now=now)
+        await sessions.delete_dead(conn, call.app_id, uid, before=now - _KEEP_EXPIRED)
+        await sessions.end(
+            conn, call.app_id, uid, cache=services.sessions, now=now, keep_newest=config.sessions_per_user
+        )
+    return _entered(call, identity, Entry(account, False, token, made))  # noqa: FBT003
+
+
+async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, now: datetime) -> BpAuth | None:
+    """Do what the proof asks for, and store what a third party tells. `conn` is in the transaction."""
+    if proven.on_login is not None:
+        await proven.on_login(conn, uid)
+    if proven.verified is None:
+        return None
+    return await store_verified(call, conn, proven, now=now)
+
+
+async def store_verified(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
+    """Store what a third party tells about a user's identity, and make a `bp_auth` for it."""
+    assert proven.verified is not None, "the identity was proven by a third party"
+    await identities.store_details(
+        conn,
+        proven.identity,
+        details=details_from(proven.verified),
+        keyring=call.services.keyring,
+        proven=proven.trusted,
+    )
+    if proven.fetch_profile:
+        await profiles.fetch_later(conn, proven.identity)
+    return await issue_bp_auth(call, conn, proven, now=now)
+
+
+async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
+    """Make a `bp_auth` for an identity, which need not belong to a user."""
+    within_s = _auth(call).bp_auth_s
+    return await bp_auth.issue(conn, proven.identity, proven=proven.trusted, now=now, within_s=within_s)
+
+
+async def _add_session(
+    call: Call,
+    conn: Connection,
+    identity: Identity,
+    block: Identifiers,
+    *,
+    uid: str,
+    token: str,
+    now: datetime,
+) -> None:
+    await sessions.add(
+        conn,
+        identity,
+        uid=uid,
+        digest=digest(token),
+        now=now,
+        absolute_s=_auth(call).session_absolute_s,
+        client=_client_of(call, block),
+    )
+
+
+def _client_of(call: Call, block: Identifiers) -> Client:
+    """Return where a session is made. What an app's server sends says nothing about its user's device."""
+    os = block.platform or ""
+    if call.caller.server_key is not None:
+        return Client(os)
+    agent = call.request.headers.get("User-Agent", "")[:256].replace("\0", "")
+    return Client(os, agent, limits.peer_ip(call.request, call.services.settings.trusted_proxies))
+
+
+def _auth(call: Call) -> Auth:
+    return call.services.configs.singleton(AUTH, call.app_id)
+
+
+def _entered(call: Call, identity: Identity, entry: Entry) -> Entry:
+    uid = entry.account.user.uid
+    call.logged_in(uid)
+    log.info("user.logged_in", app_id=call.app_id, user_id=uid, platform=identity.platform, new=entry.is_new)
+    return entry

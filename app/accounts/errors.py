@@ -1,0 +1,49 @@
+"""The errors of the account endpoints, beside those of the checks before their handlers (§7)."""
+
+from streams.wire.errors import ItemNotFound, NotFound, ServiceError
+
+
+class AnonymousLoginNotAllowed(ServiceError):
+    """The app does not allow anonymous login."""
+
+    error_type = "anonymous_login_not_allowed"
+    status = 400
+
+
+class AccountAuthFailed(ServiceError):
+    """No user has the identity, or its proof is wrong. The message does not tell which."""
+
+    error_type = "account.auth_failed"
+    status = 400
+
+    def __init__(self, what: str = "user does not exist or the password is wrong") -> None:
+        super().__init__(what)
+
+
+class AccountNotFound(NotFound):
+    """The user does not exist."""
+
+
+class IdentityNotFound(ItemNotFound):
+    """The user has no such identity."""
+
+
+class PlatformLinked(ServiceError):
+    """The user already has this identity, or another one of the platform. `bp_auth` logs in with this identity."""
+
+    error_type = "account.sp_linked_platform"
+    status = 400
+
+
+class IdentityLinked(ServiceError):
+    """The identity belongs to another user. `bp_auth` logs in as that user."""
+
+    error_type = "account.sp_linked_another"
+    status = 400
+
+
+class LastWayIn(ServiceError):
+    """Without this identity, nobody could log in as the user any more."""
+
+    error_type = "account.sp_link_may_cause_ghost"
+    status = 400

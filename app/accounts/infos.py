@@ -1,0 +1,137 @@
+"""Models of the identifier block (§2.1) and of what a client sends to prove an identity (§2.2)."""
+
+from typing import Annotated, Protocol
+
+from pydantic import AfterValidator, Field
+
+from streams.wire.model import Model
+
+Identifier = Annotated[str, Field(max_length=256)]
+Token = Annotated[str, Field(min_length=1, max_length=16 * 1024)]
+"""A token or a code of a platform."""
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+SocialId = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_not_blank)]
+
+
+class Identifiers(Model):
+    """The identifier block: identifiers that the client has for its app, user and device."""
+
+    segment_id: Identifier | None = None
+    custom_config_id: Identifier | None = None
+    login_device_id: Identifier | None = None
+    """Must equal `device.id` if both are given."""
+    simple_cuid: Identifier | None = None
+    cuid_v2: Identifier | None = None
+    cuid: Identifier | None = None
+    imei: Identifier | None = None
+    oaid: Identifier | None = None
+    idfa: Identifier | None = None
+    idfv: Identifier | None = None
+    gaid: Identifier | None = None
+    platform: Identifier | None = None
+    """The client's operating system, such as `ios`."""
+    appsflyer_id: Identifier | None = None
+    app_instance_id: Identifier | None = None
+    uuid: Identifier | None = None
+
+
+class LocalInfo(Protocol):
+    """An identity that only the client knows."""
+
+    @property
+    def social_id(self) -> str: ...
+
+
+class Anonymity(Model):
+    local_uid: SocialId
+
+    @property
+    def social_id(self) -> str:
+        return self.local_uid
+
+
+class Device(Model):
+    id: SocialId
+
+    @property
+    def social_id(self) -> str:
+        return self.id
+
+
+class AppleInfo(Model):
+    """A sign-in with the platform of a mobile operating system."""
+
+    id: Identifier | None = None
+    """Must be the subject of `identity_token` if it is given."""
+    code: Token | None = None
+    """An authorization code. It is exchanged for a refresh token."""
+    identity_token: Token
+    nonce: Identifier | None = None
+    """Must equal the claim `nonce` of `identity_token` if it is given."""
+
+
+class SocialNetworkInfo(Model):
+    access_token: Token
+    id: Identifier | None = None
+    """Must be the user of `access_token` if it is given."""
+    expiration_date: int = Field(default=0, ge=0, le=2**53)
+    """Unix seconds at which `access_token` expires, or 0."""
+    nonce: Identifier | None = None
+    """Must equal the claim `nonce` if `access_token` is an id token and this is given."""
+
+
+class IdTokenInfo(Model):
+    id_token: Token
+    nonce: Identifier | None = None
+    """Must equal the claim `nonce` of `id_token` if it is given."""
+
+
+class CodeInfo(Model):
+    code: Token
+
+
+class AccessTokenInfo(Model):
+    access_token: Token
+
+
+class OpenIdInfo(Model):
+    access_token: Token
+    open_id: Identifier
+    """Must be the user of `access_token`."""
+
+
+class SoftwareVendorInfo(Model):
+    access_token: Token
+    """An id token, or an access token that is a JWT and was issued to the app."""
+    nonce: Identifier | None = None
+    """Must equal the claim `nonce` if `access_token` is an id token and this is given."""
+
+
+class PlayerInfo(Model):
+    player_id: SocialId
+
+
+class GameCenterInfo(Model):
+    """At least one of `player_id` and `team_player_id` is required.
+
+    `public_key_url`, `salt`, `signature` and `timestamp` are required unless the app's config skips the
+    verification.
+    """
+
+    player_id: Identifier | None = None
+    team_player_id: Identifier | None = None
+    """It is preferred to `player_id`."""
+    public_key_url: Annotated[str, Field(max_length=2048)] | None = None
+    salt: Annotated[str, Field(max_length=2048)] | None = None
+    """In base64."""
+    signature: Annotated[str, Field(max_length=4096)] | None = None
+    """In base64."""
+    timestamp: int = Field(default=0, ge=0, le=2**63 - 1)
+    """Unix milliseconds."""

@@ -1,0 +1,70 @@
+"""What the proof of an identity results in, and the proofs that need no other party."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
+from app.accounts.infos import LocalInfo
+from app.http.endpoint import Call
+from storage import bp_auth
+from storage.identities import Identity
+from storage.kinds.auth import AUTH
+from storage.postgres import Connection
+from vendors.signin.protocols import VerifiedIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """An identity of which the client has proven that it is its own."""
+
+    identity: Identity
+    verified: VerifiedIdentity | None = None
+    """What a third party tells about it."""
+    creates_user: bool = True
+    """If false, an identity without a user is refused with `account.auth_failed`."""
+    name: str = ""
+    """The name of a new user."""
+    trusted: bool = True
+    """False if only the client says so."""
+    fetch_profile: bool = False
+    """Whether a job fetches the profile of the identity."""
+    on_login: Callable[[Connection, str], Awaitable[None]] | None = None
+    """Called with the user in the transaction of the login, which an error rolls back."""
+
+
+Prove = Callable[[Call, Any], Awaitable[Proven]]
+"""Checks the proof of an identity: the value of its platform in a request. Raises the client's error.
+
+It is called before the transaction of the login, and holds no connection while it calls other systems.
+"""
+
+_BP_AUTH_REFUSED = "bp_auth_token is unknown, used or expired"
+
+
+def local(platform: str) -> Prove:
+    """Return the proof of an identity that only the client knows."""
+
+    async def prove(call: Call, info: LocalInfo) -> Proven:
+        if not call.services.configs.singleton(AUTH, call.app_id).anonymous_login:
+            raise AnonymousLoginNotAllowed("this app does not allow anonymous login")
+        return Proven(Identity(call.app_id, platform, info.social_id), trusted=False)
+
+    return prove
+
+
+async def prove_bp_auth(call: Call, token: str) -> Proven:
+    """Check a `bp_auth_token`. The transaction of the login uses it up."""
+    now = call.services.clock.now(call.app_id)
+    async with call.services.database.connection() as conn:
+        found = await bp_auth.identity_of(conn, call.app_id, token=token, now=now)
+    if found is None:
+        raise AccountAuthFailed(_BP_AUTH_REFUSED)
+    identity, trusted = found
+    return Proven(identity, trusted=trusted, on_login=partial(_use_up, token, call))
+
+
+async def _use_up(token: str, call: Call, conn: Connection, _uid: str) -> None:
+    if not await bp_auth.use(conn, call.app_id, token=token, now=call.services.clock.now(call.app_id)):
+        raise AccountAuthFailed(_BP_AUTH_REFUSED)

@@ -1,0 +1,29 @@
+"""The job that deletes by age what logins leave behind: tokens of `bp_auth`, and traces of failed logins."""
+
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from app.services import Services
+from storage import bp_auth, login_failures
+from storage.batches import delete_in_batches
+from storage.jobs import RemoveExpiredSignIns
+from storage.kinds.limits import LIMITS
+
+log = structlog.get_logger()
+
+_BATCH_SIZE = 1000
+
+
+async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -> None:
+    """Delete the expired tokens and the old traces of each app."""
+    for app_id in await services.configs.all_apps():
+        now = services.clock.now(app_id)
+        days = services.configs.singleton(LIMITS, app_id).login_failure_days
+        tokens = partial(bp_auth.delete_expired, app_id=app_id, before=now)
+        failures = partial(login_failures.delete_expired, app_id=app_id, before=now - timedelta(days=days))
+        removed = await delete_in_batches(services.database, tokens, size=_BATCH_SIZE)
+        removed += await delete_in_batches(services.database, failures, size=_BATCH_SIZE)
+        if removed:
+            log.info("sign_ins.expired", app_id=app_id, removed=removed)

@@ -1,0 +1,108 @@
+"""Identities at third parties: proves them, and turns what a platform tells into what is stored."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from actors.sign_in_clients import SignInClient
+from app.accounts import trace
+from app.accounts.proofs import Prove, Proven
+from app.http.endpoint import Call
+from storage.identities import Details, Identity
+from storage.single_use import first_use
+from streams.wire.errors import ConfigInvalid, InvalidParameter, StoreError, Unavailable
+from streams.wire.ids import sha256_hex
+from streams.wire.model import Model
+from vendors.errors import VendorError
+from vendors.signin.protocols import Profile, Proof, ProofRefused, ProviderUnavailable, VerifiedIdentity
+
+_PROOF_NAMES = {"identity_token": "id_token"}
+"""The fields of `Proof` for fields of requests that have another name."""
+_SECRETS = ("code", "id_token", "access_token", "nonce", "signature")
+_LONGEST_ID = 256
+
+
+def third_party(platform: str) -> Prove:
+    """Return the proof of an identity at a third party."""
+
+    async def prove(call: Call, info: Model) -> Proven:
+        client = call.services.sign_in.open(call.app_id, platform)
+        verified = await verify(call, client, platform, info)
+        return Proven(
+            Identity(call.app_id, platform, verified.social_id),
+            verified=verified,
+            trusted=verified.trusted,
+            fetch_profile=client.config.fetch_profile and verified.profile is None,
+        )
+
+    return prove
+
+
+async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
+    """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons."""
+    config, proof, now = client.config, proof_of(client, platform, info), call.services.clock.now(call.app_id)
+    sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
+    trace.step(call, "proof", seen=sent, allowed=[client.provider, *client.sign_in.proof_fields])
+    trace.step(call, "config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
+    try:
+        verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
+    except ProofRefused as refused:
+        for name in _SECRETS:
+            refused.redact(getattr(proof, name))
+        trace.step(call, refused.what, seen=refused.seen, allowed=refused.allowed)
+        raise ProofRefused from None
+    except VendorError as error:
+        for name in _SECRETS:
+            error.redact(getattr(proof, name))
+        trace.step(call, "platform", seen=error.what)
+        raise ProviderUnavailable.of(error) from error
+    await _check_single_use(call, verified, now=now)
+    if not 0 < len(verified.social_id) <= _LONGEST_ID or not verified.social_id.isprintable():
+        raise ProviderUnavailable(f"{platform} sent an id that cannot be stored")
+    return verified
+
+
+def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
+    """Return what a client has sent as a proof. Raises `InvalidParameter` if the provider needs another field."""
+    names = {_PROOF_NAMES.get(field, field): field for field in type(info).model_fields}
+    asked = [names[name] for name in client.sign_in.proof_fields if name in names]
+    if not asked:
+        raise ConfigInvalid(f"sign_in {platform}: provider {client.provider} cannot prove {platform}")
+    if not any(getattr(info, field) for field in asked):
+        raise InvalidParameter(f"{' or '.join(f'{platform}.{field}' for field in asked)} is required")
+    return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})
+
+
+async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: datetime) -> None:
+    """Raise `ProofRefused` if a proof that may be used only once was used before."""
+    if not verified.single_use or verified.single_use_until is None:
+        return
+    within_s = max(1.0, (verified.single_use_until - now).total_seconds())
+    value = sha256_hex(verified.single_use.encode())
+    try:
+        fresh = await first_use(call.services.valkey, value, app_id=call.app_id, what="proof", within_s=within_s)
+    except StoreError as error:
+        raise Unavailable("the server cannot check at the moment whether the proof was used before") from error
+    if not fresh:
+        trace.step(call, "the proof was used before")
+        raise ProofRefused
+
+
+def details_from(verified: VerifiedIdentity) -> Details:
+    """Return what is stored about an identity."""
+    return Details(
+        openid=verified.openid,
+        xid=verified.xid,
+        access_token=verified.access_token,
+        refresh_token=verified.refresh_token,
+        expiration_date=verified.expiration_date,
+        profile=None if verified.profile is None else profile_value(verified.profile),
+    )
+
+
+def profile_value(profile: Profile) -> dict[str, object] | None:
+    """Return what is stored of a profile; None if it says nothing. PostgreSQL cannot store U+0000."""
+    value = {
+        name: text.replace("\0", "")[:2048] if isinstance(text, str) else text
+        for name, text in asdict(profile).items()
+    }
+    return value if any(value.values()) else None

@@ -1,0 +1,111 @@
+"""The trace of a failed login: what was checked, what was seen and what was allowed, for support.
+
+The client gets one text for all reasons of a failure. Operators read the trace in the admin API.
+"""
+
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+from aiohttp import web
+
+from app.http.endpoint import Call
+from app.http.limits import network_of, peer_ip
+from storage import login_failures
+from storage.identities import NO_WAYS_IN, Identity
+from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
+
+log = structlog.get_logger()
+
+_MOST_STEPS = 30
+_MOST_CHARACTERS = 500
+_RATE = "login_failures"
+_UNTRACED = (RateLimited, StoreError, Unavailable)
+"""Errors that do not depend on the proof."""
+
+
+class Trace:
+    """The steps of one login or bind. If its block fails, they are stored."""
+
+    __slots__ = ("_call", "_operation", "_platform", "_social_id", "_steps")
+
+    def __init__(self, call: Call, operation: str, platform: str, *, claimed: str = "") -> None:
+        """`claimed` is the id that the client names, if it is not secret."""
+        self._call = call
+        self._operation = operation
+        self._platform = platform
+        self._social_id = claimed
+        self._steps: list[dict[str, Any]] = []
+        call.request[_TRACE] = self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ServiceError) and not isinstance(error, _UNTRACED):
+            with suppress(StoreError):
+                await self._store(error)
+
+    def add(self, step: str, *, seen: object = None, allowed: object = None) -> None:
+        if len(self._steps) < _MOST_STEPS:
+            given = {"step": step, "seen": _short(seen), "allowed": _short(allowed)}
+            self._steps.append({name: value for name, value in given.items() if value is not None})
+
+    def identify(self, identity: Identity) -> None:
+        """Name the identity that was proven."""
+        self._platform = identity.platform
+        self._social_id = "" if identity.platform in NO_WAYS_IN else identity.social_id
+
+    async def _store(self, error: ServiceError) -> None:
+        call = self._call
+        log.info("login.failed", operation=self._operation, platform=self._platform, error_type=error.error_type)
+        if not await self._may_store():
+            return
+        self.add("refused", seen=str(error))
+        async with call.services.database.connection() as conn:
+            await login_failures.add(
+                conn,
+                call.app_id,
+                request_id=call.request_id,
+                operation=self._operation,
+                platform=self._platform,
+                social_id=self._social_id,
+                uid=call.caller.user_id,
+                error_type=error.error_type,
+                steps=self._steps,
+                now=call.services.clock.now(call.app_id),
+            )
+
+    async def _may_store(self) -> bool:
+        """Count the failure, so that a flood of them does not fill the table."""
+        call = self._call
+        if (key := call.caller.server_key) is not None:
+            who = f"key:{key}"
+        else:
+            who = f"address:{network_of(peer_ip(call.request, call.services.settings.trusted_proxies))}"
+        count = await call.services.limiter.count(
+            call.app_limits.rate(_RATE), app_id=call.app_id, name=_RATE, who=who
+        )
+        return count.wait_s <= 0
+
+
+_TRACE: web.RequestKey[Trace] = web.RequestKey("login_trace", Trace)
+
+
+def step(call: Call, name: str, *, seen: object = None, allowed: object = None) -> None:
+    """Add a step to the trace of the call, if it has one. The values must not contain secrets."""
+    trace = call.request.get(_TRACE)
+    if trace is not None:
+        trace.add(name, seen=seen, allowed=allowed)
+
+
+def _short(value: object) -> object:
+    """Return a value for JSON, with at most `_MOST_CHARACTERS` of each text."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_short(item) for item in list(value)[:_MOST_STEPS]]
+    return "".join(char if char.isprintable() else " " for char in str(value)[:_MOST_CHARACTERS])

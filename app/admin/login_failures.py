@@ -1,0 +1,87 @@
+"""Admin API of failed logins, for support."""
+
+from typing import Any
+
+from app.admin.area import FOR_VIEWERS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query
+from app.http.paging import IdCursor, Page, PageQuery, page_of
+from storage import login_failures
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+from storage.login_failures import Filter, LoginFailure
+from streams.wire.codec import rfc3339
+from streams.wire.model import Model
+
+
+class FailureQuery(PageQuery[IdCursor]):
+    app: str = "default"
+    request_id: str | None = None
+    """List only failures of the request with this `X-Request-Id`."""
+    platform: str | None = None
+    """List only failures with this platform."""
+    social_id: str | None = None
+    """List only failures with this id at the platform, as far as it is known."""
+    user_id: str | None = None
+    """List only failures of a user who was logged in."""
+
+
+class FailureStep(Model):
+    step: str
+    seen: Any = None
+    allowed: Any = None
+
+
+class FailureRow(Model):
+    failure_id: str
+    app: str
+    request_id: str
+    operation: str
+    """`login`, `signup`, `bind` or `reauthorize`."""
+    platform: str
+    social_id: str
+    """The id that the client names or has proven, as far as it is known and not secret."""
+    user_id: str | None = None
+    error_type: str
+    steps: list[FailureStep]
+    """What was checked, in order. The last step is the one that failed. Secrets are left out."""
+    failed_at: str
+
+
+class FailureList(Page[str]):
+    login_failures: list[FailureRow]
+
+
+async def list_failures(call: Call, query: Query[FailureQuery]) -> FailureList:
+    """List failed logins and binds.
+
+    The newest comes first. Each has the steps that led to the failure, while the client got one text for all
+    reasons. They are deleted after `limits.login_failure_days`, and limited by the rate `login_failures`.
+    """
+    if not call.services.configs.exists(APPS, query.app):
+        raise UnknownApp(query.app)
+    which = Filter(query.app, query.request_id, query.platform, query.social_id, query.user_id)
+    async with call.services.database.connection() as conn:
+        found = await login_failures.listed(conn, which, before=query.before, size=query.size + 1)
+    page, further = page_of(found, query.size, lambda failure: failure.failure_id)
+    return FailureList(next=further, login_failures=[_row(failure) for failure in page])
+
+
+def _row(failure: LoginFailure) -> FailureRow:
+    return FailureRow(
+        failure_id=failure.failure_id,
+        app=failure.app_id,
+        request_id=failure.request_id,
+        operation=failure.operation,
+        platform=failure.platform,
+        social_id=failure.social_id,
+        user_id=failure.uid,
+        error_type=failure.error_type,
+        steps=[FailureStep.of(step) for step in failure.steps],
+        failed_at=rfc3339(failure.failed_at),
+    )
+
+
+LOGIN_FAILURE_ROUTES = [
+    Endpoint("GET", "/admin/api/login_failures", list_failures, FOR_VIEWERS, errors=(UnknownApp,)),
+]

@@ -1,0 +1,81 @@
+"""Kind `sign_in`: our app at a sign-in platform. The name of a config is a platform id of the interface (§2.2)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from storage.kinds.base import ConfigKind
+from storage.kinds.vendor_accounts import CallLimits
+
+Provider = Literal[
+    "apple",
+    "google",
+    "facebook",
+    "instagram",
+    "weibo",
+    "qq",
+    "wechat",
+    "wechat_mini",
+    "alipay",
+    "microsoft",
+    "jd",
+    "taobao",
+    "amazon",
+    "line",
+    "kakao",
+    "play_games",
+    "game_center",
+]
+
+SANDBOX = "{sandbox}"
+"""Stands in a URL for the address of the sandbox, which only development servers have."""
+_Url = Annotated[str, Field(pattern=r"^(https?://|\{sandbox\}).+", max_length=2048)]
+_Id = Annotated[str, Field(min_length=1, max_length=512)]
+_Pem = Annotated[str, Field(max_length=16 * 1024)]
+
+
+class SignIn(CallLimits):
+    enabled: bool = True
+    """Whether users may log in with the platform and bind it."""
+    provider: Provider | None = None
+    """The service behind the platform id. Default: the one that the id usually stands for."""
+    audiences: list[_Id] = Field(default_factory=list, max_length=100)
+    """The ids of our apps at the platform. Proofs that were issued to other apps are refused. Without an id, nobody
+    can log in."""
+    issuers: list[_Id] = Field(default_factory=list, max_length=100)
+    """The accepted issuers of id tokens. Default: those of the platform."""
+    jwks_url: _Url | None = None
+    """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
+    base_url: _Url | None = None
+    """Replaces the hosts of the platform. Default: the platform's own."""
+    client_id: str = Field(default="", max_length=512)
+    """The id with which we call the platform. `audiences` must contain it if codes are exchanged."""
+    client_secret: SecretStr | None = None
+    """The secret with which we call the platform."""
+    redirect_uri: str = Field(default="", max_length=2048)
+    """The redirect URI for which codes were issued, if the platform compares it."""
+    private_key: SecretStr | None = None
+    """Our private key in PEM format, for platforms to which calls are signed."""
+    key_id: str = Field(default="", max_length=512)
+    """The platform's id of `private_key`."""
+    team_id: str = Field(default="", max_length=512)
+    """The id of our team at the platform."""
+    bundle_ids: list[_Id] = Field(default_factory=list, max_length=100)
+    """The bundle ids of our apps, for `ios_games_service`."""
+    skip_signature_verify: bool = False
+    """Whether `ios_games_service` trusts the player id that the client names, without a signature."""
+    key_hosts: list[_Id] = Field(default_factory=list, max_length=20)
+    """The hosts from which keys of `ios_games_service` are fetched. Default: the platform's own."""
+    key_roots: list[_Pem] = Field(default_factory=list, max_length=20)
+    """Root certificates in PEM format that replace the bundled ones, for `ios_games_service`."""
+    public_key: _Pem = ""
+    """The platform's public key in PEM format, for platforms that sign their responses."""
+    require_nonce: bool = False
+    """Whether id tokens must contain the `nonce` that is sent beside them."""
+    prefer_unionid: bool = False
+    """WeChat: whether identities are those of your open platform account, if it tells them, and not of one app."""
+    fetch_profile: bool = True
+    """Whether the profile is fetched after a login or a bind."""
+
+
+SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn)
