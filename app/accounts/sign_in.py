@@ -1,7 +1,7 @@
 """Identities at third parties: proves them, and turns what a platform tells into what is stored."""
 
 from dataclasses import asdict, fields
-from datetime import datetime
+from datetime import UTC, datetime
 
 from actors.sign_in_clients import SignInClient
 from app.accounts import trace
@@ -39,7 +39,8 @@ def third_party(platform: str) -> Prove:
 
 async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
     """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons."""
-    config, proof, now = client.config, proof_of(client, platform, info), call.services.clock.now(call.app_id)
+    config, proof = client.config, proof_of(client, platform, info)
+    now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
     sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
     trace.step(call, "proof", seen=sent, allowed=[client.provider, *client.sign_in.proof_fields])
     trace.step(call, "config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
