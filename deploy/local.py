@@ -1,7 +1,8 @@
 """Runs all of Parley on this machine until Ctrl-C. `make run` calls `python -m deploy.local`.
 
-The stores, the local engines and the server are child processes. They start in this order, are stopped in reverse
-order, and end with this process at the latest. Data and secrets are kept in `.parley` (`PARLEY_DATA_DIR`).
+The stores, the local engines, the sandbox and the server are child processes. They start in this order, are stopped
+in reverse order, and end with this process at the latest. Data and secrets are kept in `.parley`
+(`PARLEY_DATA_DIR`).
 """
 
 import argparse
@@ -24,6 +25,7 @@ from app.settings import Settings, SettingsError
 from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.running import Failed, running, until_ready, while_running
+from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from deploy.welcome import OPERATOR_FILE, base_url, welcome
@@ -72,12 +74,14 @@ async def _run(env: dict[str, str]) -> None:
         stores = await stack.enter_async_context(_stores(env, settings.data_dir))
         settings = replace(settings, database_url=stores.database_url, redis_url=stores.redis_url)
         engines = await stack.enter_async_context(local_engines(settings.data_dir / "engines.log"))
+        platforms = await stack.enter_async_context(sandbox(settings.data_dir / "sandbox.log"))
         await migrate(settings.database_url)
         await _seed(settings, env)
         env |= {
             "DATABASE_URL": stores.database_url,
             "REDIS_URL": stores.redis_url,
             "PARLEY_LOCAL_URL": engines.url,
+            "PARLEY_SANDBOX_URL": platforms.url,
         }
         server = await stack.enter_async_context(
             running([sys.executable, "-m", "app", "serve"], stop_s=settings.drain_timeout_s + _STOP_S, env=env)
@@ -86,7 +90,12 @@ async def _run(env: dict[str, str]) -> None:
             running([sys.executable, "-m", "app", "worker"], stop_s=_STOP_S, env=env)
         )
         stack.enter_context(_environment_file(settings.data_dir / "env", env))
-        processes = {**stores.processes, "the server": server, "the worker": worker}
+        processes = {
+            **stores.processes,
+            "the sandbox": platforms.process,
+            "the server": server,
+            "the worker": worker,
+        }
         await while_running(processes, _ready(base_url(settings)))
         print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
         await while_running(processes, asyncio.Event().wait())

@@ -1,0 +1,221 @@
+"""Logins and binds at third parties, which the sandbox plays (§2.2, §4.1, §4.5)."""
+
+import asyncio
+import time
+from uuid import uuid4
+
+import pytest
+
+from storage.audit import COMMAND
+from tests.app.accounts.people import ask, bind, enter, error_type, login, me, new_user
+from tests.app.accounts.platforms import PROVIDERS, failures, proof, with_sandbox
+from tests.app.callers import token, working
+from tests.servers import Server
+from tests.waiting import until
+
+PROFILE = {
+    "user_name": "Mei Lin",
+    "avatar": "https://pictures.test/mei.png",
+    "email": "",
+    "region": "",
+    "province": "北京",
+    "city": "朝阳区",
+    "gender": 2,
+}
+
+
+@pytest.fixture(scope="module")
+async def testbed(databases, tmp_path_factory):
+    async with with_sandbox(databases, tmp_path_factory.mktemp("data")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def module_server(testbed: Server) -> Server:
+    return testbed
+
+
+@pytest.fixture
+def server(guest: Server) -> Server:
+    return guest
+
+
+async def configure(server: Server, platform: str, **fields) -> None:
+    value = {"base_url": f"{{sandbox}}/{PROVIDERS[platform]}", "audiences": ["sandbox-app"], **fields}
+    await server.services.configs.put("default", "sign_in", platform, value, author="tests", origin=COMMAND)
+
+
+@pytest.fixture
+async def microblog(server: Server):
+    """`microblog`, whose config a test may change."""
+    yield "microblog"
+    await configure(server, "microblog")
+
+
+@pytest.mark.parametrize("platform", sorted(PROVIDERS))
+async def test_each_platform_makes_a_user_that_the_next_login_finds(server, platform):
+    subject = str(uuid4().int)[:18]
+    first, _ = await enter(server, await proof(server, platform, subject))
+    assert first["user"]["is_new_user"] is True
+    assert set(first["bp_auth"]) == {"bp_auth_token", "expire_at_ms"}
+    [account] = first["user"]["social_accounts"]
+    assert account["platform"] == platform
+    assert not {"access_token", "refresh_token", "social_profile"} & set(account)
+    assert ("xid" in account) is (platform == "retail_platform")
+    again, _ = await enter(server, await proof(server, platform, subject))
+    assert again["user"]["uid"] == first["user"]["uid"]
+    assert again["user"]["is_new_user"] is False
+    assert again["user"]["social_accounts"] == [account]
+
+
+async def test_a_bound_identity_has_the_ids_of_its_platform(server):
+    _, session = await new_user(server)
+    body = await proof(server, "im_network_b", "wechat-person")
+    status, reply = await bind(server, session, body)
+    assert status == 200
+    assert reply["social_account"] == {
+        "platform": "im_network_b",
+        "id": "wechat-person",
+        "openid": "wechat-person",
+    }
+
+
+async def test_200_concurrent_first_logins_of_one_identity_make_one_user(server):
+    subject = str(uuid4().int)[:18]
+    bodies = [await proof(server, "microblog", subject) for _ in range(200)]
+    replies = await asyncio.gather(*(login(server, body) for body in bodies))
+    assert {status for status, _ in replies} == {200}
+    assert len({reply["user"]["uid"] for _, reply in replies}) == 1
+    assert [reply["user"]["is_new_user"] for _, reply in replies].count(True) == 1
+
+
+async def test_the_tokens_of_a_platform_are_shown_to_the_user_and_stored_encrypted(server):
+    body = await proof(server, "microblog")
+    _, session = await enter(server, body)
+    [account] = (await me(server, session))["social_accounts"]
+    assert account["access_token"] == body["microblog"]["access_token"]
+    assert abs(account["expiration_date"] - time.time() - 7200) < 60
+    async with server.services.database.connection() as conn:
+        rows = await conn.fetch("select identities::text as row from identities")
+    assert not [row for row in rows if account["access_token"] in row["row"]]
+
+
+async def test_a_profile_is_fetched_after_the_login_and_listed(server):
+    subject = str(uuid4().int)[:18]
+    reply, session = await enter(server, await proof(server, "microblog", subject))
+    uid = reply["user"]["uid"]
+    async with working(server.services):
+
+        async def profiles():
+            _, own = await ask(server, "GET", "/bp/user/me/social_profiles", headers=session)
+            return own["social_profiles"]
+
+        await until(profiles)
+        assert await profiles() == [{"social_id": subject, "platform": "microblog", **PROFILE}]
+    [account] = (await me(server, session))["social_accounts"]
+    assert account["social_profile"] == (await profiles())[0]
+    other, _ = await new_user(server)
+    unknown = uuid4().hex
+    status, reply = await server_profiles(server, uid, f"{uid},{other},,x, {unknown},{uid}")
+    assert (status, reply) == (
+        200,
+        {
+            "social_profile": {uid: await profiles(), other: []},
+            "inexistent_user_ids": ["x", unknown],
+        },
+    )
+
+
+async def server_profiles(server, uid: str, user_ids: str):
+    path = f"/bp/server/user/{uid}/social_profile"
+    return await ask(server, "GET", path, params={"user_ids": user_ids}, headers=token())
+
+
+async def test_profiles_of_other_users_need_a_server_token(server):
+    uid, session = await new_user(server)
+    path = f"/bp/server/user/{uid}/social_profile?user_ids={uid}"
+    assert (await ask(server, "GET", path, headers=session))[0] == 401
+    for user_ids in ("", " , "):
+        assert (await server_profiles(server, uid, user_ids))[0] == 400
+    assert (await server_profiles(server, uid, ",".join(uuid4().hex for _ in range(101))))[0] == 400
+
+
+async def test_a_refused_proof_has_one_text_and_a_trace_with_the_reason(server):
+    texts = set()
+    other_app = await proof(server, "microblog", app="an-app-of-others")
+    expired = await proof(server, "microblog", expires_in=0)
+    unknown = {"microblog": {"access_token": "no-token-of-the-platform"}}
+    for body in (other_app, expired, unknown):
+        request_id = uuid4().hex
+        status, reply = await login(server, body, headers={"X-Request-Id": request_id})
+        assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+        texts.add(reply["error"]["message"])
+        [failure] = await failures(server, request_id=request_id)
+        assert (failure["operation"], failure["platform"]) == ("login", "microblog")
+        assert failure["error_type"] == "account.sp_auth_failed"
+        assert body["microblog"]["access_token"] not in str(failure)
+        if body is other_app:
+            assert {"seen": "an-app-of-others", "allowed": ["sandbox-app"]}.items() <= failure["steps"][2].items()
+    assert len(texts) == 1
+    assert "microblog" not in texts.pop()
+
+
+async def test_the_trace_of_a_failed_bind_names_the_identity_and_the_user(server):
+    uid, session = await new_user(server)
+    subject = str(uuid4().int)[:18]
+    await enter(server, await proof(server, "microblog", subject))
+    assert (await bind(server, session, await proof(server, "microblog", subject)))[0] == 400
+    [failure] = await failures(server, platform="microblog", social_id=subject)
+    assert (failure["operation"], failure["user_id"]) == ("bind", uid)
+    assert failure["error_type"] == "account.sp_linked_another"
+    assert await failures(server, user_id=uid) == [failure]
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "refuse", "wrong_content_type", "malformed_frame", "redirect"])
+async def test_a_platform_that_does_not_answer_is_a_gateway_error(server, fault):
+    body = await proof(server, "microblog", fault=fault)
+    status, reply = await login(server, body)
+    assert (status, error_type(reply)) == (502, "gateway")
+    assert body["microblog"]["access_token"] not in str(reply)
+
+
+async def test_a_failing_platform_is_not_called_for_a_while(server, microblog):
+    await configure(server, microblog, breaker={"min_calls": 2, "open_s": 600})
+    for _ in range(2):
+        assert (await login(server, await proof(server, microblog, fault="unavailable")))[0] == 502
+    assert (await login(server, await proof(server, microblog)))[0] == 502
+    assert (await login(server, await proof(server, "photo_network")))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"audiences": []}, "audiences must not be empty"),
+        ({"enabled": False}, "enabled is false"),
+        ({"provider": "wechat"}, "provider"),
+        ({"provider": "google"}, "provider google cannot prove microblog"),
+    ],
+)
+async def test_a_config_that_is_not_sufficient_is_named(server, microblog, fields, problem):
+    await configure(server, microblog, **fields)
+    status, reply = await login(server, await proof(server, microblog))
+    assert (status, error_type(reply)) == (422, "config_invalid")
+    assert reply["error"]["message"].startswith(f"config_invalid: sign_in {microblog}: ")
+    assert problem in reply["error"]["message"] or fields == {"provider": "wechat"}
+
+
+async def test_an_app_without_a_config_has_no_platform(server):
+    await server.services.configs.put("bare", "apps", "default", {}, author="tests", origin=COMMAND)
+    auth = {"require_sign": False}
+    await server.services.configs.put("bare", "auth", "default", auth, author="tests", origin=COMMAND)
+    headers = {"X-Service-App-Id": "bare"}
+    status, reply = await login(server, await proof(server, "microblog"), headers=headers)
+    assert (status, error_type(reply)) == (422, "config_invalid")
+    assert (await login(server, {"android_games_service": {"player_id": "p"}}, headers=headers))[0] == 200
+
+
+async def test_im_network_a_needs_the_person_of_the_token(server):
+    body = await proof(server, "im_network_a", "person-of-the-token")
+    body["im_network_a"]["open_id"] = "another person"
+    status, reply = await login(server, body)
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
