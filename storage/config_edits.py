@@ -113,6 +113,8 @@ class Edit:
                 raise InvalidParameter(f"{field} must be 1 to 64 of A-Z a-z 0-9 . _ - and not begin with a dot")
         if kind.singleton and key.name != DEFAULT:
             raise InvalidParameter(f"name must be {DEFAULT}: an app has one config of kind {kind.name}")
+        if kind.names and key.name not in kind.names:
+            raise InvalidParameter(f"name must be one of {', '.join(kind.names)}")
         newest = await rows.newest(self._conn, key)
         if if_match is not None and (newest is None or newest.deleted or newest.revision != if_match):
             raise RevisionNotActive

@@ -107,11 +107,22 @@ async def account(conn: Connection, app_id: str, uid: str) -> dict[str, Any] | N
 
 async def identities(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     rows = await conn.fetch(
-        "select platform, social_id, create_time from identities where app_id = $1 and uid = $2 order by 1, 2",
+        "select platform, social_id, openid, xid, create_time, profile from identities"
+        " where app_id = $1 and uid = $2 order by 1, 2",
         app_id,
         uid,
     )
     return [dict(row) for row in rows]
+
+
+_SESSIONS = """
+select platform, create_time, last_seen, revoke_time, client_os, user_agent, address
+from sessions where app_id = $1 and uid = $2 order by create_time
+"""
+
+
+async def sessions(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in await conn.fetch(_SESSIONS, app_id, uid)]
 
 
 _CONVERSATIONS = """

@@ -53,7 +53,9 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
     async with services.database.connection() as conn:
         account = await exports.account(conn, export.app_id, export.uid)
         identities = await exports.identities(conn, export.app_id, export.uid)
-    yield b'{"account":%b,"identities":%b,"conversations":[' % (dumps(account), dumps(identities))
+        sessions = await exports.sessions(conn, export.app_id, export.uid)
+    head = (dumps(account), dumps(identities), dumps(sessions))
+    yield b'{"account":%b,"identities":%b,"sessions":%b,"conversations":[' % head
     after, separator = "", b""
     while found := await _conversations(services, export, after):
         for conversation in found:

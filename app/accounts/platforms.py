@@ -19,6 +19,7 @@ from app.accounts.infos import (
 )
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
+from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 
@@ -61,27 +62,11 @@ class Platform:
     """Whether its identities are shown as social accounts and can be bound. They are a way to log in."""
 
 
-def _third_party(name: str) -> Platform:
-    return Platform(third_party(name), third_party=True)
-
-
 PLATFORMS: dict[str, Platform] = {
     "anonymity": Platform(local("anonymity")),
     "device": Platform(local("device")),
-    "ios_vendor_id": _third_party("ios_vendor_id"),
-    "social_network_a": _third_party("social_network_a"),
-    "search_vendor_id": _third_party("search_vendor_id"),
-    "photo_network": _third_party("photo_network"),
-    "microblog": _third_party("microblog"),
-    "chat_network": _third_party("chat_network"),
-    "im_network_a": _third_party("im_network_a"),
-    "im_network_b": _third_party("im_network_b"),
-    "payment_wallet_a": _third_party("payment_wallet_a"),
-    "software_vendor_id": _third_party("software_vendor_id"),
-    "retail_platform": _third_party("retail_platform"),
+    **{name: Platform(third_party(name), third_party=True) for name in THIRD_PARTIES},
     "bp_auth_token": Platform(prove_bp_auth),
-    "android_games_service": _third_party("android_games_service"),
-    "ios_games_service": _third_party("ios_games_service"),
 }
 """A platform without a row is not configured."""
 

@@ -44,3 +44,5 @@ class ConfigKind(Generic[ConfigModel]):
     title: str
     model: type[ConfigModel]
     singleton: bool = False
+    names: tuple[str, ...] = ()
+    """The names that its configs may have. Empty: any."""

@@ -78,4 +78,21 @@ class SignIn(CallLimits):
     """Whether the profile is fetched after a login or a bind."""
 
 
-SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn)
+PLATFORMS = (
+    "ios_vendor_id",
+    "social_network_a",
+    "search_vendor_id",
+    "photo_network",
+    "microblog",
+    "chat_network",
+    "im_network_a",
+    "im_network_b",
+    "payment_wallet_a",
+    "software_vendor_id",
+    "retail_platform",
+    "android_games_service",
+    "ios_games_service",
+)
+"""The ids of platforms whose identities are those of third parties."""
+
+SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn, names=PLATFORMS)
