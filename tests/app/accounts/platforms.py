@@ -12,12 +12,17 @@ from tests.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
 PROVIDERS = {
+    "ios_vendor_id": "apple",
+    "social_network_a": "facebook",
+    "search_vendor_id": "google",
     "photo_network": "instagram",
     "microblog": "weibo",
     "chat_network": "qq",
     "im_network_a": "qq",
     "im_network_b": "wechat",
     "payment_wallet_a": "alipay",
+    "software_vendor_id": "microsoft",
+    "ios_games_service": "game_center",
     "retail_platform": "jd",
 }
 """The provider that the development app has for each platform."""

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from storage.audit import COMMAND
-from tests.app.accounts.people import ask, bind, enter, error_type, login, me, new_user
+from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user
 from tests.app.accounts.platforms import PROVIDERS, failures, proof, with_sandbox
 from tests.app.callers import token, working
 from tests.servers import Server
@@ -172,7 +172,8 @@ async def test_the_trace_of_a_failed_bind_names_the_identity_and_the_user(server
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "refuse", "wrong_content_type", "malformed_frame", "redirect"])
-async def test_a_platform_that_does_not_answer_is_a_gateway_error(server, fault):
+async def test_a_platform_that_does_not_answer_is_a_gateway_error(server, microblog, fault):
+    await configure(server, microblog, breaker={"min_calls": 1000})
     body = await proof(server, "microblog", fault=fault)
     status, reply = await login(server, body)
     assert (status, error_type(reply)) == (502, "gateway")
@@ -219,3 +220,57 @@ async def test_im_network_a_needs_the_person_of_the_token(server):
     body["im_network_a"]["open_id"] = "another person"
     status, reply = await login(server, body)
     assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+
+
+async def test_an_access_token_is_renewed(server):
+    platform = "social_network_a"
+    subject = str(uuid4().int)[:15]
+    first = await proof(server, platform, subject)
+    _, session = await enter(server, first)
+    again = await proof(server, platform, subject)
+    path = f"{SOCIAL}/{platform}/{subject}"
+    status, reply = await ask(server, "PUT", path, json=again, headers=session)
+    assert status == 200
+    assert reply["social_account"]["access_token"] == again[platform]["access_token"]
+    assert {"platform": platform, "id": subject}.items() <= reply["social_account"].items()
+    [account] = (await me(server, session))["social_accounts"]
+    assert account["access_token"] == again[platform]["access_token"]
+
+    of_another = await proof(server, platform, str(uuid4().int)[:15])
+    status, reply = await ask(server, "PUT", path, json=of_another, headers=session)
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+    status, reply = await ask(server, "PUT", f"{SOCIAL}/{platform}/1", json=again, headers=session)
+    assert (status, error_type(reply)) == (404, "item_not_found")
+    status, reply = await ask(server, "PUT", f"{SOCIAL}/microblog/{subject}", json=again, headers=session)
+    assert (status, error_type(reply)) == (400, "invalid_parameter")
+
+
+async def test_a_signature_of_a_game_service_counts_once(server):
+    body = await proof(server, "ios_games_service")
+    assert (await login(server, body))[0] == 200
+    status, reply = await login(server, body)
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+    [failure] = await failures(server, platform="ios_games_service")
+    assert failure["social_id"] == body["ios_games_service"]["team_player_id"]
+    assert failure["steps"][-2]["step"] == "the proof was used before"
+
+
+async def test_an_id_token_whose_nonce_is_another_is_refused(server):
+    body = await proof(server, "search_vendor_id")
+    body["search_vendor_id"]["nonce"] = "of another login"
+    status, reply = await login(server, body)
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+
+
+async def test_the_subject_of_a_token_must_be_the_id_that_is_sent(server):
+    for platform in ("ios_vendor_id", "social_network_a"):
+        body = await proof(server, platform)
+        body[platform]["id"] = "somebody else"
+        status, reply = await login(server, body)
+        assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+
+
+async def test_a_profile_in_the_proof_is_shown_at_once(server):
+    _, session = await enter(server, await proof(server, "search_vendor_id"))
+    [account] = (await me(server, session))["social_accounts"]
+    assert account["social_profile"]["user_name"] == PROFILE["user_name"]
