@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import structlog
-
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.infos import Identifiers
 from app.accounts.proofs import Proven
@@ -22,8 +20,6 @@ from storage.sessions import Client
 from storage.users import User
 from streams.wire.errors import Unavailable
 from streams.wire.ids import new_id
-
-log = structlog.get_logger()
 
 _KEEP_EXPIRED = timedelta(days=7)
 
@@ -175,7 +171,5 @@ def _auth(call: Call) -> Auth:
 
 
 def _entered(call: Call, identity: Identity, entry: Entry) -> Entry:
-    uid = entry.account.user.uid
-    call.logged_in(uid)
-    log.info("user.logged_in", app_id=call.app_id, user_id=uid, platform=identity.platform, new=entry.is_new)
+    call.logged_in(entry.account.user.uid, platform=identity.platform, is_new=entry.is_new)
     return entry

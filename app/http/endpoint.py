@@ -1,6 +1,6 @@
 """A row of the route table, and the `Call` that its handler gets."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Concatenate
 
@@ -53,10 +53,11 @@ class Call:
         assert self.endpoint.area.role is not None, "only operators and the holder of the root token have an origin"
         return operators.origin_of(self.request, self.services, self.caller.operator, request_id=self.request_id)
 
-    def logged_in(self, user_id: str) -> None:
-        """Name the user that the call has logged in, for the access line."""
+    def logged_in(self, user_id: str, *, platform: str, is_new: bool) -> None:
+        """Name the user that the call has logged in, and with which platform, for the access line."""
         context = self.request[REQUEST_CONTEXT]
         context.user_id, context.authenticated = user_id, True
+        context.log_fields = {"login_platform": platform, "new_user": is_new}
 
     async def find_user(self) -> User | None:
         """Return the user of the call, or None if it was deleted meanwhile.
@@ -203,6 +204,8 @@ class RequestContext:
     """The row of the user, once it has been read."""
     authenticated: bool = False
     """Whether the caller has proved to be a user, an app's server or an operator."""
+    log_fields: Mapping[str, object] | None = None
+    """What the access line says beside the common fields."""
     unsent_bytes: int = 0
     """Size of its response where that is large, while it is being sent."""
     unsent_caller: str = ""

@@ -172,6 +172,7 @@ def _log_and_count(request: web.Request, response: web.StreamResponse, context: 
             ms=round(seconds * 1000, 1),
             app_id=context.app_id,
             user_id=context.user_id,
+            **(context.log_fields or {}),
         )
 
 
