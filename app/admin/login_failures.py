@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.admin.area import FOR_VIEWERS
+from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
@@ -83,5 +83,5 @@ def _row(failure: LoginFailure) -> FailureRow:
 
 
 LOGIN_FAILURE_ROUTES = [
-    Endpoint("GET", "/admin/api/login_failures", list_failures, FOR_VIEWERS, errors=(UnknownApp,)),
+    Endpoint("GET", "/admin/api/login_failures", list_failures, FOR_EDITORS, errors=(UnknownApp,)),
 ]
