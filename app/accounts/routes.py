@@ -63,7 +63,7 @@ _REAUTHORIZE = Docs(
         }
     }
 )
-_PROOF_ERRORS = (AccountAuthFailed, ProofRefused, ProviderUnavailable, Unavailable)
+_PROOF_ERRORS = (AccountAuthFailed, ProofRefused, ProviderUnavailable, RateLimited, Unavailable)
 
 ACCOUNT_ROUTES = [
     Endpoint(
@@ -71,7 +71,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/login",
         login,
         BEFORE_LOGIN,
-        errors=(AnonymousLoginNotAllowed, DeactivationPending, RateLimited, *_PROOF_ERRORS),
+        errors=(AnonymousLoginNotAllowed, DeactivationPending, *_PROOF_ERRORS),
         docs=_LOGIN,
     ),
     Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),

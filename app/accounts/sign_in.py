@@ -2,11 +2,13 @@
 
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from typing import Literal
 
 from actors.sign_in_clients import SignInClient
 from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
+from app.http.limits import network_of, peer_ip
 from storage.identities import Details, Identity
 from storage.single_use import first_use
 from streams.wire.errors import ConfigInvalid, InvalidParameter, StoreError, Unavailable
@@ -19,6 +21,7 @@ _PROOF_NAMES = {"identity_token": "id_token"}
 """The fields of `Proof` for fields of requests that have another name."""
 _SECRETS = ("code", "id_token", "access_token", "nonce", "signature")
 _LONGEST_ID = 256
+_RATE = "login_address"
 
 
 def third_party(platform: str) -> Prove:
@@ -38,7 +41,12 @@ def third_party(platform: str) -> Prove:
 
 
 async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
-    """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons."""
+    """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons.
+
+    Raises `RateLimited` after too many refused proofs from one address, so that nobody can make this server
+    send any number of them to a platform.
+    """
+    await _count_refused(call, calls=0)
     config, proof = client.config, proof_of(client, platform, info)
     now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
     sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
@@ -47,6 +55,7 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     try:
         verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
     except ProofRefused as refused:
+        await _count_refused(call, calls=1)
         for name in _SECRETS:
             refused.redact(getattr(proof, name))
         trace.step(call, refused.what, seen=refused.seen, allowed=refused.allowed)
@@ -71,6 +80,19 @@ def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
     if not any(getattr(info, field) for field in asked):
         raise InvalidParameter(f"{' or '.join(f'{platform}.{field}' for field in asked)} is required")
     return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})
+
+
+async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
+    """Count a refused proof, or check with `calls=0` whether another one is allowed."""
+    if call.caller.server_key is not None:  # All users of an app's server share its address.
+        return
+    address = network_of(peer_ip(call.request, call.services.settings.trusted_proxies))
+    rate = call.app_limits.rate(_RATE)
+    count = await call.services.limiter.count(
+        rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
+    )
+    if calls == 0:
+        count.check()
 
 
 async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: datetime) -> None:

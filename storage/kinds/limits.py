@@ -20,6 +20,7 @@ class Rate(Model):
 RATES = {
     "signup": Rate(count=20, per_s=HOUR_S),
     "login_failures": Rate(count=60, per_s=HOUR_S),
+    "login_address": Rate(count=100, per_s=HOUR_S / 4),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""

@@ -6,8 +6,12 @@ from uuid import uuid4
 
 import pytest
 
+from storage import identities
+from storage.identities import Identity
+from storage.postgres import Database
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user, player, token
 from tests.servers import Server
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -149,6 +153,31 @@ async def test_concurrent_unbinds_leave_one_way_in(server):
         replies = await asyncio.gather(*(ask(server, "DELETE", path, headers=session) for path in paths))
         assert sorted(status for status, _ in replies) == [200, 400]
         assert len((await me(server, session))["social_accounts"]) == 1
+
+
+async def test_a_login_that_waits_for_an_unbind_gets_no_session(server):
+    body = player()
+    reply, _ = await enter(server, body)
+    uid = reply["user"]["uid"]
+    identity = Identity("default", "android_games_service", body["android_games_service"]["player_id"])
+    await _give_another_way_in(server, uid)
+    database = server.services.database
+    async with database.transaction() as conn:
+        assert await identities.unlink(conn, identity, uid=uid) == "unlinked"
+        waiting = asyncio.ensure_future(login(server, body))  # noqa: TID251 - awaited below
+        await until(lambda: _one_waits_for_a_lock(database))
+    status, reply = await waiting
+    assert (status, error_type(reply)) == (503, "backend unavailable")
+    async with database.connection() as conn:
+        assert await conn.fetchval("select count(*) from sessions where uid = $1", uid) == 1
+
+
+async def _one_waits_for_a_lock(database: Database) -> bool:
+    async with database.connection() as conn:
+        return await conn.fetchval(
+            "select count(*) > 0 from pg_stat_activity"
+            " where wait_event_type = 'Lock' and datname = current_database()"
+        )
 
 
 @pytest.mark.parametrize("path", ["device/d", "android_games_service/unknown", "fax/1", "phone/+1"])

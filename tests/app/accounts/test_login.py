@@ -67,12 +67,13 @@ async def test_devices_and_anonymous_ids_are_different_users(server):
     assert len(uids) == len(bodies)
 
 
-async def test_concurrent_first_logins_of_a_device_create_one_user(server):
-    replies = await asyncio.gather(*(login(server, {"device": {"id": "phone-1"}}) for _ in range(12)))
+async def test_concurrent_first_logins_of_a_device_create_one_user_and_count_as_one_sign_up(server):
+    await configure(server, "limits", rates={"signup": {"count": 1, "per_s": 3600}})
+    replies = await asyncio.gather(*(login(server, {"device": {"id": "phone-1"}}) for _ in range(200)))
     assert {status for status, _ in replies} == {200}
     users = [reply["user"] for _, reply in replies]
     assert len({user["uid"] for user in users}) == 1
-    assert len({user["session"]["session_token"] for user in users}) == 12
+    assert len({user["session"]["session_token"] for user in users}) == 200
     assert [user["is_new_user"] for user in users].count(True) == 1
     async with server.services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from users") == 1

@@ -274,3 +274,16 @@ async def test_a_profile_in_the_proof_is_shown_at_once(server):
     _, session = await enter(server, await proof(server, "search_vendor_id"))
     [account] = (await me(server, session))["social_accounts"]
     assert account["social_profile"]["user_name"] == PROFILE["user_name"]
+
+
+async def test_refused_proofs_of_one_address_are_limited(server):
+    rates = {"rates": {"login_address": {"count": 2, "per_s": 900}}}
+    configs = server.services.configs
+    await configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
+    for _ in range(2):
+        assert (await login(server, {"microblog": {"access_token": "unknown"}}))[0] == 400
+    status, reply = await login(server, await proof(server, "microblog"))
+    assert (status, error_type(reply)) == (429, "api_rate_limit")
+    assert (await ask(server, "POST", "/bp/server/user/login", json=await proof(server, "microblog"),
+                      headers=token()))[0] == 200  # fmt: skip
+    await configs.put("default", "limits", "default", {}, author="tests", origin=COMMAND)
