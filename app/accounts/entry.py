@@ -162,7 +162,8 @@ def _client_of(call: Call, block: Identifiers) -> Client:
     os = block.platform or ""
     if call.caller.server_key is not None:
         return Client(os)
-    agent = call.request.headers.get("User-Agent", "")[:256].replace("\0", "")
+    # Bytes that are not UTF-8 are surrogates here, which PostgreSQL does not store.
+    agent = call.request.headers.get("User-Agent", "")[:256].encode(errors="replace").decode()
     return Client(os, agent, limits.peer_ip(call.request, call.services.settings.trusted_proxies))
 
 

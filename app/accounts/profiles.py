@@ -10,9 +10,10 @@ from app.services import Services
 from storage import identities, profiles
 from storage.identities import Identity, details_of
 from storage.profiles import FetchProfile, StoredProfile
-from streams.wire.errors import InvalidParameter
+from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import is_id
 from streams.wire.model import Model
+from vendors.errors import VendorError
 from vendors.signin.protocols import ProofRefused, VerifiedIdentity
 
 log = structlog.get_logger()
@@ -68,7 +69,11 @@ def _view(stored: StoredProfile) -> PublicSocialProfile:
 
 
 async def fetch_profile(services: Services, job: FetchProfile) -> None:
-    """Fetch and store a profile, unless the identity is gone or its platform does not tell it."""
+    """Fetch and store a profile, unless the identity is gone or its platform does not tell it.
+
+    Only a failure that may pass is tried again: a platform may refuse the profile for good, for example because the
+    person has not allowed it.
+    """
     identity = Identity(job.app_id, job.platform, job.social_id)
     async with services.database.connection() as conn:
         linked = await identities.find(conn, identity)
@@ -83,11 +88,13 @@ async def fetch_profile(services: Services, job: FetchProfile) -> None:
         refresh_token=details.refresh_token,
         expiration_date=details.expiration_date,
     )
-    client = services.sign_in.open(job.app_id, job.platform)
     try:
+        client = services.sign_in.open(job.app_id, job.platform)
         profile = await client.call(lambda sign_in: sign_in.profile(known))
-    except ProofRefused as refused:  # The token has expired meanwhile. The next login brings another one.
-        log.info("profile.refused", app_id=job.app_id, platform=job.platform, error=refused.what)
+    except (ProofRefused, ConfigInvalid, VendorError) as error:
+        if isinstance(error, VendorError) and error.retryable:
+            raise
+        log.info("profile.not_fetched", app_id=job.app_id, platform=job.platform, error=error.what)
         return
     value = None if profile is None else profile_value(profile)
     if value is not None:

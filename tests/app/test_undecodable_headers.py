@@ -36,3 +36,17 @@ async def test_undecodable_headers_are_refused_like_wrong_ones(server, request_l
     writer.close()
     await writer.wait_closed()
     assert loads(answer.partition(b"\r\n\r\n")[2])["error"]["error_type"] == error_type
+
+
+async def test_an_undecodable_user_agent_is_no_obstacle_to_a_login(server):
+    url, body = URL(server.url), b'{"device":{"id":"a"}}'
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    lines = ["POST /bp/user/login HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", "Connection: close"]
+    writer.write("\r\n".join([*lines, "User-Agent: "]).encode() + b"App \xff\r\n\r\n" + body)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    session = loads(answer.partition(b"\r\n\r\n")[2])["user"]["session"]
+    headers = {"X-Service-Session-Token": session["session_token"]}
+    async with server.http.get(f"{server.url}/bp/user/me/sessions", headers=headers) as response:
+        assert (await response.json())["sessions"][0]["user_agent"] == "App ?"

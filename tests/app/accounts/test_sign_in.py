@@ -287,3 +287,25 @@ async def test_refused_proofs_of_one_address_are_limited(server):
     assert (await ask(server, "POST", "/bp/server/user/login", json=await proof(server, "microblog"),
                       headers=token()))[0] == 200  # fmt: skip
     await configs.put("default", "limits", "default", {}, author="tests", origin=COMMAND)
+
+
+async def test_a_profile_that_the_platform_refuses_is_not_asked_for_again(server):
+    subject = str(uuid4().int)[:18]
+    body = await proof(server, "microblog", subject, fault="unauthorized", fault_at="profile")
+    _, session = await enter(server, body)
+
+    async def jobs():
+        async with server.services.database.connection() as conn:
+            return await conn.fetchval(
+                "select count(*) from procrastinate_jobs where args ->> 'social_id' = $1", subject
+            )
+
+    assert await jobs() == 1
+    async with working(server.services):
+        await until(lambda: _none(jobs))
+    [account] = (await me(server, session))["social_accounts"]
+    assert "social_profile" not in account
+
+
+async def _none(count) -> bool:
+    return await count() == 0
