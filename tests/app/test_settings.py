@@ -106,3 +106,10 @@ def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
     read = Settings.from_env(ENVIRONMENT | given)
     assert (read.port, read.metrics_port, read.processes) == (65535, 1, 256)
     assert Settings.from_env(ENVIRONMENT).metrics_port is None
+
+
+def test_a_production_server_uses_no_sandbox():
+    given = ENVIRONMENT | {"PARLEY_SANDBOX_URL": "http://127.0.0.1:8099/"}
+    with pytest.raises(SettingsError, match="PARLEY_SANDBOX_URL is only for PARLEY_ENV=development"):
+        Settings.from_env(given | {"PARLEY_ENV": "production"})
+    assert Settings.from_env(given | {"PARLEY_ENV": "development"}).sandbox_url == "http://127.0.0.1:8099"
