@@ -15,10 +15,12 @@ from actors.speech_flight import Flights
 from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
 from actors.vendor_clients import VendorClients
+from app.password_hashing import PasswordHashes, open_password_hashes
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
 from storage.admission import Admissions, open_admissions
+from storage.codes import Codes
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
@@ -44,6 +46,8 @@ class Services(Stores):
     objects: ObjectStore
     limiter: RateLimiter
     operator_tokens: OperatorTokens
+    passwords: PasswordHashes
+    codes: Codes
     vendors: VendorClients
     """The clients of vendor accounts, for any area."""
     sign_in: SignInClients
@@ -100,6 +104,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             )
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
+        passwords = await stack.enter_async_context(open_password_hashes())
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
@@ -135,6 +140,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             objects=objects,
             limiter=RateLimiter(valkey),
             operator_tokens=OperatorTokens(database),
+            passwords=passwords,
+            codes=Codes(database, stores.keyring),
             vendors=vendors,
             sign_in=SignInClients(configs, vendors, sandbox_url=settings.sandbox_url),
             first_logins=KeyedLock(),

@@ -1,0 +1,243 @@
+"""Codes that are sent to an address or a phone number, and prove that somebody receives what is sent there.
+
+Only their HMACs are stored. The key of these is derived from the master key, so the rows do not help to guess the
+six digits of a short code. Times are those of the app.
+"""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from storage.postgres import Connection, Database
+from storage.secrets import Keyring
+from streams.wire.errors import ServiceError
+from streams.wire.ids import new_id
+
+TRIES = 5
+"""How often a short code may be entered."""
+WRONG_PER_DAY = 20
+"""How many wrong short codes may be entered per target and day, over all its codes."""
+_DIGITS = 6
+_LONG_BYTES = 32
+_DAY = timedelta(days=1)
+_NEWEST = 200
+"""How many codes of a target are looked at. The rate of sending allows far fewer in a day."""
+
+
+class CodeEmpty(ServiceError):
+    """The code is missing or blank."""
+
+    error_type = "account.code_empty"
+    status = 400
+
+
+class CodeOutOfDate(ServiceError):
+    """The code has expired, or a newer one was sent."""
+
+    error_type = "account.code_out_of_date"
+    status = 400
+
+
+class CodeInvalid(ServiceError):
+    """The code is wrong or was used before, or too many wrong ones were entered."""
+
+    error_type = "account.code_invalid"
+    status = 400
+
+
+@dataclass(frozen=True, slots=True)
+class CodeKind:
+    """What a code is for. A code of one kind is not accepted as another."""
+
+    name: str
+    long: bool = False
+    """Whether it is 32 random bytes, found by the code alone, instead of six digits for a known target."""
+    newest_only: bool = True
+    """Whether a new code replaces those that were sent to the same target before."""
+
+
+LOGIN_EMAIL = CodeKind("login_email")
+SIGN_UP_EMAIL = CodeKind("sign_up_email")
+PHONE = CodeKind("phone")
+VERIFY_LINK = CodeKind("verify_link", long=True, newest_only=False)
+RESET = CodeKind("reset", long=True)
+
+_SHORT = [kind.name for kind in (LOGIN_EMAIL, SIGN_UP_EMAIL, PHONE)]
+
+
+@dataclass(frozen=True, slots=True)
+class RightCode:
+    """A code that is right. It may still be used by another request first."""
+
+    code_id: str
+    app_id: str
+    target: str
+    uid: str | None
+    """The user that the code was made for, if one was known."""
+    field: str
+    """The field of the request that has the code, for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    code_id: str
+    kind: str
+    uid: str | None
+    digest: bytes
+    tries: int
+    expires_at: datetime
+    closed_at: datetime | None
+
+    def is_open(self, now: datetime) -> bool:
+        return self.closed_at is None and now < self.expires_at
+
+    @property
+    def wrong_tries(self) -> int:
+        """How often something else was entered."""
+        return max(0, self.tries - (self.closed_at is not None))
+
+
+_ADD = """
+insert into codes (code_id, app_id, kind, target, uid, digest, created_at, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
+_LOCK = """
+select code_id, kind, uid, digest, tries, expires_at, closed_at from codes
+where app_id = $1 and target = $2 and kind = any($3::text[]) and created_at > $4
+order by code_id desc limit $5 for update
+"""
+_COUNT = "update codes set tries = tries + 1 where code_id = $1"
+_FIND_LONG = """
+select code_id, app_id, target, uid, expires_at, closed_at, exists (
+    select from codes newer where newer.app_id = codes.app_id and newer.target = codes.target
+    and newer.kind = codes.kind and newer.code_id > codes.code_id) as replaced
+from codes where digest = $1
+"""
+
+
+class Codes:
+    """Makes and checks codes."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._pepper = keyring.derive("codes")
+
+    async def issue(
+        self,
+        conn: Connection,
+        app_id: str,
+        kind: CodeKind,
+        target: str,
+        *,
+        now: datetime,
+        for_s: float,
+        uid: str | None = None,
+    ) -> str:
+        """Store a new code and return it. `conn` is in the transaction that stores the job which sends the code."""
+        code = secrets.token_urlsafe(_LONG_BYTES) if kind.long else f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
+        digest = self._digest(kind, code, app_id=app_id, target=target)
+        await conn.execute(
+            _ADD, new_id(), app_id, kind.name, target, uid, digest, now, now + timedelta(seconds=for_s)
+        )
+        return code
+
+    async def check(
+        self,
+        app_id: str,
+        kind: CodeKind,
+        target: str,
+        *,
+        code: str | None,
+        now: datetime,
+        field: str = "verify_code",
+    ) -> RightCode:
+        """Return the short code of `target` if `code` is right. Raises one of the errors of this module.
+
+        A try is counted first, in a transaction of its own, whatever becomes of the request. If several requests
+        have the right code, `use` decides which of them wins.
+        """
+        given = _without_spaces(code, field)
+        digest = self._digest(kind, given, app_id=app_id, target=target)
+        async with self._database.transaction() as conn:
+            rows = [_Row(**row) for row in await conn.fetch(_LOCK, app_id, target, _SHORT, now - _DAY, _NEWEST)]
+            newest = next((row for row in rows if row.kind == kind.name), None)
+            counts = newest is not None and newest.is_open(now)
+            exhausted = newest is not None and newest.tries >= TRIES
+            blocked = counts and (exhausted or sum(row.wrong_tries for row in rows) >= WRONG_PER_DAY)
+            if newest is not None and counts and not blocked:
+                await conn.execute(_COUNT, newest.code_id)
+        if blocked:
+            raise CodeInvalid(f"{field} is not accepted after too many wrong ones; request a new one later")
+        for row in rows:
+            if row.kind == kind.name and hmac.compare_digest(row.digest, digest):
+                _check_open(row, field=field, now=now, replaced=row is not newest)
+                return RightCode(row.code_id, app_id, target, row.uid, field)
+        raise CodeInvalid(f"{field} is wrong")
+
+    async def find(
+        self, conn: Connection, kind: CodeKind, *, code: str | None, now: datetime, field: str
+    ) -> RightCode:
+        """Return the long code `code`, whichever app and target it is for. Raises an error of this module."""
+        row = await conn.fetchrow(_FIND_LONG, self._digest(kind, _without_spaces(code, field)))
+        if row is None:
+            raise CodeInvalid(f"{field} is wrong")
+        found = _Row(row["code_id"], kind.name, row["uid"], b"", 0, row["expires_at"], row["closed_at"])
+        _check_open(found, field=field, now=now, replaced=kind.newest_only and row["replaced"])
+        return RightCode(row["code_id"], row["app_id"], row["target"], row["uid"], field)
+
+    def _digest(self, kind: CodeKind, code: str, *, app_id: str = "", target: str = "") -> bytes:
+        """Return the HMAC of a code. A long one is found by it, so that one does not depend on the target."""
+        parts = (kind.name, code) if kind.long else (kind.name, app_id, target, code)
+        return hmac.digest(self._pepper, "\0".join(parts).encode(), hashlib.sha256)
+
+
+def _without_spaces(code: str | None, field: str) -> str:
+    given = "".join((code or "").split())
+    if not given:
+        raise CodeEmpty(f"{field} is required")
+    return given
+
+
+def _check_open(row: _Row, *, field: str, now: datetime, replaced: bool) -> None:
+    if row.closed_at is not None:
+        raise CodeInvalid(f"{field} was used before")
+    if replaced:
+        raise CodeOutOfDate(f"{field} was replaced by a newer one")
+    if not row.is_open(now):
+        raise CodeOutOfDate(f"{field} has expired")
+
+
+_USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null returning true"
+
+
+async def use(conn: Connection, code: RightCode, *, now: datetime) -> None:
+    """Use up a code, in the transaction of what it permits. Raises `CodeInvalid` if another request was first."""
+    if await conn.fetchval(_USE, code.code_id, now) is None:
+        raise CodeInvalid(f"{code.field} was used before")
+
+
+_REVOKE = """
+update codes set closed_at = $3 where code_id in (
+    select code_id from codes where app_id = $1 and closed_at is null and (uid = $2 or target in (
+        select social_id from identities where app_id = $1 and uid = $2 and platform in ('email', 'phone')))
+    order by code_id desc for update)
+"""
+
+
+async def revoke(conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
+    """Revoke the codes made for a user, and those sent to the address or the phone number of the user."""
+    await conn.execute(_REVOKE, app_id, uid, now)
+
+
+_DELETE = """
+delete from codes where code_id in (
+    select code_id from codes where app_id = $1 and expires_at < $2 limit $3 for update skip locked)
+returning code_id
+"""
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` codes that expired before the given time. Return their number."""
+    return len(await conn.fetch(_DELETE, app_id, before, limit))
