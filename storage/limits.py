@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +44,15 @@ class Count:
         return self.used * self.rate.per_s / self.rate.count
 
 
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One of several rates that a call is counted against: the calls by `who` under `name`."""
+
+    name: str
+    rate: Rate
+    who: str
+
+
 class RateLimiter:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
@@ -55,18 +64,50 @@ class RateLimiter:
 
         With `calls=0`, no call is counted, and `Count.check()` raises an error if one would not be allowed.
         """
-        key = self._valkey.key(f"{app_id}:{who}", "rate", name)
+        bucket = Bucket(name, rate, who)
+        [count] = await self._count([bucket], [self._valkey.key(f"{app_id}:{who}", "rate", name)], calls)
+        return count
+
+    async def count_all(
+        self, buckets: Sequence[Bucket], *, app_id: str, tag: str, calls: Literal[-1, 1] = 1
+    ) -> list[Count]:
+        """Count one call in all of `buckets`, or in none if one of them does not allow it.
+
+        With `calls=-1`, take the call back. Buckets that are counted together have the same `tag`.
+        """
+        keys = [self._valkey.key(f"{app_id}:{tag}", "rate", bucket.name, bucket.who) for bucket in buckets]
+        return await self._count(buckets, keys, calls)
+
+    async def _count(self, buckets: Sequence[Bucket], keys: Sequence[str], calls: Literal[-1, 0, 1]) -> list[Count]:
+        rates: list[float] = [
+            number
+            for bucket in buckets
+            for number in (bucket.rate.per_s * 1000 / bucket.rate.count, bucket.rate.count)
+        ]
         try:
             with map_errors():
-                wait_ms, used = await self._valkey.run(
-                    "limit", keys=[key], args=[rate.per_s * 1000 / rate.count, rate.count, calls]
-                )
+                found = await self._valkey.run("limit", keys=keys, args=[calls, *rates])
         except StoreError as error:
             self._log_change(unavailable=True, error=error)
-            wait_s = self._local.wait_s(rate, key, calls=calls)
-            return Count(name, rate, wait_s, min(rate.count, 2 * self._local.used(key)))
+            return self._count_locally(buckets, keys, calls)
         self._log_change(unavailable=False)
-        return Count(name, rate, float(wait_ms) / 1000, float(used))
+        return [
+            Count(bucket.name, bucket.rate, float(wait_ms) / 1000, float(used))
+            for bucket, (wait_ms, used) in zip(buckets, found, strict=True)
+        ]
+
+    def _count_locally(
+        self, buckets: Sequence[Bucket], keys: Sequence[str], calls: Literal[-1, 0, 1]
+    ) -> list[Count]:
+        local, given = self._local, list(zip(buckets, keys, strict=True))
+        waits = [0.0 if calls < 0 else local.wait_s(bucket.rate, key, calls=0) for bucket, key in given]
+        if not any(waits):
+            for bucket, key in given:
+                local.wait_s(bucket.rate, key, calls=calls)
+        return [
+            Count(bucket.name, bucket.rate, wait_s, min(bucket.rate.count, 2 * local.used(key)))
+            for (bucket, key), wait_s in zip(given, waits, strict=True)
+        ]
 
     def _log_change(self, *, unavailable: bool, error: StoreError | None = None) -> None:
         if unavailable != self._unavailable:
@@ -88,10 +129,10 @@ class LocalLimiter:
         self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
         """By key: the calls in the bucket, the time of that count, and the seconds in which one call leaks."""
 
-    def wait_s(self, rate: Rate, key: str, *, calls: Literal[0, 1] = 1) -> float:
+    def wait_s(self, rate: Rate, key: str, *, calls: Literal[-1, 0, 1] = 1) -> float:
         """Count one call and return 0, or return how long to wait. The algorithm is that of `lua/limit.lua`.
 
-        With `calls=0`, no call is counted.
+        With `calls=0`, no call is counted. With `calls=-1`, one is taken back.
         """
         now = self._clock()
         interval_s = 2 * rate.per_s / rate.count
@@ -99,9 +140,9 @@ class LocalLimiter:
         used, counted_at, leak_s = self._buckets.get(key, (0.0, now, interval_s))
         remaining = max(0.0, used - (now - counted_at) / min(interval_s, leak_s))
         used = min(remaining, burst - 1 if interval_s < leak_s else burst)
-        wait_s = (used + 1 - burst) * interval_s
+        wait_s = 0 if calls < 0 else (used + 1 - burst) * interval_s
         if wait_s <= 1e-5:
-            wait_s, used = 0, used + calls
+            wait_s, used = 0, max(0.0, used + calls)
         self._buckets[key] = used, now, interval_s
         self._buckets.move_to_end(key)
         if len(self._buckets) > self._counters:
