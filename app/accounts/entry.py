@@ -40,22 +40,27 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
 
     Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
     """
-    if await _is_known(call, proven.identity):
+    if await is_known(call, proven.identity):
         return await _enter_known(call, proven, block)
     if not proven.creates_user:
         raise AccountAuthFailed
     # Of concurrent first logins with an identity, only one counts as a sign-up.
     async with call.services.first_logins.hold(proven.identity):
-        if not await _is_known(call, proven.identity):
+        if not await is_known(call, proven.identity):
+            await count_sign_up(call)
             entry = await sign_up(call, proven, block)
             if entry is not None:
                 return entry
     return await _enter_known(call, proven, block)
 
 
+async def count_sign_up(call: Call) -> None:
+    """Count a user that is about to be created. Raises `RateLimited`."""
+    await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
+
+
 async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
     """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
-    await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
     token, now, identity = new_token(), call.services.clock.now(call.app_id), proven.identity
     user = User(new_id(), "active", now, proven.name, block.cuid or "", None, None)
     async with call.services.database.transaction() as conn:
@@ -81,7 +86,7 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
     return _entered(call, identity, Entry(Account(user, (linked,)), True, token, made))  # noqa: FBT003
 
 
-async def _is_known(call: Call, identity: Identity) -> bool:
+async def is_known(call: Call, identity: Identity) -> bool:
     async with call.services.database.connection() as conn:
         return await identities.user_of(conn, identity) is not None
 

@@ -1,6 +1,12 @@
 """The errors of the account endpoints, beside those of the checks before their handlers (§7)."""
 
-from streams.wire.errors import ItemNotFound, NotFound, ServiceError
+from streams.wire.errors import (
+    InvalidParameter,
+    ItemNotFound,
+    NotFound,
+    RateLimited,
+    ServiceError,
+)
 
 
 class AnonymousLoginNotAllowed(ServiceError):
@@ -47,3 +53,24 @@ class LastWayIn(ServiceError):
 
     error_type = "account.sp_link_may_cause_ghost"
     status = 400
+
+
+class NameTaken(InvalidParameter):
+    """The name belongs to another user."""
+
+    def __init__(self) -> None:
+        super().__init__("name_password.name is taken")
+
+
+class TooManyFailedLogins(RateLimited):
+    """Too many logins to the account, or from the address of the caller, have failed."""
+
+    def __init__(self, *, retry_after_s: float) -> None:
+        super().__init__("too many failed logins, retry later", retry_after_s=retry_after_s)
+
+
+class TooManyCodes(RateLimited):
+    """Too many codes were requested for the address or the phone number, or from the address of the caller."""
+
+    def __init__(self, *, retry_after_s: float) -> None:
+        super().__init__("too many codes were requested, retry later", retry_after_s=retry_after_s)

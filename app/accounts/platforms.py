@@ -17,6 +17,7 @@ from app.accounts.infos import (
     SocialNetworkInfo,
     SoftwareVendorInfo,
 )
+from app.accounts.name_password import NamePassword, prove_name_password
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
 from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
@@ -41,7 +42,7 @@ class Platforms(Model):
     software_vendor_id: SoftwareVendorInfo | None = None
     retail_platform: CodeInfo | None = None
     phone: Any = None
-    name_password: Any = None
+    name_password: NamePassword | None = None
     email_password: Any = None
     email_code: Any = None
     bp_auth_token: str | None = None
@@ -66,6 +67,7 @@ PLATFORMS: dict[str, Platform] = {
     "anonymity": Platform(local("anonymity")),
     "device": Platform(local("device")),
     **{name: Platform(third_party(name), third_party=True) for name in THIRD_PARTIES},
+    "name_password": Platform(prove_name_password),
     "bp_auth_token": Platform(prove_bp_auth),
 }
 """A platform without a row is not configured."""

@@ -10,12 +10,15 @@ from app.accounts.errors import (
     IdentityLinked,
     IdentityNotFound,
     LastWayIn,
+    NameTaken,
     PlatformLinked,
 )
 from app.accounts.login import login
 from app.accounts.logout import logout
+from app.accounts.passwords import change_password
 from app.accounts.profiles import batch_profiles, own_profiles
 from app.accounts.sessions import end_session, list_sessions
+from app.accounts.signup import signup
 from app.accounts.users import get_user, record_activity
 from app.http.area import Area
 from app.http.caller import Access
@@ -23,7 +26,7 @@ from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from storage.session_list import SessionNotFound
-from streams.wire.errors import RateLimited, Unavailable
+from streams.wire.errors import ConfigInvalid, RateLimited, Unavailable
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 
 ACCOUNT = Area(
@@ -39,16 +42,31 @@ OF_USER = replace(ACCOUNT, accepts_session=True)
 OWN_ACCOUNT = replace(OF_USER, frozen_allowed=True)
 SOCIAL = replace(OF_USER, unknown_user_error=AccountNotFound)
 """The endpoints of §4.5."""
+SIGN_UP = replace(BEFORE_LOGIN, statuses={ConfigInvalid: 500})
 CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
+EMAIL_FLOW = replace(CLIENT_ONLY, statuses={ConfigInvalid: 417})
+"""The endpoints of §4.7 with a session."""
 SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)
 
 _LOGIN = Docs(
     bodies={
         "A device": {"device": {"id": "5b0c1d6e-8f2a-4a53-9d0e-0c2f8f6f7a11"}, "platform": "ios"},
         "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
+        "A name and a password": {"name_password": {"name": "ada", "password": "correct horse battery"}},
         "A third party": {"search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"}, "platform": "android"},
         "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
     },
+)
+_SIGN_UP = Docs(
+    bodies={
+        "A name and a password": {
+            "name_password": {"name": "ada", "password": "correct horse battery"},
+            "platform": "ios",
+        },
+    },
+)
+_CHANGE_PASSWORD = Docs(
+    bodies={"A new password": {"origin_password": "correct horse battery", "password": "staple gun at dawn"}}
 )
 _BIND = Docs(
     bodies={
@@ -73,6 +91,9 @@ ACCOUNT_ROUTES = [
         BEFORE_LOGIN,
         errors=(AnonymousLoginNotAllowed, DeactivationPending, *_PROOF_ERRORS),
         docs=_LOGIN,
+    ),
+    Endpoint(
+        "POST", "/bp/user/signup", signup, SIGN_UP, errors=(NameTaken, RateLimited, Unavailable), docs=_SIGN_UP
     ),
     Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),
     Endpoint(
@@ -104,6 +125,14 @@ ACCOUNT_ROUTES = [
         SOCIAL,
         errors=(IdentityNotFound, *_PROOF_ERRORS),
         docs=_REAUTHORIZE,
+    ),
+    Endpoint(
+        "PUT",
+        "/bp/user/me/password",
+        change_password,
+        EMAIL_FLOW,
+        errors=(AccountAuthFailed, RateLimited, Unavailable),
+        docs=_CHANGE_PASSWORD,
     ),
     Endpoint("GET", "/bp/user/me/social_profiles", own_profiles, CLIENT_ONLY),
     Endpoint("GET", "/bp/server/user/{user_id}/social_profile", batch_profiles, SERVER_ONLY),

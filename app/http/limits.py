@@ -117,11 +117,16 @@ def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:
     return peer is not None and any(peer in network for network in _networks(trusted_proxies))
 
 
-def network_of(address: str) -> str:
-    """Return the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address."""
+def network_of(address: str, *, ipv4_bits: int | None = None) -> str:
+    """Return the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address.
+
+    With `ipv4_bits`, it is the network of that size for an IPv4 address too.
+    """
     parsed = _address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, _IPV6_SITE_BITS), strict=False))
+    if parsed is not None and ipv4_bits is not None:
+        return str(ip_network((parsed, ipv4_bits), strict=False))
     return address
 
 

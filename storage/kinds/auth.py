@@ -1,6 +1,6 @@
 """Kind `auth`: how callers of an app authenticate."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
@@ -30,6 +30,15 @@ class ServerKey(Model):
     """The shared secret, at least 32 bytes. For HS256."""
 
 
+class PasswordRules(Model):
+    """What passwords an app accepts. They have at most 256 characters."""
+
+    min_characters: int = Field(default=8, ge=8, le=64)
+    """Minimum length of a new password."""
+    refuse_common: bool = True
+    """Whether the most common passwords are refused: a list of 11,611, and `common_passwords`."""
+
+
 class Auth(Model):
     require_sign: bool = True
     """Whether requests of clients must carry a signature in `X-Service-Sign`."""
@@ -51,6 +60,12 @@ class Auth(Model):
     """Maximum number of sessions of a user. A further login ends the oldest session."""
     bp_auth_s: int = Field(default=600, ge=1, le=DAY_S)
     """Seconds for which a `bp_auth_token` can be used."""
+    password: PasswordRules = PasswordRules()
+    """Rules for new passwords."""
+    common_passwords: list[Annotated[str, Field(min_length=1, max_length=256)]] = Field(
+        default_factory=list, max_length=1000
+    )
+    """Further passwords that are refused as common, such as the name of the app with a number. Case is ignored."""
     anonymous_login: bool = True
     """Whether users may log in with the platforms `anonymity` and `device`."""
 

@@ -20,7 +20,12 @@ class Rate(Model):
 RATES = {
     "signup": Rate(count=20, per_s=HOUR_S),
     "login_failures": Rate(count=60, per_s=HOUR_S),
+    "login_network": Rate(count=10, per_s=HOUR_S / 4),
     "login_address": Rate(count=100, per_s=HOUR_S / 4),
+    "login_account": Rate(count=100, per_s=HOUR_S),
+    "email_minute": Rate(count=1, per_s=60),
+    "email_day": Rate(count=10, per_s=DAY_S),
+    "email_address": Rate(count=100, per_s=HOUR_S),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""

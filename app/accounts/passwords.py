@@ -1,0 +1,96 @@
+"""Passwords of users: new ones, the proof of an identity by one, and the change of one (§4.7)."""
+
+from functools import partial
+
+from pydantic import SecretStr
+
+from app.accounts import throttle
+from app.accounts.errors import AccountAuthFailed
+from app.accounts.password_rules import Password, check_password
+from app.accounts.proofs import Proven
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.password_hashing import Checked
+from storage import bp_auth, codes, identities, passwords, sessions
+from storage.identities import Identity
+from storage.kinds.auth import AUTH
+from storage.passwords import PasswordOwner
+from storage.postgres import Connection
+from streams.wire.model import Model
+
+
+def check_new(call: Call, password: SecretStr, *, field: str) -> None:
+    """Raise `InvalidParameter`, which names `field`, if the app does not accept a new password."""
+    check_password(password.get_secret_value(), call.services.configs.singleton(AUTH, call.app_id), field=field)
+
+
+async def prove_by_password(call: Call, identity: Identity, password: SecretStr) -> Proven:
+    """Check the password of the user of an identity. Raises `AccountAuthFailed` and `TooManyFailedLogins`.
+
+    An unknown identity costs the same work as a wrong password and has the same error.
+    """
+
+    async def user_of(conn: Connection) -> str | None:
+        return await identities.user_of(conn, identity)
+
+    guess = await throttle.count_guess(call, f"{identity.platform}:{identity.social_id}", user_of)
+    async with call.services.database.connection() as conn:
+        owner = await passwords.owner(conn, identity)
+    checked = await _check(call, guess, password, None if owner is None else owner.password_hash)
+    if owner is None or not checked.right:
+        raise AccountAuthFailed
+    return Proven(identity, creates_user=False, on_login=partial(_logged_in, call, owner, checked))
+
+
+async def _check(call: Call, guess: throttle.Guess, password: SecretStr, known_hash: str | None) -> Checked:
+    """Check a password, and do not count it as a failure if it is right or could not be checked."""
+    checked = None
+    try:
+        checked = await call.services.passwords.check(password.get_secret_value(), known_hash)
+    finally:
+        if checked is None or checked.right:
+            await guess.take_back()
+    return checked
+
+
+async def _logged_in(call: Call, owner: PasswordOwner, checked: Checked, conn: Connection, uid: str) -> None:
+    """Check that the password was not changed since, replace an outdated hash, and remember the network."""
+    known_hash = owner.password_hash
+    if uid != owner.uid or not await passwords.lock(conn, call.app_id, uid, known_hash=known_hash):
+        raise AccountAuthFailed
+    if checked.new_hash is not None:
+        await passwords.rehash(conn, call.app_id, uid, old_hash=known_hash, new_hash=checked.new_hash)
+    await throttle.remember_network(call, conn, uid)
+
+
+class PasswordChange(Model):
+    origin_password: Password
+    """The current password."""
+    password: Password
+    """The new password: 8 to 256 characters, and none of the common passwords."""
+
+
+async def change_password(call: Call, body: Body[PasswordChange]) -> None:
+    """Change the password.
+
+    All other sessions of the user end, and codes and tokens that were sent or issued before are revoked.
+    """
+    app_id, uid, now = call.app_id, call.caller.user, call.services.clock.now(call.app_id)
+    check_new(call, body.password, field="password")
+
+    async def itself(_: Connection) -> str:
+        return uid
+
+    guess = await throttle.count_guess(call, f"uid:{uid}", itself)
+    async with call.services.database.connection() as conn:
+        old_hash = await passwords.find(conn, app_id, uid)
+    checked = await _check(call, guess, body.origin_password, old_hash)
+    if old_hash is None or not checked.right:
+        raise AccountAuthFailed("origin_password is wrong")
+    new_hash = await call.services.passwords.hash(body.password.get_secret_value())
+    async with call.services.database.transaction() as conn:
+        if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
+            raise AccountAuthFailed("origin_password is wrong")
+        await sessions.end(conn, app_id, uid, cache=call.services.sessions, now=now, keep=call.caller.session_id)
+        await codes.revoke(conn, app_id, uid, now=now)
+        await bp_auth.revoke(conn, app_id, uid)

@@ -1,0 +1,101 @@
+"""The signup endpoint: creates a user with a password (§4.3)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.accounts import throttle
+from app.accounts.entry import count_sign_up, is_known, sign_up
+from app.accounts.errors import NameTaken
+from app.accounts.infos import Identifiers
+from app.accounts.name_password import PLATFORM, NamePassword, check_name, folded, shown
+from app.accounts.passwords import check_new
+from app.accounts.proofs import Proven
+from app.accounts.trace import Trace
+from app.accounts.views import UserReply, user_view
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from storage import passwords
+from storage.identities import Identity
+from storage.postgres import Connection
+from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.model import Model
+
+
+class SignUps(Model):
+    """Exactly one of these must be given."""
+
+    name_password: NamePassword | None = None
+
+
+class SignupBody(SignUps, Identifiers):
+    """An identity with a password, and the identifier block."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """A user that is to be created, with its first identity."""
+
+    identity: Identity
+    password: SecretStr
+    taken: Callable[[], ServiceError]
+    """Makes the error for an identity that belongs to a user already."""
+    name: str = ""
+    store: Callable[[Connection, str], Awaitable[None]] | None = None
+    """Called with the new user in the transaction that creates it, which an error rolls back."""
+
+
+Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
+"""Checks what a client sends to sign up. Raises the client's error."""
+
+
+async def _by_name(call: Call, info: NamePassword) -> NewAccount:
+    name = folded(info.name)
+    check_name(name)
+    return NewAccount(Identity(call.app_id, PLATFORM, name), info.password, taken=NameTaken, name=shown(info.name))
+
+
+SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name}
+
+
+async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
+    """Sign up.
+
+    The body names exactly one identity with a password. Its user is created and logged in.
+    """
+    platform, info = _given(body)
+    async with Trace(call, "signup", platform) as trace:
+        new = await SIGN_UPS[platform](call, info)
+        trace.identify(new.identity)
+        check_new(call, new.password, field=f"{platform}.password")
+        await count_sign_up(call)  # Before the hash, which takes much CPU time.
+        if await is_known(call, new.identity):
+            raise new.taken()
+        new_hash = await call.services.passwords.hash(new.password.get_secret_value())
+        proven = Proven(new.identity, name=new.name, on_login=_storing(call, new, new_hash))
+        entry = await sign_up(call, proven, body)
+        if entry is None:
+            raise new.taken()
+    return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
+
+
+def _given(body: SignUps) -> tuple[str, Any]:
+    names = [name for name in SignUps.model_fields if getattr(body, name) is not None]
+    if len(names) > 1:
+        raise InvalidParameter(f"exactly one of {' and '.join(names)} must be given")
+    if not names:
+        raise InvalidParameter(f"one of {', '.join(SIGN_UPS)} is required")
+    return names[0], getattr(body, names[0])
+
+
+def _storing(call: Call, new: NewAccount, new_hash: str) -> Callable[[Connection, str], Awaitable[None]]:
+    async def store(conn: Connection, uid: str) -> None:
+        now = call.services.clock.now(call.app_id)
+        await passwords.put(conn, call.app_id, uid, new_hash=new_hash, now=now)
+        await throttle.remember_network(call, conn, uid)
+        if new.store is not None:
+            await new.store(conn, uid)
+
+    return store

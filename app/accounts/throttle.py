@@ -1,0 +1,101 @@
+"""Limits on failed logins by password. They slow down whoever guesses, but cannot lock a person out.
+
+A password is counted as a failure before it is checked, because concurrent guesses would exceed the limits
+otherwise, and is taken back if it is right. Many failures at one account refuse only networks from which its user
+has never logged in.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from app.accounts.errors import TooManyFailedLogins
+from app.http.endpoint import Call
+from app.http.limits import COUNTS, network_of, peer_ip
+from storage import login_networks
+from storage.limits import Bucket, Count
+from storage.postgres import Connection
+from streams.wire.ids import sha256_hex
+
+_TAG = "logins"
+_NETWORK_BITS = 24
+"""IPv4 addresses that share so many bits count as one network of an account; of IPv6 addresses, 64."""
+
+UserOf = Callable[[Connection], Awaitable[str | None]]
+"""Returns the user of an account, or `None` if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A password that was counted as a failure."""
+
+    call: Call
+    buckets: Sequence[Bucket]
+    earlier: Sequence[Count]
+    """The counts of the request before this one."""
+
+    async def take_back(self) -> None:
+        """Do not count it as a failure, because the password was right or was not checked."""
+        counts = await self.call.services.limiter.count_all(
+            self.buckets, app_id=self.call.app_id, tag=_TAG, calls=-1
+        )
+        self.call.request[COUNTS] = (*self.earlier, *counts)
+
+
+async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
+    """Count a login to `account` as failed. Raises `TooManyFailedLogins`."""
+    buckets = _buckets(call, account)
+    earlier, limiter = call.request.get(COUNTS, ()), call.services.limiter
+    counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
+    *others, of_account = counts
+    if of_account.wait_s > 0 and not _refused(others) and await _knows_network(call, user_of):
+        buckets = buckets[:-1]
+        counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
+    call.request[COUNTS] = (*earlier, *counts)
+    if refused := _refused(counts):
+        raise TooManyFailedLogins(retry_after_s=max(count.wait_s for count in refused))
+    return Guess(call, buckets, earlier)
+
+
+async def remember_network(call: Call, conn: Connection, uid: str) -> None:
+    """Remember that the user has logged in from the caller's network."""
+    if (network := _network(call)) is not None:
+        now = call.services.clock.now(call.app_id)
+        await login_networks.remember(conn, call.app_id, uid, network=network, now=now)
+
+
+def _buckets(call: Call, account: str) -> list[Bucket]:
+    """Return what a login is counted by. All users of an app's server share its address, so that is left out."""
+    rate, digest, network = call.app_limits.rate, sha256_hex(account.encode())[:32], _network(call)
+    of_account = Bucket("login_account", rate("login_account"), digest)
+    if network is None:
+        return [of_account]
+    address = network_of(_address(call))
+    return [
+        Bucket("login_network", rate("login_network"), f"{digest}:{network}"),
+        Bucket("login_address", rate("login_address"), address),
+        of_account,
+    ]
+
+
+async def _knows_network(call: Call, user_of: UserOf) -> bool:
+    network = _network(call)
+    if network is None:
+        return False
+    async with call.services.database.connection() as conn:
+        uid = await user_of(conn)
+        return uid is not None and await login_networks.is_known(conn, call.app_id, uid, network=network)
+
+
+def _refused(counts: Sequence[Count]) -> list[Count]:
+    return [count for count in counts if count.wait_s > 0]
+
+
+def _network(call: Call) -> str | None:
+    """Return the network of the caller, or `None` for an app's server."""
+    if call.caller.server_key is not None:
+        return None
+    return network_of(_address(call), ipv4_bits=_NETWORK_BITS)
+
+
+def _address(call: Call) -> str:
+    return peer_ip(call.request, call.services.settings.trusted_proxies)
