@@ -26,6 +26,7 @@ from app import logs
 from app.accounts.export import export_user, remove_expired_exports
 from app.accounts.profiles import fetch_profile
 from app.accounts.retention import remove_expired_sign_ins
+from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
@@ -53,6 +54,7 @@ from storage.jobs import (
     job_counts,
 )
 from storage.profiles import FetchProfile
+from storage.sms import SendSms
 from streams.tasks import background, stopping
 from streams.wire.errors import ServiceError, StoreError
 
@@ -96,6 +98,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredKeys, remove_expired_keys),
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
     JobRow(WorkWebhook, work_webhook),
+    JobRow(SendSms, send_sms),
     JobRow(FetchProfile, fetch_profile),
     JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
 )

@@ -1,6 +1,7 @@
 """The errors of the account endpoints, beside those of the checks before their handlers (§7)."""
 
 from streams.wire.errors import (
+    BackendUnavailable,
     InvalidParameter,
     ItemNotFound,
     NotFound,
@@ -74,3 +75,13 @@ class TooManyCodes(RateLimited):
 
     def __init__(self, *, retry_after_s: float) -> None:
         super().__init__("too many codes were requested, retry later", retry_after_s=retry_after_s)
+
+
+class CodeNotSent(BackendUnavailable):
+    """The code cannot be sent at the moment."""
+
+    retryable = True
+    retry_after_s = 1
+
+    def __init__(self) -> None:
+        super().__init__("the code cannot be sent at the moment, retry later")

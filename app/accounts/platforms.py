@@ -18,6 +18,7 @@ from app.accounts.infos import (
     SoftwareVendorInfo,
 )
 from app.accounts.name_password import NamePassword, prove_name_password
+from app.accounts.phone import PhoneCode, prove_phone
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
 from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
@@ -41,7 +42,7 @@ class Platforms(Model):
     payment_wallet_a: CodeInfo | None = None
     software_vendor_id: SoftwareVendorInfo | None = None
     retail_platform: CodeInfo | None = None
-    phone: Any = None
+    phone: PhoneCode | None = None
     name_password: NamePassword | None = None
     email_password: Any = None
     email_code: Any = None
@@ -67,6 +68,7 @@ PLATFORMS: dict[str, Platform] = {
     "anonymity": Platform(local("anonymity")),
     "device": Platform(local("device")),
     **{name: Platform(third_party(name), third_party=True) for name in THIRD_PARTIES},
+    "phone": Platform(prove_phone),
     "name_password": Platform(prove_name_password),
     "bp_auth_token": Platform(prove_bp_auth),
 }

@@ -1,4 +1,4 @@
-"""The job that deletes by age what logins leave behind: tokens of `bp_auth`, and traces of failed logins."""
+"""The job that deletes by age what logins leave behind: tokens of `bp_auth`, codes, and traces of failed logins."""
 
 from datetime import timedelta
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import bp_auth, login_failures
+from storage import bp_auth, codes, login_failures
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredSignIns
 from storage.kinds.limits import LIMITS
@@ -14,16 +14,20 @@ from storage.kinds.limits import LIMITS
 log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
+_KEEP_CODES = timedelta(days=2)
+"""An expired code is recognised as such, and the wrong ones of a day are counted, for as long."""
 
 
 async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -> None:
-    """Delete the expired tokens and the old traces of each app."""
+    """Delete the expired tokens and codes, and the old traces, of each app."""
     for app_id in await services.configs.all_apps():
         now = services.clock.now(app_id)
         days = services.configs.singleton(LIMITS, app_id).login_failure_days
         tokens = partial(bp_auth.delete_expired, app_id=app_id, before=now)
         failures = partial(login_failures.delete_expired, app_id=app_id, before=now - timedelta(days=days))
-        removed = await delete_in_batches(services.database, tokens, size=_BATCH_SIZE)
-        removed += await delete_in_batches(services.database, failures, size=_BATCH_SIZE)
+        sent = partial(codes.delete_expired, app_id=app_id, before=now - _KEEP_CODES)
+        removed = 0
+        for delete in (tokens, failures, sent):
+            removed += await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("sign_ins.expired", app_id=app_id, removed=removed)

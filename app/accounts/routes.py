@@ -7,6 +7,7 @@ from app.accounts.errors import (
     AccountAuthFailed,
     AccountNotFound,
     AnonymousLoginNotAllowed,
+    CodeNotSent,
     IdentityLinked,
     IdentityNotFound,
     LastWayIn,
@@ -16,6 +17,7 @@ from app.accounts.errors import (
 from app.accounts.login import login
 from app.accounts.logout import logout
 from app.accounts.passwords import change_password
+from app.accounts.phone import send_phone_verify_code
 from app.accounts.profiles import batch_profiles, own_profiles
 from app.accounts.sessions import end_session, list_sessions
 from app.accounts.signup import signup
@@ -25,6 +27,7 @@ from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
+from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from storage.session_list import SessionNotFound
 from streams.wire.errors import ConfigInvalid, RateLimited, Unavailable
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
@@ -46,6 +49,8 @@ SIGN_UP = replace(BEFORE_LOGIN, statuses={ConfigInvalid: 500})
 CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
 EMAIL_FLOW = replace(CLIENT_ONLY, statuses={ConfigInvalid: 417})
 """The endpoints of §4.7 with a session."""
+BEFORE_LOGIN_BY_CODE = replace(EMAIL_FLOW, access=Access.SIGNED)
+"""The endpoints that send codes before a login."""
 SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)
 
 _LOGIN = Docs(
@@ -53,6 +58,7 @@ _LOGIN = Docs(
         "A device": {"device": {"id": "5b0c1d6e-8f2a-4a53-9d0e-0c2f8f6f7a11"}, "platform": "ios"},
         "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
         "A name and a password": {"name_password": {"name": "ada", "password": "correct horse battery"}},
+        "A phone number": {"phone": {"phone_number": "+4915112345678", "verify_code": "493027"}},
         "A third party": {"search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"}, "platform": "android"},
         "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
     },
@@ -68,6 +74,7 @@ _SIGN_UP = Docs(
 _CHANGE_PASSWORD = Docs(
     bodies={"A new password": {"origin_password": "correct horse battery", "password": "staple gun at dawn"}}
 )
+_SEND_PHONE_CODE = Docs(bodies={"A phone number": {"phone_number": "+4915112345678", "platform": "ios"}})
 _BIND = Docs(
     bodies={
         "A code": {"photo_network": {"code": "AQBx-hBsH3…"}},
@@ -81,6 +88,7 @@ _REAUTHORIZE = Docs(
         }
     }
 )
+_CODE_ERRORS = (CodeEmpty, CodeOutOfDate, CodeInvalid)
 _PROOF_ERRORS = (AccountAuthFailed, ProofRefused, ProviderUnavailable, RateLimited, Unavailable)
 
 ACCOUNT_ROUTES = [
@@ -89,11 +97,19 @@ ACCOUNT_ROUTES = [
         "/bp/user/login",
         login,
         BEFORE_LOGIN,
-        errors=(AnonymousLoginNotAllowed, DeactivationPending, *_PROOF_ERRORS),
+        errors=(AnonymousLoginNotAllowed, DeactivationPending, *_CODE_ERRORS, *_PROOF_ERRORS),
         docs=_LOGIN,
     ),
     Endpoint(
         "POST", "/bp/user/signup", signup, SIGN_UP, errors=(NameTaken, RateLimited, Unavailable), docs=_SIGN_UP
+    ),
+    Endpoint(
+        "POST",
+        "/bp/user/send_phone_verify_code",
+        send_phone_verify_code,
+        BEFORE_LOGIN_BY_CODE,
+        errors=(RateLimited, CodeNotSent),
+        docs=_SEND_PHONE_CODE,
     ),
     Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),
     Endpoint(

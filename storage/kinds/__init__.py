@@ -10,10 +10,22 @@ from storage.kinds.limits import LIMITS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
 from storage.kinds.sign_in import SIGN_IN
+from storage.kinds.sms import SMS
 from storage.kinds.speech import SPEECH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 
 KINDS: dict[str, ConfigKind[Any]] = {
     kind.name: kind
-    for kind in (APPS, AUTH, LIMITS, SIGN_IN, VENDOR_ACCOUNTS, RECOGNITION, SPEECH, PRONUNCIATION, CONVERSATION)
+    for kind in (
+        APPS,
+        AUTH,
+        LIMITS,
+        SIGN_IN,
+        SMS,
+        VENDOR_ACCOUNTS,
+        RECOGNITION,
+        SPEECH,
+        PRONUNCIATION,
+        CONVERSATION,
+    )
 }

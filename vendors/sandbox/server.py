@@ -18,6 +18,7 @@ from vendors.sandbox import (
     openai,
     openai_speech,
     openai_transcription,
+    sms,
 )
 from vendors.sandbox.bill import Bill
 from vendors.sandbox.faults import KeyOptions
@@ -60,7 +61,18 @@ SIGN_IN = (
     weibo,
 )
 """The sign-in providers."""
-PROTOCOLS = (anthropic, azure, elevenlabs, gemini, google, openai, openai_speech, openai_transcription, *SIGN_IN)
+PROTOCOLS = (
+    anthropic,
+    azure,
+    elevenlabs,
+    gemini,
+    google,
+    openai,
+    openai_speech,
+    openai_transcription,
+    sms,
+    *SIGN_IN,
+)
 """Modules with a function `routes(sandbox)`."""
 
 _LARGEST_BODY = 64 * 1024 * 1024

@@ -1,0 +1,87 @@
+"""Phone numbers: the codes that are sent to them, and logins with these codes (§2.2, §4.1)."""
+
+import re
+from functools import partial
+from typing import Literal
+
+import phonenumbers
+from pydantic import Field
+
+from app.accounts.code_limits import counted_sending
+from app.accounts.errors import CodeNotSent
+from app.accounts.proofs import Proven
+from app.accounts.sms import config_of
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from storage import codes
+from storage.codes import PHONE, RightCode
+from storage.identities import Identity
+from storage.jobs import enqueue
+from storage.postgres import Connection
+from storage.sms import SendSms, SmsContent
+from streams.wire.errors import InvalidParameter, StoreError
+from streams.wire.model import Model
+
+PLATFORM = "phone"
+_NUMBER = re.compile(r"\+[0-9 ()./-]{5,40}")
+_SENT_CHARACTERS = 64
+
+
+class PhoneCode(Model):
+    """A phone number, and the code that was sent to it."""
+
+    phone_number: str = Field(max_length=_SENT_CHARACTERS)
+    """With the country code, such as +4915112345678."""
+    verify_code: str | None = Field(default=None, max_length=_SENT_CHARACTERS)
+    """The newest code. It can be used once, within ten minutes and at most five tries."""
+
+
+class PhoneCodeRequest(Model):
+    phone_number: str = Field(max_length=_SENT_CHARACTERS)
+    """With the country code, such as +4915112345678."""
+    platform: Literal["website", "ios", "android"] | None = None
+
+
+def e164(number: str, *, field: str) -> str:
+    """Return a phone number in E.164. Raises `InvalidParameter`, which names `field`, if it cannot be one."""
+    try:
+        if _NUMBER.fullmatch(number.strip()):
+            parsed = phonenumbers.parse(number, None)
+            if phonenumbers.is_possible_number(parsed):
+                return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
+    except phonenumbers.NumberParseException:
+        pass
+    raise InvalidParameter(f"{field} must be a phone number with its country code, such as +4915112345678")
+
+
+async def send_phone_verify_code(call: Call, body: Body[PhoneCodeRequest]) -> None:
+    """Send a code to a phone number.
+
+    The platform `phone` logs in with it.
+    """
+    services, app_id, now = call.services, call.app_id, call.services.clock.now(call.app_id)
+    number = e164(body.phone_number, field="phone_number")
+    code_s = config_of(services, app_id).code_s
+    async with counted_sending(call, PHONE, number):
+        try:
+            async with services.database.transaction() as conn:
+                code = await services.codes.issue(conn, app_id, PHONE, number, now=now, for_s=code_s)
+                content = SmsContent(to=number, code=code)
+                expires_s = now.timestamp() + code_s
+                await enqueue(conn, SendSms.seal(app_id, content, keyring=services.keyring, expires_s=expires_s))
+        except StoreError as error:
+            raise CodeNotSent from error
+
+
+async def prove_phone(call: Call, info: PhoneCode) -> Proven:
+    """Check the code that was sent to a phone number. The transaction of the login uses it up."""
+    number = e164(info.phone_number, field="phone.phone_number")
+    now = call.services.clock.now(call.app_id)
+    right = await call.services.codes.check(
+        call.app_id, PHONE, number, code=info.verify_code, now=now, field="phone.verify_code"
+    )
+    return Proven(Identity(call.app_id, PLATFORM, number), on_login=partial(_use_up, call, right))
+
+
+async def _use_up(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
+    await codes.use(conn, right, now=call.services.clock.now(call.app_id))

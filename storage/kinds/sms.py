@@ -1,0 +1,47 @@
+"""Kind `sms`: the webhook that sends text messages. The one named `default` sends the codes of phone logins."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from storage.kinds.base import DAY_S, ConfigKind
+from storage.kinds.sign_in import SANDBOX
+from storage.kinds.vendor_accounts import CallLimits
+from streams.wire.template import render
+
+_CODE = "123456"
+
+
+def _shows_code(template: str) -> str:
+    if _CODE not in render(template, {"Code": _CODE}):
+        raise ValueError("must contain {{.Code}}")
+    return template
+
+
+def _not_empty(secret: SecretStr) -> SecretStr:
+    if not secret.get_secret_value():
+        raise ValueError("must not be empty")
+    return secret
+
+
+class Sms(CallLimits):
+    url: str = Field(pattern=r"^(https?://|\{sandbox\}).+", max_length=2048)
+    """Where messages are posted. In development, `{sandbox}` stands for the address of the sandbox."""
+    secret: Annotated[SecretStr, AfterValidator(_not_empty)]
+    """Signs the calls, in `X-Parley-Signature`."""
+    template: Annotated[str, Field(max_length=1000), AfterValidator(_shows_code)] = (
+        "{{.Code}} is your verification code."
+    )
+    """The text of a message with a code. `{{.Code}}` is replaced by the code."""
+    code_s: int = Field(default=600, ge=1, le=DAY_S)
+    """Seconds for which a code can be used."""
+
+
+SMS = ConfigKind("sms", "Text messages", Sms)
+
+
+def url_of(config: Sms, *, sandbox_url: str | None) -> str | None:
+    """Return the address of the webhook, or `None` if it is the sandbox's, which does not run."""
+    if not config.url.startswith(SANDBOX):
+        return config.url
+    return None if sandbox_url is None else config.url.replace(SANDBOX, sandbox_url, 1)
