@@ -1,0 +1,219 @@
+"""Failed logins are limited, in a way in which nobody can lock a person out (§4.1)."""
+
+import asyncio
+import statistics
+import time
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from app.accounts.tokens import make_server_token
+from storage.audit import COMMAND
+from tests.app.valkey_proxy import valkey_proxy_to
+from tests.servers import SERVER_KEY, Server, new_server
+
+PASSWORD, WRONG = "correct horse battery", "staple gun at dawn"
+HOME, ELSEWHERE = "198.51.100.7", "203.0.113.9"
+NAMES = (f"user-{number}" for number in count())
+WIDE = {"signup": {"count": 100_000, "per_s": 1}}
+
+
+@dataclass
+class Door:
+    """A server behind a proxy, which reports the addresses of callers."""
+
+    server: Server
+    taken: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def limit(self, **rates: int) -> None:
+        """Set the number of calls per hour of some rates; the others have their defaults."""
+        given = {"rates": WIDE | {name: {"count": calls, "per_s": 3600} for name, calls in rates.items()}}
+        await self.server.services.configs.put(
+            "default", "limits", "default", given, author="tests", origin=COMMAND
+        )
+
+    async def post(self, path, name, password, address, **headers) -> tuple[int, dict]:
+        body = {"name_password": {"name": name, "password": password}}
+        headers["X-Forwarded-For"] = address
+        async with self.server.http.post(f"{self.server.url}{path}", json=body, headers=headers) as response:
+            self.headers = dict(response.headers)
+            return response.status, await response.json()
+
+    async def new_user(self, *, address=HOME) -> str:
+        """Sign up, and return the user's name."""
+        name = next(NAMES)
+        assert (await self.post("/bp/user/signup", name, PASSWORD, address))[0] == 200
+        return name
+
+    async def login(self, name, password=PASSWORD, *, address=HOME) -> int:
+        return (await self.post("/bp/user/login", name, password, address))[0]
+
+    async def fail(self, name, times: int, *, address=HOME) -> list[int]:
+        return [await self.login(name, WRONG, address=address) for _ in range(times)]
+
+
+@pytest.fixture(scope="module")
+async def testbed(databases, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    async with new_server(databases, folder, trusted_proxies=("127.0.0.0/8",)) as server:
+        yield server
+
+
+@pytest.fixture
+async def door(testbed: Server) -> Door:
+    opened = Door(testbed)
+    await opened.limit()
+    # The counts of addresses are those of the test alone.
+    client, prefix = testbed.services.valkey.client, testbed.services.settings.redis_prefix
+    if keys := [key async for key in client.scan_iter(f"{prefix}*rate*")]:
+        await client.delete(*keys)
+    return opened
+
+
+async def test_ten_failures_refuse_the_network_and_no_other(door: Door):
+    name = await door.new_user()
+    assert await door.fail(name, 11) == [400] * 10 + [429]
+    assert 85 <= int(door.headers["Retry-After"]) <= 90
+    assert '"login_network";q=10;w=900' in door.headers["RateLimit-Policy"]
+    assert '"login_network";r=0' in door.headers["RateLimit"]
+    assert await door.login(name) == 429
+    assert await door.login(name, address="198.51.100.200") == 429
+    assert await door.login(name, address="198.51.101.7") == 200
+    assert await door.login(await door.new_user()) == 200
+
+
+async def test_an_ipv6_network_is_a_64(door: Door):
+    name = await door.new_user()
+    assert await door.fail(name, 10, address="2001:db8::1") == [400] * 10
+    assert await door.login(name, address="2001:db8::ffff:2") == 429
+    assert await door.login(name, address="2001:db8:0:1::1") == 200
+
+
+async def test_right_passwords_are_not_counted(door: Door):
+    name = await door.new_user()
+    assert [await door.login(name) for _ in range(15)] == [200] * 15
+    assert '"login_network";r=10' in door.headers["RateLimit"]
+    assert await door.fail(name, 11) == [400] * 10 + [429]
+
+
+async def test_concurrent_guesses_do_not_exceed_the_limit(door: Door):
+    name = await door.new_user()
+    statuses = await asyncio.gather(*(door.login(name, WRONG) for _ in range(40)))
+    assert sorted(statuses) == [400] * 10 + [429] * 30
+
+
+async def test_the_failures_of_an_address_are_limited_over_all_accounts(door: Door):
+    await door.limit(login_address=4)
+    names = [await door.new_user() for _ in range(5)]
+    assert [await door.login(name, WRONG, address=ELSEWHERE) for name in names] == [400] * 4 + [429]
+    assert await door.login(names[0], address="203.0.113.10") == 200
+
+
+async def test_nobody_can_lock_a_person_out(door: Door):
+    """While many networks guess at an account, it stays open for those from which its user has logged in."""
+    await door.limit(login_account=6)
+    name = await door.new_user()
+    guesses = [await door.login(name, WRONG, address=f"203.0.{number}.1") for number in range(8)]
+    assert guesses == [400] * 6 + [429] * 2
+    assert await door.login(name, address="198.51.100.99") == 200
+    assert await door.login(name, WRONG) == 400
+    assert await door.login(name) == 200
+    assert await door.login(name, address=ELSEWHERE) == 429
+
+
+async def test_unknown_names_are_limited_as_known_ones(door: Door):
+    await door.limit(login_account=6)
+    known, unknown = await door.new_user(), next(NAMES)
+    for address in ("203.0.113.1", *(f"203.0.{number}.1" for number in range(8))):
+        answers = [await door.post("/bp/user/login", name, WRONG, address) for name in (known, unknown)]
+        assert answers[0] == answers[1]
+
+
+async def test_a_server_is_limited_by_account_because_all_its_users_share_its_address(door: Door):
+    await door.limit(login_account=3, login_network=1, login_address=1)
+    name = await door.new_user()
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    headers = {"X-Service-Auth-Token": token}
+    path = "/bp/server/user/login"
+    assert (await door.post(path, name, PASSWORD, HOME, **headers))[0] == 200
+    guesses = [(await door.post(path, name, WRONG, HOME, **headers))[0] for _ in range(4)]
+    assert guesses == [400] * 3 + [429]
+
+
+async def test_guesses_at_the_current_password_are_limited(door: Door):
+    await door.limit(login_network=3)
+    name = await door.new_user()
+    _, reply = await door.post("/bp/user/login", name, PASSWORD, HOME)
+    headers = {
+        "X-Service-Session-Token": reply["user"]["session"]["session_token"],
+        "X-Forwarded-For": HOME,
+    }
+    body, statuses = {"origin_password": WRONG, "password": "another one at noon"}, []
+    for _ in range(4):
+        async with door.server.http.put(
+            f"{door.server.url}/bp/user/me/password", json=body, headers=headers
+        ) as response:
+            statuses.append(response.status)
+    assert statuses == [400] * 3 + [429]
+
+
+async def test_too_many_logins_at_once_are_refused_and_not_counted(door: Door):
+    await door.limit(login_network=1_000, login_address=1_000, login_account=1_000)
+    name = await door.new_user()
+    replies = await asyncio.gather(*(door.post("/bp/user/login", name, PASSWORD, HOME) for _ in range(120)))
+    assert {status for status, _ in replies} == {200, 503}
+    assert {reply["error"]["error_type"] for status, reply in replies if status == 503} == {"backend unavailable"}
+    assert await door.login(name) == 200
+    assert '"login_network";r=1000' in door.headers["RateLimit"]
+
+
+async def test_without_valkey_each_process_allows_half(databases, stores, tmp_path):
+    async with (
+        valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as proxy,
+        new_server(databases, tmp_path / "data", redis_url=proxy.url, trusted_proxies=("127.0.0.0/8",)) as server,
+    ):
+        door = Door(server)
+        await door.limit()
+        name = await door.new_user()
+        await proxy.stop()
+        assert await door.fail(name, 6) == [400] * 5 + [429]
+        assert await door.login(name, address=ELSEWHERE) == 200
+
+
+async def test_known_and_unknown_names_take_the_same_time(door: Door):
+    """The times come from one distribution: a random one of each is about as likely to be longer as shorter."""
+    await door.limit(login_network=1_000, login_address=1_000, login_account=1_000)
+    known, unknown = await door.new_user(), next(NAMES)
+    times: dict[str, list[float]] = {known: [], unknown: []}
+    for name in (known, unknown) * 40:
+        began = time.perf_counter()
+        assert await door.login(name, WRONG) == 400
+        times[name].append(time.perf_counter() - began)
+    longer = [of_known > of_unknown for of_known in times[known] for of_unknown in times[unknown]]
+    assert 0.25 < sum(longer) / len(longer) < 0.75
+    assert 0.8 < statistics.median(times[known]) / statistics.median(times[unknown]) < 1.25
+
+
+async def test_no_password_is_in_a_log_line_an_error_or_a_row(door: Door, capfd):
+    name, secret = next(NAMES), "Zq7 unspoken word"
+    replies = [
+        await door.post("/bp/user/signup", "x", secret, HOME),
+        await door.post("/bp/user/signup", name, secret, HOME),
+        await door.post("/bp/user/signup", name, secret, HOME),
+        await door.post("/bp/user/signup", next(NAMES), [secret], HOME),
+        await door.post("/bp/user/signup", next(NAMES), secret * 20, HOME),
+        await door.post("/bp/user/login", next(NAMES), secret, HOME),
+        await door.post("/bp/user/login", name, {secret: secret}, HOME),
+        await door.post("/bp/user/login", name, f"not {secret}", HOME),
+    ]
+    assert [status for status, _ in replies] == [400, 200, 400, 400, 400, 400, 400, 400]
+    async with door.server.services.database.connection() as conn:
+        rows = [
+            str([tuple(row) for row in await conn.fetch(statement)])
+            for statement in ("table passwords", "table login_failures", "table users", "table identities")
+        ]
+    lines, more = capfd.readouterr()
+    assert "/bp/user/login" in lines
+    assert secret not in "\n".join([*map(str, replies), *rows, lines, more])
