@@ -62,7 +62,7 @@ LOGIN_EMAIL = CodeKind("login_email")
 SIGN_UP_EMAIL = CodeKind("sign_up_email")
 PHONE = CodeKind("phone")
 VERIFY_LINK = CodeKind("verify_link", long=True, newest_only=False)
-RESET = CodeKind("reset", long=True)
+RESET = CodeKind("password_reset", long=True)
 
 _SHORT = [kind.name for kind in (LOGIN_EMAIL, SIGN_UP_EMAIL, PHONE)]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -12,7 +11,7 @@ from app.http.limits import Limit, network_of, peer_ip
 from app.services import Services
 from storage.audit import COMMAND
 from storage.kinds.limits import Rate
-from storage.limits import Bucket, LocalLimiter, RateLimiter
+from storage.limits import LocalLimiter, RateLimiter
 from storage.redis import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
@@ -66,33 +65,6 @@ async def test_callers_apps_and_rates_are_counted_separately(services):
     for app_id, name, who in (("a", "n", "u"), ("b", "n", "u"), ("a", "m", "u"), ("a", "n", "v")):
         await check(services.limiter, rate, app_id=app_id, name=name, who=who)
     assert await allowed(services.limiter, rate, calls=1) == 1
-
-
-async def counted(limiter: RateLimiter, *buckets: Bucket, calls=1) -> list[tuple[bool, int]]:
-    """Count a call in all of `buckets`. Return for each whether it refused the call, and what is left of it."""
-    counts = await limiter.count_all(buckets, app_id="default", tag="t", calls=calls)
-    return [(count.wait_s > 0, count.remaining) for count in counts]
-
-
-@pytest.mark.parametrize("local", [False, True], ids=["valkey", "local"])
-async def test_a_call_counts_in_all_its_buckets_or_in_none_and_can_be_taken_back(services, tmp_path, local):
-    wide, narrow = (Bucket(name, Rate(count=count, per_s=36_000), "u") for name, count in (("a", 12), ("b", 4)))
-    async with AsyncExitStack() as stack:
-        limiter = services.limiter
-        if local:  # At half the rates.
-            url = f"unix://{tmp_path}/no-valkey"
-            limiter = RateLimiter(await stack.enter_async_context(open_valkey(url)))
-        allowed = 2 if local else 4
-        for call in range(1, allowed + 1):
-            left = (wide.rate.count - call * 4 // allowed, narrow.rate.count - call * 4 // allowed)
-            assert await counted(limiter, wide, narrow) == [(False, left[0]), (False, left[1])]
-        assert await counted(limiter, wide, narrow) == [(False, 8), (True, 0)]
-        back = 4 // allowed
-        assert await counted(limiter, wide, narrow, calls=-1) == [(False, 8 + back), (False, back)]
-        assert await counted(limiter, wide, narrow) == [(False, 8), (False, 0)]
-        for _ in range(20):
-            await counted(limiter, narrow, calls=-1)
-        assert (await counted(limiter, narrow))[0] == (False, 4 - back)
 
 
 async def test_a_count_of_zero_calls_reports_whether_a_call_would_be_allowed(services):

@@ -103,7 +103,7 @@ WRONG_BODIES = [
         "exactly one platform must be given, not anonymity and device",
     ),
     (
-        {"device": {"id": "a"}, "name_password": {}},
+        {"device": {"id": "a"}, "name_password": {"name": "ann", "password": "x"}},
         "exactly one platform must be given, not device and name_password",
     ),
     ({"device": {}}, "device.id is required"),
@@ -144,8 +144,8 @@ async def test_an_empty_body_names_no_platform(server):
 
 async def test_a_platform_without_a_config_is_refused(server):
     for body in (
-        {"phone": {"phone_number": "+1", "verify_code": "1"}},
-        {"name_password": {"name": "ann", "password": "x"}},
+        {"email_code": {"email": "ann@example.com", "verify_code": "1"}},
+        {"email_password": {"email": "ann@example.com", "password": "x"}},
     ):
         name = next(iter(body))
         assert await refusal(server, body) == (422, f"config_invalid: platform {name} is not configured")
