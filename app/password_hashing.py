@@ -25,8 +25,8 @@ _MEMORY_KIB = 19_456
 _ITERATIONS = 2
 _SALT_BYTES = 16
 _HASH_BYTES = 32
-_NICENESS = 10
-"""Of the threads. The event loop then gets a core first, and so do the streams that it serves."""
+_NICER_BY = 10
+"""How far the priority of the threads is below that of the event loop, which streams wait for."""
 
 REFUSED = Counter("parley_passwords_refused", "Passwords that were not checked or stored because too many waited")
 WAITING = Gauge("parley_passwords_waiting", "Passwords that wait for a free thread")
@@ -123,7 +123,8 @@ def _hash_of_nothing(hasher: PasswordHasher) -> str:
 
 def _lower_priority() -> None:
     if sys.platform == "linux":  # There, each thread has a priority of its own.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER_BY)
 
 
 @asynccontextmanager

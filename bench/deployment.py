@@ -26,6 +26,7 @@ from bench.client import Target
 from bench.machine import Cores
 from bench.scenarios import ScenarioName
 from deploy.running import Failed, running, until_ready, while_running
+from storage.kinds.limits import RATES
 from streams.wire.codec import loads
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ RAISED_LIMITS = {
     "streams_per_process": 100_000,
     "streams_per_app": 1_000_000,
     "stream_s": 3600,
-    "rates": {name: {"count": 1_000_000, "per_s": 1} for name in ("signup", "server")},
+    "rates": {name: {"count": 1_000_000, "per_s": 1} for name in RATES},
 }
 _MODEL = re.compile(r"\d+x\d+(?:w\d+)?|held")
 
