@@ -145,9 +145,7 @@ def _table(phases: Sequence[Phase]) -> str:
 def _verdict(phases: Sequence[Phase]) -> str:
     rise_ms = _rise_ms(phases)
     verdict = "met" if rise_ms < MOST_MS else "missed"
-    return (
-        f"The p99 of the gap between events rises by {rise_ms:.1f} ms (target: less than {MOST_MS:g}): {verdict}."
-    )
+    return f"The p99 of the gaps rises by {rise_ms:.1f} ms (target: less than {MOST_MS:g} ms): {verdict}."
 
 
 def _rise_ms(phases: Sequence[Phase]) -> float:

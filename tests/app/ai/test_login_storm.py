@@ -1,0 +1,66 @@
+"""Logins by password do not hold up streams."""
+
+import asyncio
+import itertools
+import os
+import time
+
+import pytest
+
+from storage.audit import COMMAND
+from streams.tasks import background
+from tests.app.ai.conftest import Talk
+from tests.servers import Server
+from tests.sse_client import events
+
+WORDS = 1_000
+LOGINS = 50
+PASSWORD = "correct horse battery"
+WIDE = {"count": 100_000, "per_s": 1}
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+async def post(talk: Talk, path: str) -> int:
+    body = {"name_password": {"name": "ada", "password": PASSWORD}}
+    async with talk.server.http.post(f"{talk.server.url}/bp/user/{path}", json=body) as response:
+        return response.status
+
+
+async def test_events_arrive_while_passwords_are_checked(talk: Talk, strategy):
+    """If the event loop computed hashes, each read would wait for the end of one."""
+    names = ("signup", "login_network", "login_address", "login_account")
+    limits = {"rates": dict.fromkeys(names, WIDE)}
+    await talk.server.services.configs.put("default", "limits", "default", limits, author="tests", origin=COMMAND)
+    await strategy("one", f"paced:{WORDS}")
+    assert await post(talk, "signup") == 200
+    arrivals: list[float] = []
+
+    async def read() -> None:
+        async with talk.say("Hello", "one") as response:
+            arrivals.extend([time.monotonic() async for _ in events(response)])
+
+    async with background(read()) as reading:
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        statuses = await asyncio.gather(*(post(talk, "login") for _ in range(LOGINS)))
+        took = time.monotonic() - began
+        await reading
+    assert statuses == [200] * LOGINS
+    during = [at for at in arrivals if began < at < began + took]
+    hash_s = took * os.cpu_count() / LOGINS
+    assert usual_wait_s(during) < hash_s / 4
+
+
+def usual_wait_s(arrivals: list[float]) -> float:
+    """Return the gap between arrivals in which a random moment lies, at the median of all moments."""
+    gaps = sorted(later - earlier for earlier, later in itertools.pairwise(arrivals))
+    total, passed = sum(gaps), 0.0
+    for gap in gaps:
+        passed += gap
+        if passed >= total / 2:
+            return gap
+    raise AssertionError("fewer than two events arrived")
