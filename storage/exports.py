@@ -125,6 +125,14 @@ async def sessions(conn: Connection, app_id: str, uid: str) -> list[dict[str, An
     return [dict(row) for row in await conn.fetch(_SESSIONS, app_id, uid)]
 
 
+_NETWORKS = "select network, last_used_at from login_networks where app_id = $1 and uid = $2 order by network"
+
+
+async def login_networks(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the networks from which the user has logged in by password."""
+    return [dict(row) for row in await conn.fetch(_NETWORKS, app_id, uid)]
+
+
 _CONVERSATIONS = """
 select conversation_id, created_at, updated_at from conversations
 where app_id = $1 and uid = $2 and conversation_id > $3 order by conversation_id limit $4

@@ -54,8 +54,9 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         account = await exports.account(conn, export.app_id, export.uid)
         identities = await exports.identities(conn, export.app_id, export.uid)
         sessions = await exports.sessions(conn, export.app_id, export.uid)
-    head = (dumps(account), dumps(identities), dumps(sessions))
-    yield b'{"account":%b,"identities":%b,"sessions":%b,"conversations":[' % head
+        networks = await exports.login_networks(conn, export.app_id, export.uid)
+    head = (dumps(account), dumps(identities), dumps(sessions), dumps(networks))
+    yield b'{"account":%b,"identities":%b,"sessions":%b,"login_networks":%b,"conversations":[' % head
     after, separator = "", b""
     while found := await _conversations(services, export, after):
         for conversation in found:

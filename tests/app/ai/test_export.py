@@ -9,6 +9,7 @@ import pytest
 from app.accounts.export import export_user
 from app.services import Services
 from app.worker import run_jobs
+from storage import login_networks
 from storage.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
@@ -71,6 +72,10 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     await strategy("one", "say:Fine")
     await talk.turn("How are you?", "one")
     await add_conversations(services, talk)
+    async with services.database.connection() as conn:
+        await login_networks.remember(
+            conn, "default", talk.uid, network="198.51.100.0/24", now=services.clock.now("default")
+        )
     speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 20_001)]
     speech.append(f"speech/default/20261123/{talk.uid}/one.mp3")
     for key in speech:
@@ -86,6 +91,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
 
     assert data["account"]["uid"] == talk.uid
     assert [identity["platform"] for identity in data["identities"]] == ["device"]
+    assert [known["network"] for known in data["login_networks"]] == ["198.51.100.0/24"]
     assert data["speech"] == speech
     assert len({one["conversation_id"] for one in data["conversations"]}) == len(data["conversations"]) == MANY + 1
     (own,) = (one for one in data["conversations"] if one["conversation_id"] == talk.conversation_id)
