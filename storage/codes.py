@@ -202,7 +202,7 @@ def _without_spaces(code: str | None, field: str) -> str:
 
 def _check_open(row: _Row, *, field: str, now: datetime, replaced: bool) -> None:
     if row.closed_at is not None:
-        raise CodeInvalid(f"{field} was used before")
+        raise CodeInvalid(f"{field} was used or revoked")
     if replaced:
         raise CodeOutOfDate(f"{field} was replaced by a newer one")
     if not row.is_open(now):

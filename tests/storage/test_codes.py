@@ -70,7 +70,7 @@ async def test_a_code_has_six_digits_and_is_right_once(desk: Desk):
     right = await desk.enter(f" {code[:3]} {code[3:]}\n")
     assert (right.app_id, right.target, right.uid) == ("one", ADA, "u1")
     await desk.use(code)
-    with pytest.raises(CodeInvalid, match="verify_code was used before"):
+    with pytest.raises(CodeInvalid, match="verify_code was used or revoked"):
         await desk.enter(code)
 
 

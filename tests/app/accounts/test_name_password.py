@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from app.accounts.tokens import make_server_token
 from app.password_hashing import open_password_hashes
 from storage.audit import COMMAND
-from tests.servers import Server
+from tests.servers import SERVER_KEY, Server
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"
 REFUSED = (400, "account.auth_failed: user does not exist or the password is wrong")
@@ -79,6 +80,19 @@ async def test_a_sign_up_creates_a_user_who_can_log_in(server):
     assert status == 200
     assert (again["user"]["uid"], again["user"]["is_new_user"]) == (user["uid"], False)
     assert again["user"]["session"] != user["session"]
+
+
+async def test_a_server_signs_up_users_for_its_app(server):
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    headers = {"X-Service-Auth-Token": token}
+    body = {"name_password": {"name": "ada", "password": PASSWORD}}
+    for path, is_new in (("signup", True), ("login", False)):
+        url = f"{server.url}/bp/server/user/{path}"
+        async with server.http.post(url, json=body, headers=headers) as response:
+            assert response.status == 200
+            assert (await response.json())["user"]["is_new_user"] is is_new
+        async with server.http.post(url, json=body) as response:
+            assert response.status == 401
 
 
 async def test_names_are_unique_without_case_and_compatibility_forms(server):
