@@ -12,6 +12,7 @@ from app.admin.streams import STREAM_ROUTES
 from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.ai.routes import AI_ROUTES
 from app.dev.clock import CLOCK_ROUTES
+from app.dev.mail import MAIL_ROUTES
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
@@ -39,6 +40,9 @@ OPERATIONS_ROUTES = [
     *METRICS_ROUTES,
 ]
 
+DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES]
+"""The rows that only development servers have."""
+
 INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *AI_ROUTES,
@@ -55,7 +59,7 @@ INTERFACE: list[Endpoint] = [
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,
-    *CLOCK_ROUTES,
+    *DEVELOPMENT_ROUTES,
 ]
 
 DOCS_ROUTES = docs_routes(INTERFACE)
@@ -66,7 +70,7 @@ METRICS_PORT_ROUTES = [*OPERATIONS_ROUTES, *DOCS_ROUTES]
 
 def public_routes(settings: Settings) -> list[Endpoint]:
     """Return the rows for the public port. `/metrics` and the reference are included if the settings say so."""
-    hidden: list[Endpoint] = [] if settings.development else list(CLOCK_ROUTES)
+    hidden: list[Endpoint] = [] if settings.development else list(DEVELOPMENT_ROUTES)
     if not settings.shows_metrics:
         hidden += METRICS_ROUTES
     if not settings.shows_docs:

@@ -52,6 +52,8 @@ class Settings:
     """Base URL of `python -m vendors.local`, used for local vendor accounts without a URL."""
     sandbox_url: str | None = None
     """Base URL of `python -m vendors.sandbox`, for configs whose URLs name the sandbox. Only in development."""
+    inbox_url: str | None = None
+    """URL of the local inbox, `smtp://<host>:<port>`, for mail accounts that name it. Only in development."""
     drain_timeout_s: float = 60
     log_level: str = "info"
     s3_bucket: str | None = None
@@ -123,6 +125,7 @@ class Settings:
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.http_url("PARLEY_LOCAL_URL"),
             sandbox_url=read.sandbox_url(development=mode == "development"),
+            inbox_url=read.inbox_url(development=mode == "development"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
             log_level=read.log_level(),
             s3_bucket=read.text("S3_BUCKET", "") or None,
@@ -192,6 +195,22 @@ class _Reader:
         if url is not None and not development:
             raise SettingsError("parley: PARLEY_SANDBOX_URL is only for PARLEY_ENV=development")
         return None if url is None else url.rstrip("/")
+
+    def inbox_url(self, *, development: bool) -> str | None:
+        """Return the URL of the local inbox, which keeps mails instead of delivering them."""
+        value = self.text("PARLEY_INBOX_URL", "")
+        if not value:
+            return None
+        if not development:
+            raise SettingsError("parley: PARLEY_INBOX_URL is only for PARLEY_ENV=development")
+        try:
+            parts = urlsplit(value)
+            valid = parts.scheme == "smtp" and bool(parts.hostname) and bool(parts.port)
+        except ValueError:
+            valid = False
+        if not valid:
+            raise SettingsError("parley: PARLEY_INBOX_URL must be a URL such as smtp://127.0.0.1:2525")
+        return value.rstrip("/")
 
     def log_level(self) -> str:
         level = self.text("PARLEY_LOG_LEVEL", "info").lower()

@@ -30,6 +30,7 @@ from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
+from app.mail.sending import send_mail
 from app.main import application
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_keys, remove_expired_webhooks
@@ -53,6 +54,7 @@ from storage.jobs import (
     WorkWebhook,
     job_counts,
 )
+from storage.mail import SendMail
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
 from streams.tasks import background, stopping
@@ -99,6 +101,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
     JobRow(WorkWebhook, work_webhook),
     JobRow(SendSms, send_sms),
+    JobRow(SendMail, send_mail),
     JobRow(FetchProfile, fetch_profile),
     JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
 )

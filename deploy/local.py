@@ -82,6 +82,7 @@ async def _run(env: dict[str, str]) -> None:
             "REDIS_URL": stores.redis_url,
             "PARLEY_LOCAL_URL": engines.url,
             "PARLEY_SANDBOX_URL": platforms.url,
+            "PARLEY_INBOX_URL": platforms.inbox_url,
         }
         server = await stack.enter_async_context(
             running([sys.executable, "-m", "app", "serve"], stop_s=settings.drain_timeout_s + _STOP_S, env=env)

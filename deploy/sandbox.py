@@ -1,4 +1,4 @@
-"""Runs the sandbox as a separate process: it plays the sign-in platforms of the development app."""
+"""Runs the sandbox as a separate process: it plays the platforms of the development app, and keeps its mails."""
 
 import asyncio
 import sys
@@ -17,6 +17,7 @@ _START_S = 60
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
     url: str
+    inbox_url: str
     process: Process
 
 
@@ -26,10 +27,11 @@ async def sandbox(log: Path) -> AsyncIterator[RunningSandbox]:
     with log.open("ab") as output:
         command = [sys.executable, "-m", "vendors.sandbox", "--port", "0"]
         async with running(command, stdout=PIPE, stderr=output) as process:
-            yield RunningSandbox(await _url(process, log), process)
+            urls = await _urls(process, log)
+            yield RunningSandbox(urls["listening"], urls["inbox"], process)
 
 
-async def _url(process: Process, log: Path) -> str:
+async def _urls(process: Process, log: Path) -> dict[str, str]:
     assert process.stdout is not None, "the process was started with a pipe"
     try:
         async with asyncio.timeout(_START_S):
@@ -38,5 +40,5 @@ async def _url(process: Process, log: Path) -> str:
         line = b""
     if not line:
         raise Failed(f"the sandbox failed to start, see {log}")
-    url: str = loads(line)["listening"]
-    return url
+    urls: dict[str, str] = loads(line)
+    return urls

@@ -35,6 +35,7 @@ REAL_TIME = {
     "app/http/auth.py": "signatures carry the time of the machine that makes them",
     "app/http/server_tokens.py": "server tokens carry the time of the machine that makes them",
     "app/commands/operators.py": "operators belong to no app",
+    "app/mail/sending.py": "mails are dated by the time of the machine that sends them",
     "app/logs.py": "log lines are about the process",
     "app/spans.py": "traces are about the process",
     "app/worker.py": "the wait before a retry is a fact about the job",

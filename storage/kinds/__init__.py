@@ -6,7 +6,9 @@ from storage.kinds.apps import APPS
 from storage.kinds.auth import AUTH
 from storage.kinds.base import ConfigKind
 from storage.kinds.conversation import CONVERSATION
+from storage.kinds.email import EMAIL
 from storage.kinds.limits import LIMITS
+from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
 from storage.kinds.sign_in import SIGN_IN
@@ -22,6 +24,8 @@ KINDS: dict[str, ConfigKind[Any]] = {
         LIMITS,
         SIGN_IN,
         SMS,
+        MAIL_ACCOUNTS,
+        EMAIL,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

@@ -67,7 +67,8 @@ async def _serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with listening(host=options.host, port=options.port) as running:
-        line = dumps({"listening": running.url, "broken_tls": running.broken_tls_url}).decode()
+        urls = {"listening": running.url, "broken_tls": running.broken_tls_url, "inbox": running.inbox_url}
+        line = dumps(urls).decode()
         print(line, flush=True)
         await stop.wait()
 

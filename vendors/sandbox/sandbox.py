@@ -1,9 +1,10 @@
 """The state that all protocols share: the bill and the switched-on faults. Turns requests into calls."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from typing import Any
 
 from aiohttp import web
 
@@ -14,6 +15,8 @@ from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
 
+_KEPT_MAILS = 1000
+
 
 class Sandbox:
     """The shared state. Protocols create their routes with `get()` and `post()`."""
@@ -23,6 +26,8 @@ class Sandbox:
         self.switches: dict[str, KeyOptions] = {}
         self.vendors: set[str] = set()
         """The names of all vendors."""
+        self.mails: deque[dict[str, Any]] = deque(maxlen=_KEPT_MAILS)
+        """The mails that its mail server got, the newest first."""
         self._calls: Counter[str] = Counter()
 
     def get(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:

@@ -15,6 +15,7 @@ from vendors.sandbox import (
     elevenlabs,
     gemini,
     google,
+    mail,
     openai,
     openai_speech,
     openai_transcription,
@@ -67,6 +68,7 @@ PROTOCOLS = (
     elevenlabs,
     gemini,
     google,
+    mail,
     openai,
     openai_speech,
     openai_transcription,
@@ -81,9 +83,13 @@ _SHUTDOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running sandbox. `url` has no slash at its end. Every TLS handshake with `broken_tls_url` fails."""
+    """A running sandbox. `url` has no slash at its end. Every TLS handshake with `broken_tls_url` fails.
+
+    `inbox_url` is `smtp://<host>:<port>`, the address of its mail server.
+    """
 
     url: str
+    inbox_url: str
     broken_tls_url: str
     sandbox: Sandbox
 
@@ -104,9 +110,11 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         broken_tls = await asyncio.start_server(_break_tls, host, 0)
         stack.push_async_callback(broken_tls.wait_closed)
         stack.callback(broken_tls.close)
+        mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
         name = f"[{host}]" if ":" in host else host
         yield Running(
             url=f"http://{name}:{runner.addresses[0][1]}",
+            inbox_url=f"smtp://{name}:{mail_port}",
             broken_tls_url=f"https://{name}:{broken_tls.sockets[0].getsockname()[1]}",
             sandbox=sandbox,
         )

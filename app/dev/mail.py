@@ -1,0 +1,90 @@
+"""The mails that the local inbox of a development server keeps instead of delivering them."""
+
+import re
+from datetime import UTC, datetime
+from html import escape
+
+from aiohttp import web
+
+from app.dev.clock import DEVELOPMENT
+from app.http.docs import Docs, OtherResponse
+from app.http.endpoint import Call, Endpoint
+from app.http.html import Html, wants_html
+from app.http.inputs import Query
+from app.http.replies import json_response
+from storage.config_rows import ConfigKey
+from storage.kinds.vendor_accounts import CallLimits
+from streams.wire.errors import BackendUnavailable
+from streams.wire.model import Model
+from vendors.account import Account
+from vendors.catalog import Capability
+from vendors.mail.inbox import InboxClient, KeptMail
+
+_WITHIN_S = 10
+_LIMITS = CallLimits()
+_INBOX = Capability[None, InboxClient]("inbox").by(InboxClient)
+_LINK = re.compile(r"https?://[^\s<>\"']+")
+
+
+class MailQuery(Model):
+    to: str | None = None
+    """List only the mails to this address."""
+
+
+async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
+    """List the mails of the local inbox, the newest first.
+
+    Browsers get a page; with `Accept: application/json`, and without `text/html` in it, the response is a list of
+    `{id, to, subject, text, html, headers, at}`. `at` are Unix milliseconds. Only development servers have this
+    endpoint.
+    """
+    mails = await _mails(call, query.to or None)
+    if not wants_html(call.request):
+        return json_response([mail.model_dump() for mail in mails])
+    title = f"Mails to {query.to}" if query.to else "Mails"
+    shown = "\n".join(map(_article, mails)) or "<p>There are no mails yet.</p>"
+    search = (
+        '<form><label>Address of the recipient<input name="to" type="email" '
+        f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
+    )
+    return Html(title, f"<h1>{escape(title)}</h1>\n{search}\n{shown}", width="48rem", frames=True).response()
+
+
+async def _mails(call: Call, to: str | None) -> list[KeptMail]:
+    url = call.services.settings.sandbox_url
+    if url is None:
+        raise BackendUnavailable("the sandbox, which keeps the mails, does not run")
+    account = Account("inbox", "sandbox", url)
+    key = ConfigKey("", "inbox", "inbox")
+    inbox = call.services.vendors.open(_INBOX, account, key=key, limits=_LIMITS)
+    return await inbox.call(None, lambda client: client.mails(to), within_s=_WITHIN_S)
+
+
+def _article(mail: KeptMail) -> str:
+    at = datetime.fromtimestamp(mail.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    html = ""
+    if mail.html:
+        html = (
+            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the mail" '
+            f'srcdoc="{escape(mail.html)}"></iframe></details>'
+        )
+    sender = escape(str(mail.headers.get("From", "")))
+    return (
+        f"<article><h2>{escape(mail.subject)}</h2><p>{at}, to {escape(mail.to)}, from {sender}</p>"
+        f"<pre>{_linked(mail.text)}</pre>{html}</article>"
+    )
+
+
+def _linked(text: str) -> str:
+    """Return escaped text whose URLs are links."""
+    parts, end = [], 0
+    for found in _LINK.finditer(text):
+        url = escape(found[0])
+        parts += [escape(text[end : found.start()]), f'<a href="{url}">{url}</a>']
+        end = found.end()
+    return "".join([*parts, escape(text[end:])])
+
+
+_DOCS = Docs(answers={200: OtherResponse("A page, or JSON.", "application/json")})
+
+MAIL_ROUTES = [Endpoint("GET", "/dev/mail", read_mail, DEVELOPMENT, errors=(BackendUnavailable,), docs=_DOCS)]

@@ -1,0 +1,92 @@
+"""Kind `email`: the email addresses of users, and the mails by which they are proven and changed (§4.7)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from storage.kinds.base import DAY_S, ConfigKind, Ref
+from storage.kinds.mail_accounts import Sender
+from streams.wire.model import Model
+
+DEFAULT = "default"
+"""The language of a template for readers of all languages that have none of their own."""
+Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
+_Language = Annotated[str, Field(pattern=r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$")]
+
+
+def _one_line(subject: str) -> str:
+    if not subject.isprintable():
+        raise ValueError("must be one line")
+    return subject
+
+
+class Template(Model):
+    """A mail. `{{.Name}}` stands for the variable `Name`, and `{{.CustomVariables.key}}` for one of the request."""
+
+    subject: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+    text: str = Field(min_length=1, max_length=64 * 1024)
+    html: str = Field(default="", max_length=256 * 1024)
+    """In it, the values of variables are escaped. Without it, the mail has only its text."""
+
+
+def _by_language(value: Any) -> Any:
+    """Take a template without languages as that of the default language."""
+    if isinstance(value, dict) and "subject" in value:
+        return {DEFAULT: value}
+    return value
+
+
+Translations = Annotated[dict[_Language, Template], BeforeValidator(_by_language), Field(max_length=100)]
+
+
+class Templates(Model):
+    """The templates that replace the built-in ones, by language, such as `de` or `pt-BR`, and `default`."""
+
+    login_email: Translations = Field(default_factory=dict)
+    """The code of a login: `{{.Code}}`."""
+    sign_up_email: Translations = Field(default_factory=dict)
+    """The code of a sign-up: `{{.Code}}`."""
+    verify: Translations = Field(default_factory=dict)
+    """The link that verifies an address, `{{.Link}}`, and one to refuse that, `{{.NotMeLink}}`."""
+    reset: Translations = Field(default_factory=dict)
+    """The link to a new password, `{{.Link}}`, and its code, `{{.Code}}`."""
+    notice: Translations = Field(default_factory=dict)
+    """The news of a change of the account, `{{.Event}}`, and a link that ends all sessions, `{{.NotMeLink}}`."""
+
+
+class Email(Model):
+    enabled: bool = True
+    """Whether users may have email addresses, and log in with them."""
+    sign_up_verification: bool = False
+    """Whether a sign-up needs a code that was sent to the address before."""
+    code_login: bool = False
+    """Whether users may log in with codes that are sent to their addresses."""
+    activation: bool = False
+    """Whether a user who has signed up without a code gets a link that verifies the address."""
+    verify_redirect_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=2048)
+    """Where the link that verifies an address leads to. It gets `verified=true` in its query. Default: a page of
+    this server."""
+    reset_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=2048)
+    """The page of the app that asks for a new password. It gets `random_code` in its query. Default: a page of this
+    server."""
+    code_s: int = Field(default=600, ge=1, le=DAY_S)
+    """Seconds for which a code can be used."""
+    link_s: int = Field(default=DAY_S, ge=1, le=30 * DAY_S)
+    """Seconds for which a link that verifies an address can be used."""
+    reset_s: int = Field(default=3600, ge=1, le=DAY_S)
+    """Seconds for which a link to a new password can be used."""
+    mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(max_length=10)] = Field(default_factory=list)
+    """The accounts that send the mails. They are tried in this order."""
+    from_: Sender | None = Field(default=None, alias="from")
+    """The sender of the mails. Default: that of the account."""
+    color: str = Field(default="#1f6feb", pattern=r"^#[0-9a-fA-F]{6}$")
+    """The colour of the buttons on this server's pages."""
+    templates: Templates = Templates()
+    """Mails that replace the built-in ones."""
+
+    def translations(self, purpose: Purpose) -> dict[str, Template]:
+        found: dict[str, Template] = getattr(self.templates, purpose)
+        return found
+
+
+EMAIL = ConfigKind("email", "Email addresses of users", Email, singleton=True)

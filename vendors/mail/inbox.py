@@ -1,0 +1,42 @@
+"""Reads the mails that the sandbox's mail server keeps, for development servers."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from streams.wire.model import Model
+from vendors.account import Account
+from vendors.outgoing import Outgoing, Repeat
+from vendors.transport import VendorHttp
+
+
+class KeptMail(Model):
+    id: str
+    to: str
+    subject: str
+    text: str
+    html: str
+    headers: dict[str, Any]
+    at: int
+    """Unix milliseconds."""
+
+
+class KeptMails(Model):
+    messages: list[KeptMail]
+
+
+class InboxClient:
+    def __init__(self, http: VendorHttp, account: Account, _: None) -> None:
+        self._http = http
+        self._account = account
+
+    async def mails(self, to: str | None) -> list[KeptMail]:
+        """Return the newest mails, newest first; with `to`, only those to that address. Raises `VendorError`."""
+        query = "" if to is None else f"?{urlencode({'to': to})}"
+        call = Outgoing(
+            self._account.platform,
+            self._account.url(f"/mail/messages{query}"),
+            method="GET",
+            repeat=Repeat.SAFE,
+        )
+        async with self._http.stream(call) as response:
+            return (await response.value(KeptMails)).messages

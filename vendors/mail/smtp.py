@@ -1,0 +1,98 @@
+"""Sends mails to a mail server by SMTP."""
+
+import re
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import Literal
+from urllib.parse import urlsplit
+
+import aiosmtplib
+from aiosmtplib import (
+    SMTPAuthenticationError,
+    SMTPException,
+    SMTPNotSupported,
+    SMTPRecipientsRefused,
+    SMTPResponseException,
+    SMTPTimeoutError,
+)
+
+from streams.wire.errors import BackendUnavailable
+from vendors.account import Account
+from vendors.errors import Refused, TimedOut, Unreachable, VendorError
+from vendors.transport import VendorHttp
+
+_STEP_S = 15
+_PERMANENT = 500
+_ENHANCED = re.compile(r"\b[245]\.\d{1,3}\.\d{1,3}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpOptions:
+    tls: Literal["none", "starttls", "implicit"]
+    username: str
+    """Empty: no login. The password is the account's key."""
+    own_host: str
+    """How this server names itself to others."""
+
+
+class RecipientRefused(BackendUnavailable):
+    """The mail server knows that nobody receives mail at the address. Another attempt has the same result."""
+
+
+class SmtpClient:
+    """A client of a mail server. The base URL of its account is `smtp://<host>:<port>`."""
+
+    def __init__(self, _: VendorHttp, account: Account, options: SmtpOptions) -> None:
+        self._account = account
+        self._options = options
+
+    async def send(self, message: EmailMessage) -> None:
+        """Send a message over a new connection. Raises `VendorError`, and `RecipientRefused`.
+
+        The errors contain the codes of the server's replies, but not their texts, which may repeat the address.
+        """
+        options, name, secret = self._options, self._account.name, self._account.api_key
+        server = urlsplit(self._account.base_url)
+        try:
+            await aiosmtplib.send(
+                message,
+                hostname=server.hostname,
+                port=server.port,
+                use_tls=options.tls == "implicit",
+                start_tls=options.tls == "starttls",
+                username=options.username or None,
+                password=secret.get_secret_value() if options.username and secret else None,
+                local_hostname=options.own_host,
+                timeout=_STEP_S,
+            )
+        except SMTPRecipientsRefused as error:
+            raise _recipient_error(name, error) from None
+        except SMTPTimeoutError:
+            raise TimedOut(name, f"did not answer within {_STEP_S} s", retryable=True) from None
+        except SMTPNotSupported:
+            raise Refused(name, "does not support what the account needs: STARTTLS, or its login") from None
+        except SMTPResponseException as error:
+            raise _refusal(name, error) from None
+        except ssl.SSLError as error:
+            raise Unreachable(name, f"cannot be connected to by TLS: {error.reason}") from None
+        except (SMTPException, OSError) as error:
+            raise Unreachable(name, f"cannot be reached: {type(error).__name__}", retryable=True) from None
+
+
+def _recipient_error(name: str, error: SMTPRecipientsRefused) -> BackendUnavailable:
+    refused = error.recipients[0]
+    if refused.code >= _PERMANENT:
+        return RecipientRefused(f"{name} refused the recipient: {_code(refused.code, refused.message)}")
+    return _refusal(name, refused)
+
+
+def _refusal(name: str, error: SMTPResponseException) -> VendorError:
+    what = "refused the login" if isinstance(error, SMTPAuthenticationError) else "refused the mail"
+    return Refused(name, f"{what}: {_code(error.code, error.message)}", retryable=error.code < _PERMANENT)
+
+
+def _code(code: int, text: str) -> str:
+    """Return the codes of a reply, such as `550 5.1.1`."""
+    found = _ENHANCED.search(text)
+    return f"{code} {found[0]}" if found else str(code)

@@ -1,0 +1,102 @@
+"""A mail server that keeps the mails that it gets instead of delivering them.
+
+`GET /mail/messages?to=<address>` lists them, the newest first. A login whose name is a key of the sandbox (see
+`vendors/sandbox/faults.py`) selects a fault: `unauthorized` refuses the login, `unavailable` defers each
+mail. Mails to the local part `nobody` are refused.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+from aiohttp import web
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from streams.wire.codec import dumps, now_ms
+from streams.wire.ids import new_id
+from vendors.sandbox.faults import Fault, KeyOptions
+from vendors.sandbox.sandbox import Sandbox
+
+_SHOWN = 200
+_LARGEST_BYTES = 8 * 1024 * 1024
+
+
+class _Inbox:
+    """The handler of aiosmtpd."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._mails = sandbox.mails
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd names it
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address.partition("@")[0] == "nobody":
+            return "550 5.1.1 nobody receives mail here"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(  # noqa: N802 - aiosmtpd names it
+        self, server: SMTP, session: Session, envelope: Envelope
+    ) -> str:
+        if session.auth_data == Fault.UNAVAILABLE:
+            return "451 4.3.0 try again later"
+        assert isinstance(envelope.original_content, bytes), "aiosmtpd keeps the bytes of the mail"
+        parsed: EmailMessage = message_from_bytes(envelope.original_content, policy=policy.default)
+        self._mails.extendleft(_shown(parsed, to) for to in envelope.rcpt_tos)
+        return "250 OK"
+
+    def authenticate(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: Any
+    ) -> AuthResult:
+        fault = KeyOptions.of_key(data.login.decode()).fault if isinstance(data, LoginPassword) else None
+        if fault == Fault.UNAUTHORIZED:
+            return AuthResult(success=False, handled=False)
+        return AuthResult(success=True, auth_data=fault)
+
+
+def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
+    parts = {part: message.get_body((part,)) for part in ("plain", "html")}
+    return {
+        "id": new_id(),
+        "to": to,
+        "subject": str(message["Subject"] or ""),
+        "text": "" if parts["plain"] is None else parts["plain"].get_content(),
+        "html": "" if parts["html"] is None else parts["html"].get_content(),
+        "headers": {name: str(value) for name, value in message.items()},
+        "at": now_ms(),
+    }
+
+
+@asynccontextmanager
+async def mail_server(sandbox: Sandbox, *, host: str) -> AsyncIterator[int]:
+    """Accept mails during the block. Yield the port."""
+    inbox = _Inbox(sandbox)
+
+    def protocol() -> SMTP:
+        return SMTP(
+            inbox,
+            data_size_limit=_LARGEST_BYTES,
+            enable_SMTPUTF8=True,
+            hostname="sandbox",
+            authenticator=inbox.authenticate,
+            auth_require_tls=False,
+        )
+
+    server = await asyncio.get_running_loop().create_server(protocol, host, 0)
+    try:
+        port: int = server.sockets[0].getsockname()[1]
+        yield port
+    finally:
+        server.close()
+
+
+def routes(sandbox: Sandbox) -> list[web.RouteDef]:
+    async def listed(request: web.Request) -> web.Response:
+        to = request.query.get("to")
+        found = [mail for mail in sandbox.mails if to is None or mail["to"].lower() == to.lower()]
+        return web.Response(body=dumps({"messages": found[:_SHOWN]}), content_type="application/json")
+
+    return [web.get("/mail/messages", listed)]
