@@ -23,6 +23,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
+from app.accounts.email_reset import send_reset
 from app.accounts.export import export_user, remove_expired_exports
 from app.accounts.profiles import fetch_profile
 from app.accounts.retention import remove_expired_sign_ins
@@ -55,6 +56,7 @@ from storage.jobs import (
     job_counts,
 )
 from storage.mail import SendMail
+from storage.password_resets import SendReset
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
 from streams.tasks import background, stopping
@@ -102,6 +104,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(WorkWebhook, work_webhook),
     JobRow(SendSms, send_sms),
     JobRow(SendMail, send_mail),
+    JobRow(SendReset, send_reset),
     JobRow(FetchProfile, fetch_profile),
     JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
 )

@@ -7,6 +7,7 @@ six digits of a short code. Times are those of the app.
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -177,14 +178,17 @@ class Codes:
         raise CodeInvalid(f"{field} is wrong")
 
     async def find(
-        self, conn: Connection, kind: CodeKind, *, code: str | None, now: datetime, field: str
+        self, conn: Connection, kind: CodeKind, *, code: str | None, now: Callable[[str], datetime], field: str
     ) -> RightCode:
-        """Return the long code `code`, whichever app and target it is for. Raises an error of this module."""
+        """Return the long code `code`, whichever app and target it is for. Raises an error of this module.
+
+        `now` returns the time of an app.
+        """
         row = await conn.fetchrow(_FIND_LONG, self._digest(kind, _without_spaces(code, field)))
         if row is None:
             raise CodeInvalid(f"{field} is wrong")
         found = _Row(row["code_id"], kind.name, row["uid"], b"", 0, row["expires_at"], row["closed_at"])
-        _check_open(found, field=field, now=now, replaced=kind.newest_only and row["replaced"])
+        _check_open(found, field=field, now=now(row["app_id"]), replaced=kind.newest_only and row["replaced"])
         return RightCode(row["code_id"], row["app_id"], row["target"], row["uid"], field)
 
     def _digest(self, kind: CodeKind, code: str, *, app_id: str = "", target: str = "") -> bytes:

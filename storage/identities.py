@@ -48,6 +48,8 @@ class LinkedIdentity:
     refresh_token: str = ""
     expiration_date: int = 0
     profile: dict[str, Any] | None = None
+    trust: Literal["proven", "client"] = "client"
+    """`client`: only the client says that the identity is the user's."""
 
 
 class Account(NamedTuple):
@@ -55,6 +57,8 @@ class Account(NamedTuple):
 
     user: User
     identities: tuple[LinkedIdentity, ...]
+    pending_email: str = ""
+    """An address that becomes the user's once it is proven."""
 
 
 _USER_OF = "select uid from identities where app_id = $1 and platform = $2 and social_id = $3"
@@ -99,8 +103,9 @@ _LINKED = """
 (select coalesce(jsonb_agg(jsonb_build_object(
     'platform', i.platform, 'social_id', i.social_id, 'openid', i.openid, 'xid', i.xid,
     'access_token', i.access_token, 'refresh_token', i.refresh_token, 'expiration_date', i.expiration_date,
-    'profile', i.profile) order by i.create_time, i.platform), '[]')
- from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities
+    'profile', i.profile, 'trust', i.trust) order by i.create_time, i.platform), '[]')
+ from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities,
+coalesce((select address from pending_emails p where p.app_id = users.app_id and p.uid = users.uid), '') as pending
 """
 
 _FIND_ACCOUNT = f"""
@@ -136,8 +141,8 @@ async def enter(conn: Connection, identity: Identity, *, now: datetime, cuid: st
 def _account(row: Any) -> Account | None:
     if row is None:
         return None
-    *user, linked = row.values()
-    return Account(User(*user), tuple(LinkedIdentity(**each) for each in linked))
+    *user, linked, pending_email = row.values()
+    return Account(User(*user), tuple(LinkedIdentity(**each) for each in linked), pending_email)
 
 
 _STORE = """
@@ -173,7 +178,7 @@ def details_of(linked: LinkedIdentity, app_id: str, *, keyring: Keyring) -> Deta
     """Return what is stored about an identity. A token that no master key decrypts is left out."""
     identity = Identity(app_id, linked.platform, linked.social_id)
     stored = asdict(linked)
-    del stored["platform"], stored["social_id"]
+    del stored["platform"], stored["social_id"], stored["trust"]
     for name in ("access_token", "refresh_token"):
         stored[name] = _decrypted(keyring, identity, name, stored[name])
     return Details(**stored)
@@ -252,7 +257,7 @@ async def unlink(conn: Connection, identity: Identity, *, uid: str) -> Unlink:
 
 
 _OF_USER = """
-select platform, social_id, openid, xid, access_token, refresh_token, expiration_date, profile
+select platform, social_id, openid, xid, access_token, refresh_token, expiration_date, profile, trust
 from identities where app_id = $1 and platform = $2 and social_id = $3 and ($4::text is null or uid = $4)
 """
 

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.accounts.errors import AccountAuthFailed
+from app.accounts.first_proof import first_proof
 from app.accounts.infos import Identifiers
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import details_from
 from app.http import limits
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
-from storage import bp_auth, identities, profiles, sessions
+from storage import bp_auth, emails, identities, profiles, sessions
 from storage.bp_auth import BpAuth
 from storage.identities import Account, Identity, LinkedIdentity
 from storage.kinds.auth import AUTH, Auth
@@ -82,6 +83,7 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
         identity.social_id,
         openid="" if verified is None else verified.openid,
         xid="" if verified is None else verified.xid,
+        trust="proven" if proven.trusted else "client",
     )
     return _entered(call, identity, Entry(Account(user, (linked,)), True, token, made))  # noqa: FBT003
 
@@ -96,6 +98,8 @@ async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry:
     token, now = new_token(), services.clock.now(call.app_id)
     config = services.configs.singleton(AUTH, call.app_id)
     async with services.database.transaction() as conn:
+        if proven.receives_mail:
+            await emails.lock_owner(conn, identity)
         account = await identities.enter(conn, identity, now=now, cuid=block.cuid)
         if account is None:
             raise Unavailable("the account changed during the login")
@@ -103,6 +107,8 @@ async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry:
         if account.user.status == "frozen":
             raise DeactivationPending(account.user, now=now)
         made = await _prepare(call, conn, proven, uid=uid, now=now)
+        if proven.receives_mail and await first_proof(services, conn, identity, now=now):
+            account = await identities.find_account(conn, call.app_id, uid) or account
         await _add_session(call, conn, identity, block, uid=uid, token=token, now=now)
         await sessions.delete_dead(conn, call.app_id, uid, before=now - _KEEP_EXPIRED)
         await sessions.end(

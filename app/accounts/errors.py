@@ -1,5 +1,8 @@
 """The errors of the account endpoints, beside those of the checks before their handlers (§7)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from streams.wire.errors import (
     BackendUnavailable,
     InvalidParameter,
@@ -61,6 +64,56 @@ class NameTaken(InvalidParameter):
 
     def __init__(self) -> None:
         super().__init__("name_password.name is taken")
+
+
+class EmailTaken(ServiceError):
+    """The address belongs to another user. `bp_auth`, if a code has proven the address, logs in as that user."""
+
+    error_type = "account.email_already_exists"
+    status = 400
+
+    def __init__(self, *, bp_auth: Mapping[str, Any] | None = None) -> None:
+        super().__init__("the address belongs to another user", bp_auth=bp_auth)
+
+
+class EmailAlreadyBound(ServiceError):
+    """The user has an address. `bp_auth`, if a code has proven the new one, logs in with that."""
+
+    error_type = "account.user_already_bound_email"
+    status = 400
+
+    def __init__(self, *, bp_auth: Mapping[str, Any] | None = None) -> None:
+        super().__init__("the user already has an email address", bp_auth=bp_auth)
+
+
+class EmailNotFound(ServiceError):
+    """The user has no email address."""
+
+    error_type = "account.email_not_found"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__("the user has no email address")
+
+
+class EmailInvalid(ServiceError):
+    """The text is no email address."""
+
+    error_type = "account.email_invalid"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__("email must be an email address")
+
+
+class EmailLoginNotAllowed(ServiceError):
+    """Users of the app have no email addresses."""
+
+    error_type = "account.email_login_not_allowed"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__("users of this app do not log in with email addresses")
 
 
 class TooManyFailedLogins(RateLimited):

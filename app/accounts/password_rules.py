@@ -32,6 +32,8 @@ def check_password(password: str, config: Auth, *, field: str) -> None:
     rules = config.password
     if len(password) < rules.min_characters:
         raise InvalidParameter(f"{field} must be at least {rules.min_characters} characters")
+    if len(password) > MAX_CHARACTERS:
+        raise InvalidParameter(f"{field} must be at most {MAX_CHARACTERS} characters")
     if rules.refuse_common and _is_common(password, config):
         raise InvalidParameter(f"{field} is a common password: choose one that is harder to guess")
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from app.accounts.email_login import EmailCode, EmailPassword, prove_email_code, prove_email_password
 from app.accounts.infos import (
     AccessTokenInfo,
     Anonymity,
@@ -44,8 +45,8 @@ class Platforms(Model):
     retail_platform: CodeInfo | None = None
     phone: PhoneCode | None = None
     name_password: NamePassword | None = None
-    email_password: Any = None
-    email_code: Any = None
+    email_password: EmailPassword | None = None
+    email_code: EmailCode | None = None
     bp_auth_token: str | None = None
     """A `bp_auth` from an earlier response."""
     android_games_service: PlayerInfo | None = None
@@ -70,6 +71,8 @@ PLATFORMS: dict[str, Platform] = {
     **{name: Platform(third_party(name), third_party=True) for name in THIRD_PARTIES},
     "phone": Platform(prove_phone),
     "name_password": Platform(prove_name_password),
+    "email_password": Platform(prove_email_password),
+    "email_code": Platform(prove_email_code),
     "bp_auth_token": Platform(prove_bp_auth),
 }
 """A platform without a row is not configured."""

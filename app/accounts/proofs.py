@@ -8,7 +8,7 @@ from typing import Any
 from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.infos import LocalInfo
 from app.http.endpoint import Call
-from storage import bp_auth
+from storage import bp_auth, emails
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.postgres import Connection
@@ -28,6 +28,8 @@ class Proven:
     """The name of a new user."""
     trusted: bool = True
     """False if only the client says so."""
+    receives_mail: bool = False
+    """Whether the client has shown that it receives mails to the address of the identity."""
     fetch_profile: bool = False
     """Whether a job fetches the profile of the identity."""
     on_login: Callable[[Connection, str], Awaitable[None]] | None = None
@@ -62,7 +64,8 @@ async def prove_bp_auth(call: Call, token: str) -> Proven:
     if found is None:
         raise AccountAuthFailed(_BP_AUTH_REFUSED)
     identity, trusted = found
-    return Proven(identity, trusted=trusted, on_login=partial(_use_up, token, call))
+    by_mail = identity.platform == emails.PLATFORM
+    return Proven(identity, trusted=trusted, receives_mail=by_mail, on_login=partial(_use_up, token, call))
 
 
 async def _use_up(token: str, call: Call, conn: Connection, _uid: str) -> None:

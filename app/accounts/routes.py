@@ -1,13 +1,28 @@
-"""Routes of the account endpoints (§4.1, §4.2, §4.5, §4.8)."""
+"""Routes of the account endpoints (§4.1-§4.5, §4.7, §4.8)."""
 
 from dataclasses import replace
 
+from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
+from app.accounts.area import (
+    BEFORE_LOGIN,
+    BEFORE_LOGIN_BY_CODE,
+    CLIENT_ONLY,
+    EMAIL_FLOW,
+    OF_USER,
+    OWN_ACCOUNT,
+    SERVER_ONLY,
+    SIGN_UP,
+    SOCIAL,
+)
 from app.accounts.bind import bind, reauthorize, unbind
+from app.accounts.email_addresses import EmailConfigInvalid
+from app.accounts.email_routes import EMAIL_ROUTES
 from app.accounts.errors import (
     AccountAuthFailed,
     AccountNotFound,
     AnonymousLoginNotAllowed,
     CodeNotSent,
+    EmailTaken,
     IdentityLinked,
     IdentityNotFound,
     LastWayIn,
@@ -22,36 +37,13 @@ from app.accounts.profiles import batch_profiles, own_profiles
 from app.accounts.sessions import end_session, list_sessions
 from app.accounts.signup import signup
 from app.accounts.users import get_user, record_activity
-from app.http.area import Area
-from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from storage.session_list import SessionNotFound
-from streams.wire.errors import ConfigInvalid, RateLimited, Unavailable
+from streams.wire.errors import RateLimited, Unavailable
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
-
-ACCOUNT = Area(
-    "account",
-    "Accounts",
-    "Login, logout, user data, identities at third parties and sessions.",
-    s2s=True,
-    scope="account",
-)
-BEFORE_LOGIN = replace(ACCOUNT, access=Access.SIGNED)
-OF_USER = replace(ACCOUNT, accepts_session=True)
-"""Endpoints whose S2S paths also accept a session of the user."""
-OWN_ACCOUNT = replace(OF_USER, frozen_allowed=True)
-SOCIAL = replace(OF_USER, unknown_user_error=AccountNotFound)
-"""The endpoints of §4.5."""
-SIGN_UP = replace(BEFORE_LOGIN, statuses={ConfigInvalid: 500})
-CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
-EMAIL_FLOW = replace(CLIENT_ONLY, statuses={ConfigInvalid: 417})
-"""The endpoints of §4.7 with a session."""
-BEFORE_LOGIN_BY_CODE = replace(EMAIL_FLOW, access=Access.SIGNED)
-"""The endpoints that send codes before a login."""
-SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)
 
 _LOGIN = Docs(
     bodies={
@@ -59,6 +51,10 @@ _LOGIN = Docs(
         "Anonymous": {"anonymity": {"local_uid": "5b0c1d6e"}},
         "A name and a password": {"name_password": {"name": "ada", "password": "correct horse battery"}},
         "A phone number": {"phone": {"phone_number": "+4915112345678", "verify_code": "493027"}},
+        "An address and a password": {
+            "email_password": {"email": "ada@example.com", "password": "correct horse battery"}
+        },
+        "An address and a code": {"email_code": {"email": "ada@example.com", "verify_code": "493027"}},
         "A third party": {"search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"}, "platform": "android"},
         "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
     },
@@ -68,6 +64,9 @@ _SIGN_UP = Docs(
         "A name and a password": {
             "name_password": {"name": "ada", "password": "correct horse battery"},
             "platform": "ios",
+        },
+        "An address and a password": {
+            "email_password": {"email": "ada@example.com", "password": "correct horse battery"}
         },
     },
 )
@@ -97,11 +96,22 @@ ACCOUNT_ROUTES = [
         "/bp/user/login",
         login,
         BEFORE_LOGIN,
-        errors=(AnonymousLoginNotAllowed, DeactivationPending, *_CODE_ERRORS, *_PROOF_ERRORS),
+        errors=(
+            AnonymousLoginNotAllowed,
+            DeactivationPending,
+            EmailConfigInvalid,
+            *_CODE_ERRORS,
+            *_PROOF_ERRORS,
+        ),
         docs=_LOGIN,
     ),
     Endpoint(
-        "POST", "/bp/user/signup", signup, SIGN_UP, errors=(NameTaken, RateLimited, Unavailable), docs=_SIGN_UP
+        "POST",
+        "/bp/user/signup",
+        signup,
+        SIGN_UP,
+        errors=(NameTaken, EmailTaken, RateLimited, Unavailable, *_CODE_ERRORS),
+        docs=_SIGN_UP,
     ),
     Endpoint(
         "POST",
@@ -155,4 +165,6 @@ ACCOUNT_ROUTES = [
     Endpoint("POST", "/bp/server/user/{user_id}/account/record_activity", record_activity, OF_USER),
     Endpoint("GET", "/bp/user/me/sessions", list_sessions, OF_USER),
     Endpoint("DELETE", "/bp/user/me/sessions/{session_id}", end_session, OF_USER, errors=(SessionNotFound,)),
+    *EMAIL_ROUTES,
+    *ACCOUNT_PAGE_ROUTES,
 ]

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.accounts import throttle
+from app.accounts.email_login import EmailSignUp, prepare_email
 from app.accounts.entry import count_sign_up, is_known, sign_up
-from app.accounts.errors import NameTaken
+from app.accounts.errors import EmailTaken, NameTaken
 from app.accounts.infos import Identifiers
 from app.accounts.name_password import PLATFORM, NamePassword, check_name, folded, shown
 from app.accounts.passwords import check_new
@@ -28,6 +29,7 @@ class SignUps(Model):
     """Exactly one of these must be given."""
 
     name_password: NamePassword | None = None
+    email_password: EmailSignUp | None = None
 
 
 class SignupBody(SignUps, Identifiers):
@@ -43,6 +45,8 @@ class NewAccount:
     taken: Callable[[], ServiceError]
     """Makes the error for an identity that belongs to a user already."""
     name: str = ""
+    trusted: bool = True
+    """False if it is not proven that the identity is the user's own."""
     store: Callable[[Connection, str], Awaitable[None]] | None = None
     """Called with the new user in the transaction that creates it, which an error rolls back."""
 
@@ -57,7 +61,12 @@ async def _by_name(call: Call, info: NamePassword) -> NewAccount:
     return NewAccount(Identity(call.app_id, PLATFORM, name), info.password, taken=NameTaken, name=shown(info.name))
 
 
-SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name}
+async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:
+    new = await prepare_email(call, info)
+    return NewAccount(new.identity, info.password, taken=EmailTaken, trusted=new.verified, store=new.store)
+
+
+SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name, "email_password": _by_email}
 
 
 async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
@@ -74,7 +83,7 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
         if await is_known(call, new.identity):
             raise new.taken()
         new_hash = await call.services.passwords.hash(new.password.get_secret_value())
-        proven = Proven(new.identity, name=new.name, on_login=_storing(call, new, new_hash))
+        proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
         entry = await sign_up(call, proven, body)
         if entry is None:
             raise new.taken()

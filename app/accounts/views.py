@@ -55,6 +55,12 @@ class PhoneView(Model):
     phone_number: str
 
 
+class EmailView(Model):
+    email_address: str
+    verified: bool
+    """Whether somebody has shown that the user receives mails to it."""
+
+
 class UserView(Model):
     uid: str
     create_time: int
@@ -67,6 +73,8 @@ class UserView(Model):
     """The `cuid` of the last login that sent one; empty if none did."""
     social_accounts: list[SocialAccount] = Field(default_factory=list)
     phone: PhoneView | None = None
+    email: EmailView | None = None
+    """The address with which the user logs in. If there is none, one that was bound and is not verified yet."""
     session: SessionView | None = None
     """Only in responses to login and signup."""
 
@@ -110,8 +118,18 @@ def user_view(
             if each.platform in PLATFORMS and PLATFORMS[each.platform].third_party
         ],
         phone=None if phone is None else PhoneView(phone_number=phone),
+        email=_email_view(account),
         session=None if session_token is None else SessionView(session_token=session_token),
     )
+
+
+def _email_view(account: Account) -> EmailView | None:
+    for each in account.identities:
+        if each.platform == "email":
+            return EmailView(email_address=each.social_id, verified=each.trust == "proven")
+    if account.pending_email:
+        return EmailView(email_address=account.pending_email, verified=False)
+    return None
 
 
 def social_account(linked: LinkedIdentity, details: Details | None = None) -> SocialAccount:

@@ -41,10 +41,10 @@ class _Inbox:
     async def handle_DATA(  # noqa: N802 - aiosmtpd names it
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
-        if session.auth_data == Fault.UNAVAILABLE:
+        fault: Any = session.auth_data
+        if fault == Fault.UNAVAILABLE:
             return "451 4.3.0 try again later"
-        assert isinstance(envelope.original_content, bytes), "aiosmtpd keeps the bytes of the mail"
-        parsed: EmailMessage = message_from_bytes(envelope.original_content, policy=policy.default)
+        parsed: EmailMessage = message_from_bytes(envelope.original_content or b"", policy=policy.default)
         self._mails.extendleft(_shown(parsed, to) for to in envelope.rcpt_tos)
         return "250 OK"
 

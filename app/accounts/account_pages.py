@@ -1,0 +1,122 @@
+"""The hosted pages for a new password, and for "this was not me"."""
+
+from html import escape
+from urllib.parse import parse_qs
+
+from aiohttp import web
+from pydantic import Field, SecretStr
+
+from app.accounts.email_reset import find_reset, set_password
+from app.accounts.email_verify import verify_page
+from app.accounts.hosted import broken_page, message_page, page, texts
+from app.accounts.not_me import read_token, refuse_changes
+from app.accounts.password_rules import MAX_CHARACTERS
+from app.http.area import Area
+from app.http.caller import Access
+from app.http.docs import Docs, OtherResponse
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query, RawBody
+from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from streams.wire.errors import DatabaseError, DatabaseUnavailable, InvalidParameter, Unavailable
+from streams.wire.model import Model
+
+_CODE_ERRORS = (CodeEmpty, CodeInvalid, CodeOutOfDate)
+_TOKEN_CHARACTERS = 2048
+
+
+class ResetPageQuery(Model):
+    random_code: str = Field(default="", max_length=_TOKEN_CHARACTERS)
+    """The code of the mail."""
+
+
+class NotMeQuery(Model):
+    token: str = Field(default="", max_length=_TOKEN_CHARACTERS)
+    """The token of the mail."""
+
+
+async def reset_page(call: Call, query: Query[ResetPageQuery]) -> web.Response:
+    """Open the page that asks for a new password."""
+    return await _reset_form(call, query.random_code)
+
+
+async def reset_by_page(call: Call, body: RawBody) -> web.Response:
+    """Set a new password by the form of the page."""
+    code, password = _form(body, "random_code"), _form(body, "password")
+    try:
+        right = await find_reset(call.services, code)
+        language = call.request.headers.get("Accept-Language", "")
+        await set_password(call.services, right, SecretStr(password), language=language)
+    except _CODE_ERRORS:
+        return broken_page(call)
+    except InvalidParameter as error:
+        return await _reset_form(call, code, problem=error.what)
+    return message_page(call, right.app_id, "reset_done")
+
+
+async def _reset_form(call: Call, code: str, *, problem: str = "") -> web.Response:
+    try:
+        right = await find_reset(call.services, code)
+    except _CODE_ERRORS:
+        return broken_page(call)
+    said = texts(call)
+    error = f'<p class="error" role="alert">{escape(problem)}</p>' if problem else ""
+    form = (
+        f'{error}<form method="post" action="/account/reset">'
+        f'<input type="hidden" name="random_code" value="{escape(code)}">'
+        f'<input type="hidden" name="username" autocomplete="username" value="{escape(right.target)}">'
+        f'<label>{escape(said["reset_label"])}<input name="password" type="password" required minlength="8" '
+        f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"></label>'
+        f"<button>{escape(said['reset_button'])}</button></form>"
+    )
+    return page(call, right.app_id, said["reset"], form, status=400 if problem else 200)
+
+
+async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
+    """Open the page of somebody who did not make a change. It changes nothing: programs open the links of mails."""
+    try:
+        named = read_token(call.services, query.token)
+    except InvalidParameter:
+        return broken_page(call)
+    said = texts(call)
+    form = (
+        f"<p>{escape(said['not_me_more'].format(email=named.address))}</p>"
+        '<form method="post" action="/account/not-me">'
+        f'<input type="hidden" name="token" value="{escape(query.token)}">'
+        f"<button>{escape(said['not_me_button'])}</button></form>"
+    )
+    return page(call, named.app_id, said["not_me"], form)
+
+
+async def not_me(call: Call, body: RawBody) -> web.Response:
+    """End all sessions of an account whose owner did not make a change."""
+    try:
+        named = read_token(call.services, _form(body, "token"))
+    except InvalidParameter:
+        return broken_page(call)
+    async with call.services.database.transaction() as conn:
+        await refuse_changes(call.services, conn, named)
+    return message_page(call, named.app_id, "not_me_done")
+
+
+def _form(body: bytes, name: str) -> str:
+    """Return a field of a form, or an empty text."""
+    try:
+        fields = parse_qs(body.decode(), max_num_fields=10)
+    except ValueError:
+        return ""
+    return fields.get(name, [""])[0]
+
+
+ACCOUNT_PAGES = Area(
+    "account_pages", "Account pages", "The pages to which the links of mails lead.", access=Access.PUBLIC
+)
+_STORES = (DatabaseError, DatabaseUnavailable)
+_DOCS = Docs(answers={200: OtherResponse("A page.", "text/html"), 400: OtherResponse("A page.", "text/html")})
+
+ACCOUNT_PAGE_ROUTES = [
+    Endpoint("GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
+    Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
+    Endpoint("POST", "/account/reset", reset_by_page, ACCOUNT_PAGES, errors=(*_STORES, Unavailable), docs=_DOCS),
+    Endpoint("GET", "/account/not-me", not_me_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
+    Endpoint("POST", "/account/not-me", not_me, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
+]

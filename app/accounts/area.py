@@ -1,0 +1,29 @@
+"""What the account endpoints share, by who may call them."""
+
+from dataclasses import replace
+
+from app.accounts.errors import AccountNotFound
+from app.http.area import Area
+from app.http.caller import Access
+from streams.wire.errors import ConfigInvalid
+
+ACCOUNT = Area(
+    "account",
+    "Accounts",
+    "Login, logout, user data, identities at third parties and sessions.",
+    s2s=True,
+    scope="account",
+)
+BEFORE_LOGIN = replace(ACCOUNT, access=Access.SIGNED)
+OF_USER = replace(ACCOUNT, accepts_session=True)
+"""Endpoints whose S2S paths also accept a session of the user."""
+OWN_ACCOUNT = replace(OF_USER, frozen_allowed=True)
+SOCIAL = replace(OF_USER, unknown_user_error=AccountNotFound)
+"""The endpoints of §4.5."""
+SIGN_UP = replace(BEFORE_LOGIN, statuses={ConfigInvalid: 500})
+CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
+EMAIL_FLOW = replace(CLIENT_ONLY, statuses={ConfigInvalid: 417})
+"""The endpoints of §4.7 with a session."""
+BEFORE_LOGIN_BY_CODE = replace(EMAIL_FLOW, access=Access.SIGNED)
+"""The endpoints that send codes before a login."""
+SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)

@@ -1,0 +1,79 @@
+"""Email addresses in requests, and the config that lets users have them."""
+
+from typing import Literal
+
+from email_validator import EmailNotValidError, validate_email
+
+from app.http.endpoint import Call
+from app.services import Services
+from storage.kinds.email import EMAIL, Email
+from storage.kinds.mail_accounts import MAIL_ACCOUNTS
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+
+ClientPlatform = Literal["website", "ios", "android"]
+MAX_CHARACTERS = 320
+_NAME = "default"
+
+
+class EmailConfigInvalid(ConfigInvalid):
+    """The app has no usable config of kind `email`, or it does not allow this."""
+
+    status = 417
+
+
+def normalised(address: str, *, development: bool) -> str | None:
+    """Return the form of an address by which it is compared and to which mails are sent, or `None` if it is none.
+
+    Mails are sent to that form only: otherwise one could get those to an address that merely looks the same.
+    """
+    try:
+        valid = validate_email(
+            address.strip(), check_deliverability=False, test_environment=development, allow_empty_local=False
+        )
+    except EmailNotValidError:
+        return None
+    domain = valid.ascii_domain or valid.domain
+    return f"{valid.local_part.lower()}@{domain.lower()}"
+
+
+def address_in(call: Call, address: str, *, field: str) -> str:
+    """Return the normalised form of an address in a request. Raises `InvalidParameter`, which names `field`."""
+    found = normalised(address, development=call.services.settings.development)
+    if found is None:
+        raise InvalidParameter(f"{field} must be an email address")
+    return found
+
+
+def email_config(services: Services, app_id: str) -> Email:
+    """Return the app's config of kind `email`. Raises `ConfigInvalid` if users may have no addresses."""
+    config = services.configs.required(EMAIL, app_id, _NAME).value
+    if not config.enabled:
+        raise ConfigInvalid("email default: enabled is false")
+    return config
+
+
+def sending_config(services: Services, app_id: str) -> Email:
+    """Return that config. Raises `ConfigInvalid` if no account can send mails either."""
+    config = email_config(services, app_id)
+    if not config.mail_accounts:
+        raise ConfigInvalid("email default: mail_accounts is empty")
+    if not any(services.configs.exists(MAIL_ACCOUNTS, app_id, name) for name in config.mail_accounts):
+        raise ConfigInvalid(f"mail_accounts {config.mail_accounts[0]} does not exist")
+    return config
+
+
+def switched_on(config: Email, switch: str) -> None:
+    """Raise `ConfigInvalid` if a switch of the config is off."""
+    if not getattr(config, switch):
+        raise ConfigInvalid(f"email default: {switch} is false")
+
+
+def login_config(call: Call, switch: str | None = None) -> Email:
+    """Return the config for a login. It has another status there than the configs of other platforms (§4.1)."""
+    try:
+        config = email_config(call.services, call.app_id)
+        if switch is not None:
+            switched_on(config, switch)
+    except ConfigInvalid as error:
+        raise EmailConfigInvalid(error.what) from None
+    return config

@@ -1,0 +1,111 @@
+"""Writes the mails of account emails, and stores the jobs that send them."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+from pydantic import AfterValidator
+
+from app.accounts.email_addresses import sending_config
+from app.accounts.email_texts import chosen, event_text
+from app.accounts.not_me import not_me_link
+from app.services import Services
+from storage import emails
+from storage.jobs import enqueue
+from storage.kinds.apps import APPS
+from storage.kinds.email import Purpose
+from storage.mail import MailContent, SendMail
+from storage.postgres import Connection
+from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.template import render
+
+_VARIABLES_BYTES = 8 * 1024
+_SUBJECT_CHARACTERS = 900
+
+
+def _small(variables: dict[str, Any]) -> dict[str, Any]:
+    if len(dumps(variables)) > _VARIABLES_BYTES:
+        raise ValueError(f"must be at most {_VARIABLES_BYTES} bytes")
+    return variables
+
+
+CustomVariables = Annotated[dict[str, Any], AfterValidator(_small)]
+"""Variables of a request, which templates name as `{{.CustomVariables.key}}`."""
+
+
+def verify_link(services: Services, code: str) -> str:
+    return f"{services.settings.public_url}/bp/user/email/verify?verify_code={quote(code)}"
+
+
+def reset_link(services: Services, app_id: str, code: str) -> str:
+    page = sending_config(services, app_id).reset_url or f"{services.settings.public_url}/account/reset"
+    return with_query(page, random_code=code)
+
+
+def with_query(url: str, **values: str) -> str:
+    """Return a URL with further parameters in its query."""
+    base, hash_, fragment = url.partition("#")
+    return f"{base}{'&' if '?' in base else '?'}{urlencode(values)}{hash_}{fragment}"
+
+
+async def send(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    purpose: Purpose,
+    *,
+    to: str,
+    language: str,
+    values: Mapping[str, Any],
+    expires_s: float | None = None,
+) -> None:
+    """Store the job that sends a mail. `conn` is in the transaction of what the mail is about.
+
+    `language` is the value of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put
+    a line break into the subject.
+    """
+    config = sending_config(services, app_id)
+    tag, template = chosen(purpose, language, config.translations(purpose))
+    app = services.configs.singleton(APPS, app_id).title or app_id
+    given = {"App": app, "Email": to, **values}
+    subject = render(template.subject, given)
+    if not subject.isprintable() or len(subject) > _SUBJECT_CHARACTERS:
+        raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
+    content = MailContent(
+        to=to,
+        subject=subject,
+        text=render(template.text, given),
+        html=render(template.html, _escaped(given)),
+        language=tag,
+        sender=config.from_,
+        accounts=config.mail_accounts,
+    )
+    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, expires_s=expires_s))
+
+
+async def send_notice(
+    services: Services, conn: Connection, app_id: str, uid: str, event: str, *, to: str, language: str
+) -> None:
+    """Store the job that tells the owner of an address about a change of the account."""
+    link = not_me_link(services, app_id, uid, address=to, frees=False)
+    values = {"Event": event_text(event, language), "NotMeLink": link}
+    await send(services, conn, app_id, "notice", to=to, language=language, values=values)
+
+
+async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:
+    """Send a notice to the verified address of a user, if there is one and the app can send mails."""
+    try:
+        sending_config(services, app_id)
+    except ConfigInvalid:
+        return
+    addresses = await emails.find(conn, app_id, uid)
+    if addresses.verified:
+        await send_notice(services, conn, app_id, uid, event, to=addresses.current, language=language)
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _escaped(item) for key, item in value.items()}
+    return escape(value) if isinstance(value, str) else value

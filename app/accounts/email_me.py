@@ -1,0 +1,174 @@
+"""The endpoints by which a user gets, changes and loses an email address (§4.7)."""
+
+from pydantic import Field
+
+from app.accounts.code_limits import counted_sending
+from app.accounts.email_addresses import (
+    MAX_CHARACTERS,
+    ClientPlatform,
+    address_in,
+    email_config,
+    sending_config,
+    switched_on,
+)
+from app.accounts.email_login import check_code, language_of, send_link, stored
+from app.accounts.email_mails import notify, send_notice
+from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken, LastWayIn
+from app.accounts.first_proof import first_proof
+from app.accounts.views import bp_auth_view
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from storage import bp_auth, codes, emails, identities, sessions
+from storage.bp_auth import BpAuth
+from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
+from storage.emails import Addresses, identity_of
+from storage.kinds.auth import AUTH
+from storage.postgres import Connection
+from streams.wire.errors import InvalidParameter, InvalidSession
+from streams.wire.model import Model
+
+_CODE_CHARACTERS = 64
+
+
+class PlatformOnly(Model):
+    platform: ClientPlatform
+
+
+class NewAddress(PlatformOnly):
+    email: str = Field(max_length=MAX_CHARACTERS)
+
+
+class BindEmail(NewAddress):
+    verify_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
+    """The newest code of type `login_email`, if the app allows logins by code."""
+
+
+async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
+    """Send the link again that verifies the user's address, or the one that is to become it."""
+    config = sending_config(call.services, call.app_id)
+    async with call.services.database.connection() as conn:
+        addresses = await emails.find(conn, call.app_id, call.caller.user)
+    address = addresses.pending or addresses.current
+    if not address:
+        raise InvalidParameter("the user has no email address")
+    if address == addresses.current:
+        if addresses.verified:
+            raise InvalidParameter("the user's email address is verified already")
+        switched_on(config, "activation")
+
+    async def store(conn: Connection) -> None:
+        await send_link(call, conn, call.caller.user, address=address)
+
+    async with counted_sending(call, VERIFY_LINK, address):
+        await stored(call, store)
+
+
+async def bind_email(call: Call, body: Body[BindEmail]) -> None:
+    """Give the user an email address.
+
+    If the app allows logins by code, `verify_code` proves the address. Otherwise the address is shown as not
+    verified, and cannot be used, until its link was opened.
+    """
+    config = email_config(call.services, call.app_id)
+    address = address_in(call, body.email, field="email")
+    if config.code_login:
+        right = await check_code(call, LOGIN_EMAIL, body.email, body.verify_code)
+        await _bind_proven(call, right)
+        return
+    sending_config(call.services, call.app_id)
+
+    async def store(conn: Connection) -> None:
+        if (await _locked(call, conn)).current:
+            raise EmailAlreadyBound
+        await _let_wait(call, conn, address)
+
+    async with counted_sending(call, VERIFY_LINK, address):
+        await stored(call, store)
+
+
+async def _bind_proven(call: Call, right: RightCode) -> None:
+    """Give the user the address of a code. The errors of addresses that are taken have a `bp_auth` for it."""
+    services, app_id, uid = call.services, call.app_id, call.caller.user
+    identity, now = identity_of(app_id, right.target), services.clock.now(app_id)
+    made: BpAuth | None = None
+    async with services.database.transaction() as conn:
+        await emails.lock_owner(conn, identity)
+        addresses = await _locked(call, conn)
+        await codes.use(conn, right, now=now)
+        if addresses.current == right.target:  # The caller has both the session and the mailbox.
+            await emails.mark_verified(conn, app_id, address=right.target, now=now)
+        else:
+            await first_proof(services, conn, identity, now=now)
+        link = "platform_taken" if addresses.current else None
+        link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
+        if link == "linked":
+            await emails.drop_pending(conn, app_id, uid)
+        else:
+            within_s = services.configs.singleton(AUTH, app_id).bp_auth_s
+            made = await bp_auth.issue(conn, identity, proven=True, now=now, within_s=within_s)
+    view = bp_auth_view(made)
+    beside = None if view is None else view.model_dump()
+    match link:
+        case "platform_taken":
+            raise EmailAlreadyBound(bp_auth=beside)
+        case "identity_taken":
+            raise EmailTaken(bp_auth=beside)
+        case "no_user":
+            raise InvalidSession
+
+
+async def change_email(call: Call, body: Body[NewAddress]) -> None:
+    """Change the user's email address.
+
+    The new one replaces the old one once its link was opened. The old one gets a mail about it.
+    """
+    sending_config(call.services, call.app_id)
+    address = address_in(call, body.email, field="email")
+
+    async def store(conn: Connection) -> None:
+        addresses = await _locked(call, conn)
+        if not (addresses.current or addresses.pending):
+            raise EmailNotFound
+        if address == addresses.current:
+            raise InvalidParameter("email is the user's address already")
+        await _let_wait(call, conn, address)
+        if old := addresses.current:
+            uid, language = call.caller.user, language_of(call)
+            await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
+
+    async with counted_sending(call, VERIFY_LINK, address):
+        await stored(call, store)
+
+
+async def _let_wait(call: Call, conn: Connection, address: str) -> None:
+    """Let an address wait for its proof, and send the link."""
+    if await identities.user_of(conn, identity_of(call.app_id, address)) is not None:
+        raise EmailTaken
+    uid, now = call.caller.user, call.services.clock.now(call.app_id)
+    await emails.set_pending(conn, call.app_id, uid, address=address, now=now)
+    await send_link(call, conn, uid, address=address)
+
+
+async def unbind_email(call: Call) -> None:
+    """Take the email address from the user.
+
+    The sessions that were made with it end. It stays if nobody could log in as the user without it.
+    """
+    services, app_id, uid, now = call.services, call.app_id, call.caller.user, call.services.clock.now(call.app_id)
+    async with services.database.transaction() as conn:
+        addresses = await _locked(call, conn)
+        dropped = await emails.drop_pending(conn, app_id, uid)
+        if not addresses.current:
+            if not dropped:
+                raise EmailNotFound
+            return
+        identity = identity_of(app_id, addresses.current)
+        await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
+        if await identities.unlink(conn, identity, uid=uid) != "unlinked":
+            raise LastWayIn("nobody could log in as the user any more")
+        await bp_auth.revoke_for(conn, identity)
+        await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
+
+
+async def _locked(call: Call, conn: Connection) -> Addresses:
+    return await emails.lock(conn, call.app_id, call.caller.user)

@@ -1,0 +1,131 @@
+"""New passwords by mail: the request, the job that sends the link, and the new password (§4.7)."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from app.accounts.code_limits import counted_sending
+from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
+from app.accounts.email_login import language_of, stored
+from app.accounts.email_mails import CustomVariables, notify, reset_link, send
+from app.accounts.first_proof import first_proof
+from app.accounts.password_rules import Password, check_password
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.services import Services
+from storage import bp_auth, codes, emails, identities, passwords, sessions
+from storage.codes import RESET, CodeInvalid, RightCode
+from storage.emails import identity_of
+from storage.jobs import enqueue
+from storage.kinds.auth import AUTH
+from storage.password_resets import ResetRequest, SendReset
+from storage.postgres import Connection
+from streams.wire.model import Model
+
+_CODE_CHARACTERS = 256
+_FIELD = "random_code"
+
+
+class ForgotPassword(Model):
+    email: str = Field(max_length=MAX_CHARACTERS)
+    platform: ClientPlatform
+    custom_variables: CustomVariables = Field(default_factory=dict)
+    """Values for the app's template of the mail."""
+
+
+class ResetPassword(Model):
+    random_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
+    """The code of the link in the mail. It can be used once."""
+    password: Password
+    """The new password: 8 to 256 characters, and none of the common passwords."""
+    email: str | None = Field(default=None, max_length=MAX_CHARACTERS)
+    """If given, the code must be one for this address."""
+
+
+async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
+    """Send a link to a new password.
+
+    The response and its time do not depend on whether a user has the address: a job finds that out.
+    """
+    sending_config(call.services, call.app_id)
+    address = address_in(call, body.email, field="email")
+    request = ResetRequest(address=address, language=language_of(call), custom_variables=body.custom_variables)
+
+    async def store(conn: Connection) -> None:
+        await enqueue(conn, SendReset.seal(call.app_id, request, keyring=call.services.keyring))
+
+    async with counted_sending(call, RESET, address):
+        await stored(call, store)
+
+
+async def send_reset(services: Services, job: SendReset) -> None:
+    """Send the link to a new password if a user has the address."""
+    app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
+    config = sending_config(services, app_id)
+    async with services.database.transaction() as conn:
+        uid = await identities.user_of(conn, identity_of(app_id, request.address))
+        if uid is None:
+            return
+        code = await services.codes.issue(
+            conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
+        )
+        values: dict[str, Any] = {
+            "Code": code,
+            "Link": reset_link(services, app_id, code),
+            "CustomVariables": request.custom_variables,
+        }
+        await send(
+            services,
+            conn,
+            app_id,
+            "reset",
+            to=request.address,
+            language=request.language,
+            values=values,
+            expires_s=now.timestamp() + config.reset_s,
+        )
+
+
+async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
+    """Set a new password by the code of a mail.
+
+    All sessions of the user end. If nobody has proven the address before, other ways to log in end too.
+    """
+    email_config(call.services, call.app_id)
+    address = None if body.email is None else address_in(call, body.email, field="email")
+    right = await find_reset(call.services, body.random_code)
+    if right.app_id != call.app_id or address not in {None, right.target}:
+        raise CodeInvalid(f"{_FIELD} is wrong")
+    await set_password(call.services, right, body.password, language=language_of(call))
+
+
+async def find_reset(services: Services, code: str | None) -> RightCode:
+    async with services.database.connection() as conn:
+        return await services.codes.find(conn, RESET, code=code, now=services.clock.now, field=_FIELD)
+
+
+async def set_password(services: Services, right: RightCode, password: SecretStr, *, language: str) -> None:
+    """Set the password of the user of a code, which is used up. Raises `InvalidParameter`, and errors of codes."""
+    app_id, text, now = right.app_id, password.get_secret_value(), services.clock.now(right.app_id)
+    check_password(text, services.configs.singleton(AUTH, app_id), field="password")
+    new_hash = await services.passwords.hash(text)
+    async with services.database.transaction() as conn:
+        uid = await _owner(conn, right, now=now)
+        await first_proof(services, conn, identity_of(app_id, right.target), now=now)
+        await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
+        await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
+        await codes.revoke(conn, app_id, uid, now=now)
+        await bp_auth.revoke(conn, app_id, uid)
+        await notify(services, conn, app_id, uid, "password_reset", language=language)
+
+
+async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
+    """Use up a code, and return its user. Raises `CodeInvalid` if the user does not have the address any more."""
+    uid = right.uid
+    assert uid is not None, "links are made for users"
+    addresses = await emails.lock(conn, right.app_id, uid)
+    await codes.use(conn, right, now=now)
+    if addresses.current != right.target:
+        raise CodeInvalid(f"{_FIELD} is for an address that the user does not have any more")
+    return uid

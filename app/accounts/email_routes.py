@@ -1,0 +1,137 @@
+"""Routes of the email flows (§4.4, §4.7)."""
+
+from dataclasses import replace
+
+from app.accounts.area import ACCOUNT, BEFORE_LOGIN_BY_CODE, EMAIL_FLOW
+from app.accounts.email_login import detect, send_email_verify_code
+from app.accounts.email_me import bind_email, change_email, send_own_verify_code, unbind_email
+from app.accounts.email_reset import forgot_password, reset_password
+from app.accounts.email_verify import verify, verify_head, verify_result
+from app.accounts.errors import (
+    CodeNotSent,
+    EmailAlreadyBound,
+    EmailInvalid,
+    EmailLoginNotAllowed,
+    EmailNotFound,
+    EmailTaken,
+    LastWayIn,
+)
+from app.http.caller import Access
+from app.http.docs import Docs, OtherResponse
+from app.http.endpoint import Endpoint
+from app.http.limits import Limit
+from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from streams.wire.errors import (
+    ConfigInvalid,
+    DatabaseError,
+    DatabaseUnavailable,
+    InvalidSession,
+    RateLimited,
+    Unavailable,
+)
+
+_EMAIL = "ada@example.com"
+_CODES = (CodeEmpty, CodeOutOfDate, CodeInvalid)
+_SENDING = (RateLimited, CodeNotSent)
+_STORES = (DatabaseError, DatabaseUnavailable)
+_LINK = replace(EMAIL_FLOW, access=Access.PUBLIC)
+
+_SEND_CODE = Docs(
+    bodies={
+        "A login": {"email": _EMAIL, "platform": "ios", "type": "login_email"},
+        "A sign-up": {
+            "email": _EMAIL,
+            "platform": "website",
+            "type": "sign_up_email",
+            "custom_variables": {"name": "Ada"},
+        },
+    }
+)
+_FORGOT = Docs(bodies={"A forgotten password": {"email": _EMAIL, "platform": "website"}})
+_RESET = Docs(bodies={"A new password": {"random_code": "6xJ0rUQ2…", "password": "staple gun at dawn"}})
+_ADDRESS = Docs(bodies={"An address": {"email": _EMAIL, "platform": "android"}})
+_BIND = Docs(
+    bodies={
+        "An address": {"email": _EMAIL, "platform": "android"},
+        "A proven address": {"email": _EMAIL, "platform": "android", "verify_code": "493027"},
+    }
+)
+_PLATFORM = Docs(bodies={"A client": {"platform": "ios"}})
+_VERIFY = Docs(
+    answers={
+        301: OtherResponse("The address is verified, and the app's config has a redirect."),
+        200: OtherResponse("`{}`, or a page for browsers.", "application/json"),
+    }
+)
+_HEAD = Docs(answers={200: OtherResponse("The server answers.")})
+
+EMAIL_ROUTES = [
+    Endpoint(
+        "POST",
+        "/bp/user/detect",
+        detect,
+        replace(ACCOUNT, access=Access.SIGNED),
+        limit=Limit("detect"),
+        errors=(EmailInvalid, EmailLoginNotAllowed),
+        docs=Docs(bodies={"An address": {"email": _EMAIL}}),
+    ),
+    Endpoint(
+        "POST",
+        "/bp/user/send_email_verify_code",
+        send_email_verify_code,
+        BEFORE_LOGIN_BY_CODE,
+        errors=_SENDING,
+        docs=_SEND_CODE,
+    ),
+    Endpoint(
+        "GET",
+        "/bp/user/email/verify",
+        verify,
+        _LINK,
+        errors=(RateLimited, ConfigInvalid, *_CODES, *_STORES),
+        docs=_VERIFY,
+    ),
+    Endpoint("HEAD", "/bp/user/email/verify", verify_head, _LINK, docs=_HEAD),
+    Endpoint(
+        "POST",
+        "/bp/user/email/forgot_password",
+        forgot_password,
+        BEFORE_LOGIN_BY_CODE,
+        errors=_SENDING,
+        docs=_FORGOT,
+    ),
+    Endpoint(
+        "POST",
+        "/bp/user/email/reset_password",
+        reset_password,
+        BEFORE_LOGIN_BY_CODE,
+        errors=(*_CODES, Unavailable),
+        docs=_RESET,
+    ),
+    Endpoint("GET", "/bp/user/me/email/verify_result", verify_result, EMAIL_FLOW),
+    Endpoint(
+        "POST",
+        "/bp/user/me/email/send_verify_code",
+        send_own_verify_code,
+        EMAIL_FLOW,
+        errors=_SENDING,
+        docs=_PLATFORM,
+    ),
+    Endpoint(
+        "POST",
+        "/bp/user/me/email",
+        bind_email,
+        EMAIL_FLOW,
+        errors=(EmailTaken, EmailAlreadyBound, InvalidSession, *_CODES, *_SENDING),
+        docs=_BIND,
+    ),
+    Endpoint(
+        "PUT",
+        "/bp/user/me/email",
+        change_email,
+        EMAIL_FLOW,
+        errors=(EmailNotFound, EmailTaken, *_SENDING),
+        docs=_ADDRESS,
+    ),
+    Endpoint("DELETE", "/bp/user/me/email", unbind_email, EMAIL_FLOW, errors=(EmailNotFound, LastWayIn)),
+]

@@ -1,0 +1,84 @@
+"""The built-in mails of account emails, in a few languages, and the choice of a reader's language."""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from storage.kinds.email import DEFAULT, Purpose, Template
+from streams.wire.codec import loads
+
+_LINKS = {"{{.Link}}", "{{.NotMeLink}}"}
+_TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
+"""By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""
+_MOST_TAGS = 10
+
+
+def preferred(accepted: str, available: Mapping[str, object]) -> str | None:
+    """Return the first language of a header `Accept-Language` that is available, by its tag or its language."""
+    by_tag = {tag.lower(): tag for tag in available}
+    weighed = []
+    for part in accepted.split(",")[:_MOST_TAGS]:
+        tag, _, weight = part.partition(";")
+        try:
+            q = float(weight.strip().removeprefix("q=") or 1)
+        except ValueError:
+            q = 0
+        weighed.append((-q, tag.strip().lower()))
+    for _, tag in sorted(weighed, key=lambda each: each[0]):
+        for wanted in (tag, tag.partition("-")[0]):
+            if wanted in by_tag:
+                return by_tag[wanted]
+    return None
+
+
+def built_in(purpose: Purpose, accepted: str) -> tuple[str, Template]:
+    """Return the language and the template of a built-in mail."""
+    language = language_for(accepted)
+    subject, *paragraphs = _TEXTS[language][purpose]
+    html = "".join(map(_paragraph, paragraphs))
+    return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=_HTML % (language, html))
+
+
+def chosen(purpose: Purpose, accepted: str, translations: Mapping[str, Template]) -> tuple[str, Template]:
+    """Return the language, empty if it is unknown, and the template that fits best.
+
+    Those of the operator come before the built-in ones: the reader's language, then the default.
+    """
+    named = {tag: template for tag, template in translations.items() if tag != DEFAULT}
+    if language := preferred(accepted, named):
+        return language, named[language]
+    if DEFAULT in translations:
+        return "", translations[DEFAULT]
+    return built_in(purpose, accepted)
+
+
+def language_for(accepted: str) -> str:
+    """Return the language of the built-in texts for a header `Accept-Language`."""
+    return preferred(accepted, _TEXTS) or "en"
+
+
+def page_texts(accepted: str) -> dict[str, str]:
+    """Return the texts of the pages in the reader's language."""
+    texts: dict[str, str] = _TEXTS[language_for(accepted)]["pages"]
+    return texts
+
+
+def event_text(event: str, accepted: str) -> str:
+    """Return what a notice says about an event."""
+    text: str = _TEXTS[language_for(accepted)]["events"][event]
+    return text
+
+
+_HTML = (
+    '<!doctype html>\n<html lang="%s"><body style="font:16px/1.5 sans-serif;margin:24px;max-width:36em">%s'
+    "</body></html>\n"
+)
+
+
+def _paragraph(text: str) -> str:
+    if text in _LINKS:
+        return f'<p><a href="{text}">{text}</a></p>'
+    if text == "{{.Code}}":
+        return f'<p style="font-size:28px;letter-spacing:4px">{text}</p>'
+    return f"<p>{escape(text)}</p>"

@@ -1,0 +1,136 @@
+"""The link that verifies an address, and whether the address of a user is verified (§3.2, §4.7)."""
+
+from aiohttp import web
+from pydantic import Field
+
+from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalised
+from app.accounts.email_mails import with_query
+from app.accounts.hosted import broken_page, message_page
+from app.http.endpoint import Call
+from app.http.html import wants_html
+from app.http.inputs import Query
+from app.http.limits import check_address
+from app.http.replies import Empty
+from app.services import Services
+from storage import bp_auth, emails, identities
+from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
+from storage.emails import identity_of
+from streams.wire.codec import ZERO_TIME, rfc3339
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model
+
+_CODE_CHARACTERS = 256
+
+
+class VerifyQuery(Model):
+    verify_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
+    """The code of the link."""
+    email: str | None = Field(default=None, max_length=MAX_CHARACTERS)
+    """If given, the code must be one for this address."""
+
+
+class VerifyResult(Model):
+    verified: bool
+    verified_time: str
+    """The zero time if the address is not verified."""
+
+
+class VerifyResultReply(Model):
+    verify_result: VerifyResult
+
+
+async def verify(call: Call, query: Query[VerifyQuery]) -> Empty | web.Response:
+    """Verify an email address by the link of a mail.
+
+    The link can be opened again until it expires. Browsers get a page, unless the app's config has a redirect.
+    """
+    try:
+        right = await _verified(call, query)
+    except (CodeEmpty, CodeOutOfDate, CodeInvalid):
+        if wants_html(call.request):
+            return broken_page(call)
+        raise
+    if target := email_config(call.services, right.app_id).verify_redirect_url:
+        return web.Response(status=301, headers={"Location": with_query(target, verified="true")})
+    if wants_html(call.request):
+        return message_page(call, right.app_id, "verified")
+    return Empty()
+
+
+async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
+    """Open the page that verifies an email address."""
+    try:
+        right = await _verified(call, query)
+    except (CodeEmpty, CodeOutOfDate, CodeInvalid):
+        return broken_page(call)
+    return message_page(call, right.app_id, "verified")
+
+
+async def verify_head(call: Call) -> None:
+    """Check that the server answers.
+
+    Programs that check the links of a mail send such requests. They verify nothing.
+    """
+
+
+async def _verified(call: Call, query: VerifyQuery) -> RightCode:
+    try:
+        return await verify_address(call.services, query)
+    except CodeInvalid:
+        # Only what is wrong is counted, so that no limit keeps anybody from opening a right link.
+        await check_address(call.services, call.app_limits, call.request, call.caller, name="email_address")
+        raise
+
+
+async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
+    """Verify the address of a code. It becomes that of its user, if it waited for this."""
+    async with services.database.connection() as conn:
+        right = await services.codes.find(
+            conn, VERIFY_LINK, code=query.verify_code, now=services.clock.now, field="verify_code"
+        )
+    email_config(services, right.app_id)
+    _check_address(services, right, query.email)
+    app_id, uid, address, now = right.app_id, right.uid, right.target, services.clock.now(right.app_id)
+    assert uid is not None, "links are made for users"
+    async with services.database.transaction() as conn:
+        addresses = await emails.lock(conn, app_id, uid)
+        if address == addresses.current:
+            await emails.mark_verified(conn, app_id, address=address, now=now)
+            return right
+        if address != addresses.pending:
+            raise CodeInvalid("verify_code is for an address that the user does not have any more")
+        if addresses.current:
+            taken = not await emails.replace(conn, app_id, uid, old=addresses.current, new=address, now=now)
+            await bp_auth.revoke_for(conn, identity_of(app_id, addresses.current))
+        else:
+            linked = await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True)
+            taken = linked != "linked"
+        if taken:
+            raise CodeInvalid("verify_code is for an address that another user has meanwhile")
+        await emails.drop_pending(conn, app_id, uid)
+    return right
+
+
+def _check_address(services: Services, right: RightCode, email: str | None) -> None:
+    if email is None:
+        return
+    address = normalised(email, development=services.settings.development)
+    if address is None:
+        raise InvalidParameter("email must be an email address")
+    if address != right.target:
+        raise CodeInvalid("verify_code is for another address")
+
+
+async def verify_result(call: Call) -> VerifyResultReply:
+    """Tell whether the user's email address is verified.
+
+    If another address is to replace it, the result is that of the new one.
+    """
+    email_config(call.services, call.app_id)
+    async with call.services.database.connection() as conn:
+        addresses = await emails.find(conn, call.app_id, call.caller.user)
+    verified = addresses.verified and not addresses.pending
+    at = addresses.verified_at if verified else None
+    return VerifyResultReply(
+        verify_result=VerifyResult(verified=verified, verified_time=ZERO_TIME if at is None else rfc3339(at))
+    )

@@ -1,0 +1,43 @@
+"""The pages of this server to which links of mails lead. They need no script."""
+
+from html import escape
+
+from aiohttp import web
+
+from app.accounts.email_texts import language_for, page_texts
+from app.http.endpoint import Call
+from app.http.html import Html
+from storage.kinds.apps import APPS
+from storage.kinds.email import EMAIL
+
+
+def texts(call: Call) -> dict[str, str]:
+    return page_texts(_accepted(call))
+
+
+def message_page(call: Call, app_id: str | None, key: str, *, status: int = 200) -> web.Response:
+    """Return the page that says the texts `key` and `<key>_more`."""
+    said = texts(call)
+    return page(call, app_id, said[key], f"<p>{escape(said[f'{key}_more'])}</p>", status=status)
+
+
+def broken_page(call: Call) -> web.Response:
+    """Return the page of a link that does not work, whatever the reason is."""
+    return message_page(call, None, "broken", status=400)
+
+
+def page(call: Call, app_id: str | None, title: str, body: str, *, status: int = 200) -> web.Response:
+    """Return a page with the title and the colour of the app. `body` is HTML."""
+    configs, header, color = call.services.configs, "", None
+    if app_id is not None:
+        header = f"<header>{escape(configs.singleton(APPS, app_id).title or app_id)}</header>\n"
+        color = configs.singleton(EMAIL, app_id).color
+    html = f"{header}<h1>{escape(title)}</h1>\n{body}"
+    made = Html(title, html, language=language_for(_accepted(call)))
+    if color is not None:
+        made = Html(title, html, language=made.language, color=color)
+    return made.response(status=status)
+
+
+def _accepted(call: Call) -> str:
+    return call.request.headers.get("Accept-Language", "")

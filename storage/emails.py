@@ -1,0 +1,153 @@
+"""Email addresses of users: that with which a user logs in, and one that waits to be proven (§3.2)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from storage.identities import Identity
+from storage.postgres import Connection
+
+PLATFORM = "email"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses of a user. Empty: there is none."""
+
+    current: str = ""
+    """It logs the user in."""
+    verified: bool = False
+    verified_at: datetime | None = None
+    pending: str = ""
+    """It becomes the current one once it is proven."""
+
+
+def identity_of(app_id: str, address: str) -> Identity:
+    return Identity(app_id, PLATFORM, address)
+
+
+_FIND = """
+select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,
+       case when i.trust = 'proven' then coalesce(i.verified_at, i.create_time) end as verified_at,
+       coalesce(p.address, '') as pending
+from users u
+left join identities i on i.app_id = u.app_id and i.uid = u.uid and i.platform = 'email'
+left join pending_emails p on p.app_id = u.app_id and p.uid = u.uid
+where u.app_id = $1 and u.uid = $2 and u.status <> 'deactivated'
+"""
+
+
+async def find(conn: Connection, app_id: str, uid: str) -> Addresses:
+    row = await conn.fetchrow(_FIND, app_id, uid)
+    return Addresses() if row is None else Addresses(**row)
+
+
+_LOCK_IDENTITIES = """
+select 1 from identities where app_id = $1 and uid = $2 order by platform for update
+"""
+
+
+async def lock(conn: Connection, app_id: str, uid: str) -> Addresses:
+    """Return the addresses of a user. They do not change until the transaction of `conn` ends.
+
+    Identities are locked before the user, as in a login.
+    """
+    await conn.fetch(_LOCK_IDENTITIES, app_id, uid)
+    await conn.execute("select 1 from users where app_id = $1 and uid = $2 for update", app_id, uid)
+    return await find(conn, app_id, uid)
+
+
+_LOCK_OWNER = """
+select 1 from identities where app_id = $1 and uid = (
+    select uid from identities where app_id = $1 and platform = $2 and social_id = $3) order by platform for update
+"""
+
+
+async def lock_owner(conn: Connection, identity: Identity) -> None:
+    """Lock all identities of the user of an identity, before the row of the user is locked."""
+    await conn.fetch(_LOCK_OWNER, identity.app_id, identity.platform, identity.social_id)
+
+
+_SET_PENDING = """
+insert into pending_emails (app_id, uid, address, created_at) values ($1, $2, $3, $4)
+on conflict (app_id, uid) do update set address = excluded.address, created_at = excluded.created_at
+"""
+
+
+async def set_pending(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
+    """Let an address wait until it is proven. It replaces another one that waits."""
+    await conn.execute(_SET_PENDING, app_id, uid, address, now)
+
+
+async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
+    """Forget the address that waits to be proven. Return whether there was one."""
+    found = await conn.fetchval(
+        "delete from pending_emails where app_id = $1 and uid = $2 returning true", app_id, uid
+    )
+    return found is not None
+
+
+_VERIFY = """
+update identities set trust = 'proven', verified_at = $3
+where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+"""
+
+
+async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime) -> None:
+    """Record that the address of a user is proven, unless it was before."""
+    await conn.execute(_VERIFY, app_id, address, now)
+
+
+_IS_UNVERIFIED = """
+select uid from identities where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+"""
+
+
+async def unverified_owner(conn: Connection, app_id: str, *, address: str) -> str | None:
+    """Return the user who has signed up with an address that was never proven."""
+    uid: str | None = await conn.fetchval(_IS_UNVERIFIED, app_id, address)
+    return uid
+
+
+# The identity of a proven address replaces the former one of its user. Another user's identity stops it.
+_RENAME = """
+update identities set social_id = $4, trust = 'proven', verified_at = $5
+where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
+and not exists (select from identities where app_id = $1 and platform = 'email' and social_id = $4)
+returning true
+"""
+_RENAME_SESSIONS = """
+update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
+"""
+
+
+async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str, now: datetime) -> bool:
+    """Let a proven address replace the user's former one. Return false if another user has it.
+
+    Sessions that were made with the former address continue as those of the new one.
+    """
+    if await conn.fetchval(_RENAME, app_id, uid, old, new, now) is None:
+        return False
+    await conn.execute(_RENAME_SESSIONS, app_id, uid, old, new)
+    return True
+
+
+async def free(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
+    """Take an address from a user."""
+    await conn.execute(
+        "delete from identities where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3",
+        app_id,
+        uid,
+        address,
+    )
+
+
+_DROP = """
+with dropped_password as (delete from passwords where app_id = $1 and uid = $2),
+    dropped_pending as (delete from pending_emails where app_id = $1 and uid = $2)
+delete from identities where app_id = $1 and uid = $2 and platform <> 'email'
+"""
+
+
+async def drop_unproven(conn: Connection, app_id: str, uid: str) -> None:
+    """Delete what somebody added to an account while its address was not proven: password and other identities."""
+    await conn.execute(_DROP, app_id, uid)

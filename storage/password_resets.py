@@ -1,0 +1,42 @@
+"""The job that sends a link to a new password, if a user has the address."""
+
+from typing import Any, ClassVar, Self
+
+from storage.jobs import Job
+from storage.secrets import Keyring
+from streams.wire.codec import dumps, loads
+from streams.wire.ids import new_id
+from streams.wire.model import Model
+
+
+class ResetRequest(Model):
+    address: str
+    """A normalised address."""
+    language: str
+    """The `Accept-Language` of the request."""
+    custom_variables: dict[str, Any]
+
+
+class SendReset(Job):
+    """Send a link to a new password, if a user has the address."""
+
+    task: ClassVar[str] = "send_reset"
+    timeout_s: ClassVar[float] = 30
+    app_id: str
+    request_id: str
+    sealed: str
+    """The encrypted request, because operators can read jobs."""
+
+    @classmethod
+    def seal(cls, app_id: str, request: ResetRequest, *, keyring: Keyring) -> Self:
+        request_id = new_id()
+        sealed = keyring.encrypt(dumps(request.model_dump()).decode(), aad=_aad(app_id, request_id))
+        return cls(app_id=app_id, request_id=request_id, sealed=sealed)
+
+    def request(self, keyring: Keyring) -> ResetRequest:
+        """Decrypt the request. Raises `DecryptionFailed`."""
+        return ResetRequest.of(loads(keyring.decrypt(self.sealed, aad=_aad(self.app_id, self.request_id))))
+
+
+def _aad(app_id: str, request_id: str) -> str:
+    return f"jobs/send_reset/{app_id}/{request_id}"

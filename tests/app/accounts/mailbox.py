@@ -1,0 +1,120 @@
+"""A server with a worker and the local inbox, for tests of email addresses."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from app.worker import run_jobs
+from storage.audit import COMMAND
+from streams.tasks import background
+from streams.wire.codec import rfc3339
+from tests.app.accounts.people import ask
+from tests.servers import Databases, Server, new_server
+from tests.waiting import until
+from vendors.sandbox.server import listening
+
+PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"
+_LINK = re.compile(r"https?://\S+")
+_WIDE = {"count": 100_000, "per_s": 1}
+_RATES = ("email_minute", "email_day", "email_address", "signup", "login_network", "login_address", "detect")
+
+
+def new_address() -> str:
+    return f"{uuid4().hex[:12]}@example.com"
+
+
+class Mailbox:
+    """Calls of a client, and the mails that it gets."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    async def configure(self, kind: str = "email", *, app: str = "default", **value: Any) -> None:
+        if kind == "email":
+            value = {"mail_accounts": ["inbox"], **value}
+        if kind == "limits":
+            value = {"rates": dict.fromkeys(_RATES, _WIDE) | value}
+        await self.server.services.configs.put(app, kind, "default", value, author="tests", origin=COMMAND)
+
+    async def post(self, path: str, body: Any, method: str = "POST", **headers: Any) -> tuple[int, Any]:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await ask(self.server, method, f"/bp/user/{path}", json=body, headers=given)
+
+    async def get(self, path: str, **options: Any) -> tuple[int, Any]:
+        return await ask(self.server, "GET", path, **options)
+
+    async def mails(self, to: str) -> list[dict[str, Any]]:
+        status, found = await self.get("/dev/mail", params={"to": to}, headers={"Accept": "application/json"})
+        assert status == 200, found
+        return found
+
+    async def mail(self, to: str, *, nth: int = 1) -> dict[str, Any]:
+        """Wait for the nth mail to an address."""
+
+        async def arrived() -> bool:
+            return len(await self.mails(to)) >= nth
+
+        await until(arrived, within_s=60)
+        return (await self.mails(to))[-nth]
+
+    async def code(self, to: str, kind: str = "login_email", *, nth: int = 1) -> str:
+        body = {"email": to, "platform": "ios", "type": kind}
+        assert await self.post("send_email_verify_code", body) == (200, None)
+        return re.search(r"\b\d{6}\b", (await self.mail(to, nth=nth))["text"])[0]
+
+    async def sign_up(self, email: str, password: str = PASSWORD, **more: Any) -> tuple[int, Any]:
+        return await self.post("signup", {"email_password": {"email": email, "password": password, **more}})
+
+    async def login(self, email: str, password: str = PASSWORD) -> tuple[int, Any]:
+        return await self.post("login", {"email_password": {"email": email, "password": password}})
+
+    async def code_login(self, email: str, code: str) -> tuple[int, Any]:
+        return await self.post("login", {"email_code": {"email": email, "verify_code": code}})
+
+    async def me(self, session: dict[str, str]) -> tuple[int, Any]:
+        return await self.get("/bp/user/me", headers=session)
+
+    async def reset_code(self, email: str, *, nth: int = 1) -> str:
+        body = {"email": email, "platform": "website"}
+        assert await self.post("email/forgot_password", body) == (200, None)
+        return link_in(await self.mail(email, nth=nth)).partition("random_code=")[2]
+
+    async def later(self, seconds: float) -> None:
+        now = self.server.services.clock.now("default") + timedelta(seconds=seconds)
+        await ask(self.server, "POST", "/dev/clock", json={"app": "default", "at": rfc3339(now)})
+
+
+def link_in(mail: dict[str, Any], *, nth: int = 0) -> str:
+    return unescape(_LINK.findall(mail["text"])[nth])
+
+
+def path_of(link: str) -> str:
+    return "/" + link.split("/", 3)[3]
+
+
+def session_of(result: tuple[int, Any]) -> dict[str, str]:
+    status, reply = result
+    assert status == 200, reply
+    return {"X-Service-Session-Token": reply["user"]["session"]["session_token"]}
+
+
+def refusal(result: tuple[int, Any]) -> tuple[int, str]:
+    status, reply = result
+    return status, reply["error"]["error_type"]
+
+
+@asynccontextmanager
+async def open_mailbox(databases: Databases, data_dir: Path) -> AsyncIterator[Mailbox]:
+    async with (
+        listening() as sandbox,
+        new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url) as server,
+        background(run_jobs(server.services, schedules=(), poll_s=0.1)),
+    ):
+        box = Mailbox(server)
+        await box.configure("limits")
+        yield box
