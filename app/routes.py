@@ -1,5 +1,6 @@
 """The route table: one row per endpoint. Documentation, authentication and 405 responses are derived from it."""
 
+from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
@@ -45,6 +46,7 @@ DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES]
 
 INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
+    *ACCOUNT_PAGE_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,

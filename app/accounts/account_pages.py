@@ -111,7 +111,7 @@ ACCOUNT_PAGES = Area(
     "account_pages", "Account pages", "The pages to which the links of mails lead.", access=Access.PUBLIC
 )
 _STORES = (DatabaseError, DatabaseUnavailable)
-_DOCS = Docs(answers={200: OtherResponse("A page.", "text/html"), 400: OtherResponse("A page.", "text/html")})
+_DOCS = Docs(answers={200: OtherResponse("A page. One that refuses has the status 400.", "text/html")})
 
 ACCOUNT_PAGE_ROUTES = [
     Endpoint("GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),

@@ -8,13 +8,12 @@ from urllib.parse import quote, urlencode
 from pydantic import AfterValidator
 
 from app.accounts.email_addresses import sending_config
-from app.accounts.email_texts import chosen, event_text
+from app.accounts.email_texts import Purpose, chosen, event_text
 from app.accounts.not_me import not_me_link
 from app.services import Services
 from storage import emails
 from storage.jobs import enqueue
 from storage.kinds.apps import APPS
-from storage.kinds.email import Purpose
 from storage.mail import MailContent, SendMail
 from storage.postgres import Connection
 from streams.wire.codec import dumps
@@ -67,7 +66,7 @@ async def send(
     a line break into the subject.
     """
     config = sending_config(services, app_id)
-    tag, template = chosen(purpose, language, config.translations(purpose))
+    tag, template = chosen(purpose, language, getattr(config.templates, purpose))
     app = services.configs.singleton(APPS, app_id).title or app_id
     given = {"App": app, "Email": to, **values}
     subject = render(template.subject, given)

@@ -44,7 +44,10 @@ class BindEmail(NewAddress):
 
 
 async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
-    """Send the link again that verifies the user's address, or the one that is to become it."""
+    """Send the link again that verifies the user's address.
+
+    If another address is to replace it, the link is one for that address.
+    """
     config = sending_config(call.services, call.app_id)
     async with call.services.database.connection() as conn:
         addresses = await emails.find(conn, call.app_id, call.caller.user)

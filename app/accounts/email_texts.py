@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from storage.kinds.email import DEFAULT, Purpose, Template
+from storage.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
+Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
+"""What a mail is for: a field of the templates in the config."""
 _LINKS = {"{{.Link}}", "{{.NotMeLink}}"}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
 """By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""

@@ -23,7 +23,7 @@ from app.accounts.phone import PhoneCode, prove_phone
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
 from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 
@@ -75,7 +75,6 @@ PLATFORMS: dict[str, Platform] = {
     "email_code": Platform(prove_email_code),
     "bp_auth_token": Platform(prove_bp_auth),
 }
-"""A platform without a row is not configured."""
 
 
 def platform_of(body: Platforms) -> tuple[str, Any]:
@@ -86,8 +85,6 @@ def platform_of(body: Platforms) -> tuple[str, Any]:
     if not names:
         raise InvalidParameter(f"a platform is required: one of {', '.join(PLATFORMS)}")
     platform = names[0]
-    if platform not in PLATFORMS:
-        raise ConfigInvalid(f"platform {platform} is not configured")
     return platform, getattr(body, platform)
 
 

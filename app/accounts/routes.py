@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.area import (
     BEFORE_LOGIN,
     BEFORE_LOGIN_BY_CODE,
@@ -166,5 +165,4 @@ ACCOUNT_ROUTES = [
     Endpoint("GET", "/bp/user/me/sessions", list_sessions, OF_USER),
     Endpoint("DELETE", "/bp/user/me/sessions/{session_id}", end_session, OF_USER, errors=(SessionNotFound,)),
     *EMAIL_ROUTES,
-    *ACCOUNT_PAGE_ROUTES,
 ]

@@ -1,6 +1,6 @@
 """Kind `email`: the email addresses of users, and the mails by which they are proven and changed (§4.7)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -10,7 +10,6 @@ from streams.wire.model import Model
 
 DEFAULT = "default"
 """The language of a template for readers of all languages that have none of their own."""
-Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
 _Language = Annotated[str, Field(pattern=r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$")]
 
 
@@ -83,10 +82,6 @@ class Email(Model):
     """The colour of the buttons on this server's pages."""
     templates: Templates = Templates()
     """Mails that replace the built-in ones."""
-
-    def translations(self, purpose: Purpose) -> dict[str, Template]:
-        found: dict[str, Template] = getattr(self.templates, purpose)
-        return found
 
 
 EMAIL = ConfigKind("email", "Email addresses of users", Email, singleton=True)

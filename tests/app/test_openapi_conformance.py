@@ -63,7 +63,7 @@ async def test_error_responses_are_documented(server: Server, document: Document
     await refused("POST", login, 400, "invalid_parameter", json={})
     await refused("POST", login, 400, "invalid_parameter", json=[])
     await refused("POST", login, 413, "invalid_parameter", data=b" " * 200_000)
-    await refused("POST", login, 422, "config_invalid", json={"email_code": {}})
+    await refused("POST", login, 422, "config_invalid", json={"microblog": {"access_token": "x"}})
     await refused("POST", login, 400, "invalid_api_version", headers={"X-Service-Api-Version": "2"})
     await refused("POST", login, 400, "app_not_found", headers={"X-Service-App-Id": "other"})
     await refused("POST", logout, 400, "account.invalid_session")

@@ -36,9 +36,9 @@ async def test_every_path_refuses_all_methods_but_its_own_and_names_those(guest:
 
 async def test_words_of_the_interface_are_no_users(guest: Server) -> None:
     for method in ("GET", "POST"):
-        assert await refusal(guest, method, f"{USER}/detect") == (404, None)
         for word in ("signup", "detect"):
             assert await refusal(guest, method, f"{USER}/{word}/ai/conversations") == (404, None)
+    assert await refusal(guest, "GET", f"{USER}/detect") == (405, "POST")
     assert await refusal(guest, "GET", f"{USER}/login-of-a-user") == (401, None)
     assert await refusal(guest, "GET", f"{USER}/none/nothing") == (404, None)
     assert await refusal(guest, "GET", "/bp/server/nothing") == (404, None)

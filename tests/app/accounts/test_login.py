@@ -142,15 +142,6 @@ async def test_an_empty_body_names_no_platform(server):
         assert (await response.json())["error"]["error_type"] == "invalid_parameter"
 
 
-async def test_a_platform_without_a_config_is_refused(server):
-    for body in (
-        {"email_code": {"email": "ann@example.com", "verify_code": "1"}},
-        {"email_password": {"email": "ann@example.com", "password": "x"}},
-    ):
-        name = next(iter(body))
-        assert await refusal(server, body) == (422, f"config_invalid: platform {name} is not configured")
-
-
 async def test_an_app_may_disable_anonymous_logins(server):
     await configure(server, "auth", anonymous_login=False)
     for body in ({"device": {"id": "a"}}, {"anonymity": {"local_uid": "a"}}):

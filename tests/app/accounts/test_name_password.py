@@ -150,7 +150,7 @@ async def test_an_app_may_allow_common_passwords_and_require_longer_ones(server)
 
 
 async def test_a_sign_up_names_one_identity(server):
-    message = "invalid_parameter: one of name_password is required"
+    message = "invalid_parameter: one of name_password, email_password is required"
     assert refusal(await post(server, "signup", {"platform": "ios"})) == (400, message)
     status, reply = await post(server, "signup", {"name_password": {"name": "ada"}})
     assert refusal((status, reply)) == (400, "invalid_parameter: name_password.password is required")
