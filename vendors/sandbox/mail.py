@@ -58,13 +58,14 @@ class _Inbox:
 
 
 def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
-    parts = {part: message.get_body((part,)) for part in ("plain", "html")}
+    bodies = {part: message.get_body((part,)) for part in ("plain", "html")}
+    plain, html = ("" if body is None else body.get_content().replace("\r\n", "\n") for body in bodies.values())
     return {
         "id": new_id(),
         "to": to,
         "subject": str(message["Subject"] or ""),
-        "text": "" if parts["plain"] is None else parts["plain"].get_content(),
-        "html": "" if parts["html"] is None else parts["html"].get_content(),
+        "text": plain,
+        "html": html,
         "headers": {name: str(value) for name, value in message.items()},
         "at": now_ms(),
     }
