@@ -113,3 +113,13 @@ def test_a_production_server_uses_no_sandbox():
     with pytest.raises(SettingsError, match="PARLEY_SANDBOX_URL is only for PARLEY_ENV=development"):
         Settings.from_env(given | {"PARLEY_ENV": "production"})
     assert Settings.from_env(given | {"PARLEY_ENV": "development"}).sandbox_url == "http://127.0.0.1:8099"
+
+
+def test_a_production_server_delivers_its_mails():
+    given = ENVIRONMENT | {"PARLEY_INBOX_URL": "smtp://127.0.0.1:2525"}
+    with pytest.raises(SettingsError, match="PARLEY_INBOX_URL is only for PARLEY_ENV=development"):
+        Settings.from_env(given | {"PARLEY_ENV": "production"})
+    assert Settings.from_env(given | {"PARLEY_ENV": "development"}).inbox_url == "smtp://127.0.0.1:2525"
+    for wrong in ("http://127.0.0.1:2525", "smtp://127.0.0.1", "smtp://127.0.0.1:x"):
+        with pytest.raises(SettingsError, match="must be a URL such as smtp://"):
+            Settings.from_env(given | {"PARLEY_ENV": "development", "PARLEY_INBOX_URL": wrong})
