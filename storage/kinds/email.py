@@ -23,9 +23,11 @@ class Template(Model):
     """A mail. `{{.Name}}` stands for the variable `Name`, and `{{.CustomVariables.key}}` for one of the request."""
 
     subject: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+    """The subject, on one line."""
     text: str = Field(min_length=1, max_length=64 * 1024)
+    """The part in plain text."""
     html: str = Field(default="", max_length=256 * 1024)
-    """In it, the values of variables are escaped. Without it, the mail has only its text."""
+    """The part in HTML, in which the values of variables are escaped. Without it, the mail has only its text."""
 
 
 def _by_language(value: Any) -> Any:
