@@ -53,10 +53,10 @@ async def test_refused_command_fails_alone(valkey: Valkey) -> None:
 
 
 async def test_script_that_valkey_has_forgotten_is_sent_again(valkey: Valkey) -> None:
-    requested = {"keys": [valkey.key("a", "rate")], "args": [1000.0, 1]}
-    assert await valkey.run("limit", **requested) == [0, b"1"]
+    requested = {"keys": [valkey.key("a", "rate")], "args": [1, 1000.0, 1]}
+    assert await valkey.run("limit", **requested) == [[0, b"1"]]
     await valkey.client.script_flush()
-    assert (await valkey.run("limit", **requested))[0] > 0
+    assert (await valkey.run("limit", **requested))[0][0] > 0
 
 
 async def test_a_lost_connection_fails_only_the_commands_in_flight(valkey: Valkey) -> None:
