@@ -25,8 +25,16 @@ from streams.wire.codec import dumps, loads
 
 log = structlog.get_logger()
 
+RETIRING_S = 20
+"""Longer than `deploy/nginx.conf` keeps an idle connection open."""
+
 if TYPE_CHECKING:  # It imports aiohttp, which the parent does not need.
     from app.process.listeners import Listeners
+
+
+def max_retiring_s(timeout_s: float) -> float:
+    """Return for how long a process that retires accepts new streams, if its drain timeout is `timeout_s`."""
+    return min(RETIRING_S, timeout_s / 2)
 
 
 @dataclass(frozen=True, slots=True)

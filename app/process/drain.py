@@ -7,20 +7,13 @@ import structlog
 from actors.relay import Relay
 from actors.supervisor import Supervisor
 from app.http.server import Runner
-from app.process.control import ShutdownRequests
+from app.process.control import ShutdownRequests, max_retiring_s
 from streams.tasks import background
 
 log = structlog.get_logger()
 
 _LAST_REQUESTS_S = 1
-_RETIRING_S = 20
-"""Longer than `deploy/nginx.conf` keeps an idle connection open."""
 _POLL_S = 0.05
-
-
-def max_retiring_s(timeout_s: float) -> float:
-    """Return for how long a process that retires accepts new streams, if its drain timeout is `timeout_s`."""
-    return min(_RETIRING_S, timeout_s / 2)
 
 
 async def serve_until_drained(
@@ -69,7 +62,7 @@ async def _unused(runner: Runner, supervisor: Supervisor) -> None:
     """Wait until no stream is running and all connections are closed.
 
     Idle connections are not closed earlier, because a request might already be on its way. Proxies and clients
-    reuse them for less than `_RETIRING_S`.
+    reuse them for less than `RETIRING_S`.
     """
     while len(supervisor) or runner.connections:  # noqa: ASYNC110 - polling is cheap here, and happens once per process
         await asyncio.sleep(_POLL_S)

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from app import logs
-from app.process.control import Child, start_child
-from app.process.drain import max_retiring_s
+from app.process.control import Child, max_retiring_s, start_child
 from app.process.sockets import METRICS, check_port, listening_sockets
 from app.settings import Settings, SettingsError
 

@@ -55,7 +55,7 @@ def test_reading_needs_the_role_viewer_changes_and_data_of_users_need_editor_and
     for row in ROWS:
         if row.path.startswith(OPERATORS):
             assert row.area.role is Role.ADMIN, row.path
-        elif row.path.startswith(("/admin/api/users/", "/admin/api/webhooks/")):
+        elif row.path.startswith(("/admin/api/users/", "/admin/api/webhooks/", "/admin/api/login_failures")):
             assert row.area.role is Role.EDITOR, row.path
         else:
             assert row.area.role is (Role.VIEWER if row.method == "GET" else Role.EDITOR), row.path
