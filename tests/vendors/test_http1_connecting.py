@@ -1,6 +1,7 @@
 """How the HTTP client connects: names, addresses, TLS."""
 
 import asyncio
+import gc
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from streams.tasks import background
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from vendors.http1.client import open_http1
+from vendors.http1.connection import Connection
 from vendors.http1.lookup import Lookup
 
 
@@ -228,3 +230,29 @@ async def test_unknown_authority_is_not_trusted(tls_context: ssl.SSLContext):
     async with played(answering, tls=tls_context) as url, open_http1(names, idle_s=60) as http1:
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(http1, url.replace("127.0.0.1", "vendor.test"))
+
+
+async def passes(count: int) -> None:
+    """Wait for `count` passes of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("steps", range(1, 15))
+async def test_a_cancelled_attempt_leaves_no_reference_cycle(steps: int):
+    """Cancelled at any step: the loop may have told the connection that it is made, and never that it is lost."""
+    async with played(answering) as url, open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(5):
+                async with background(ask(http1, url)):
+                    await passes(steps)
+                await passes(10)  # The socket is closed in the next one.
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            assert not [each for each in gc.garbage if isinstance(each, Connection)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()

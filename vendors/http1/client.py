@@ -81,6 +81,7 @@ class Http1Client:
     async def _connect(self, origin: Origin, connect_s: float) -> Connection:
         loop = asyncio.get_running_loop()
         missing = "no address of its host name"
+        connection = Connection(origin, self._pool)
         try:
             async with asyncio.timeout(connect_s):
                 addresses = await self._lookup.addresses(origin.host, origin.port)
@@ -88,16 +89,18 @@ class Http1Client:
                 sock = await start_connection(addresses, happy_eyeballs_delay=_SECOND_ADDRESS_S, interleave=1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 missing = "no TLS handshake"
-                _, connection = await loop.create_connection(
-                    lambda: Connection(origin, self._pool),
+                await loop.create_connection(
+                    lambda: connection,
                     sock=sock,
                     ssl=self._tls if origin.tls else None,
                     server_hostname=origin.host if origin.tls else None,
                 )
-        except TimeoutError as error:
-            if error.errno:  # Raised by the operating system, not by `asyncio.timeout`.
-                raise
-            raise ConnectTimeout(missing) from None
+        except BaseException as error:
+            # A loop whose attempt is cancelled may leave the connection neither made nor lost.
+            connection.connection_lost(None)
+            if isinstance(error, TimeoutError) and not error.errno:  # Raised by `asyncio.timeout`.
+                raise ConnectTimeout(missing) from None
+            raise
         self._pool.add(connection)
         return connection
 
