@@ -54,6 +54,7 @@ async def _cost(server: Server, *, streams: int) -> Counter[str]:
             seen = await talk.turn("Hello", "good")
         assert seen[-1].name == "end", seen[-1]
 
+    await turn(Talk(server, *(await server.login())))  # Loads the scripts into the cache of a new Valkey.
     async with watched(server) as seen:
         await asyncio.gather(*map(turn, talks))
     return seen
@@ -63,7 +64,6 @@ async def test_a_stream_costs_two_scripts_and_the_read_of_its_session(strategy, 
     await strategy("good", "say:All is well")
     seen = await _cost(server, streams=20)
     assert (seen.pop("EVALSHA"), seen.pop("GET")) == (40, 20)
-    assert seen.pop("EVAL", 0) <= 2  # The script was not in the cache of this Valkey.
     assert seen.pop("SET") == 20  # The session was copied to Valkey when it was first read.
     assert set(seen) <= {"beat"}
 
