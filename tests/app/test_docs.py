@@ -97,5 +97,5 @@ def test_the_viewer_equals_the_file_of_its_package() -> None:
     reported = json.loads((STATIC / "scalar.json").read_text())
     viewer = gzip.decompress((STATIC / "scalar.js.gz").read_bytes())
     assert hashlib.sha256(viewer).hexdigest() == reported["sha256"]
-    assert f"{reported['package']} {reported['version']}".encode() in viewer[:1000]
+    assert f"{reported['package']} {reported['version']}".encode() in viewer
     assert "Permission is hereby granted, free of charge" in (STATIC / "scalar.LICENSE.txt").read_text()
