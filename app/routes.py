@@ -9,6 +9,7 @@ from app.admin.jobs import JOB_ROUTES
 from app.admin.login_failures import LOGIN_FAILURE_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
+from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.ai.routes import AI_ROUTES
@@ -57,6 +58,7 @@ INTERFACE: list[Endpoint] = [
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,
+    *RECEIPT_ROUTES,
     *WEBHOOK_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,

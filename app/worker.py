@@ -23,7 +23,9 @@ from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
+from app.accounts.deactivation import end_freeze
 from app.accounts.email_reset import send_reset
+from app.accounts.erasure import erase_user, revoke_token
 from app.accounts.export import export_user, remove_expired_exports
 from app.accounts.profiles import fetch_profile
 from app.accounts.retention import remove_expired_sign_ins
@@ -40,6 +42,8 @@ from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
 from app.webhooks import work_webhook
+from storage.erasures import EraseUser, RevokeToken
+from storage.freezes import EndFreeze
 from storage.jobs import (
     QUEUE,
     ExportUser,
@@ -107,6 +111,9 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(SendReset, send_reset),
     JobRow(FetchProfile, fetch_profile),
     JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
+    JobRow(EndFreeze, end_freeze),
+    JobRow(EraseUser, erase_user),
+    JobRow(RevokeToken, revoke_token),
 )
 
 

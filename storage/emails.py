@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage.identities import Identity
+from storage.identities import Identity, lock_account
 from storage.postgres import Connection
 
 PLATFORM = "email"
@@ -41,18 +41,9 @@ async def find(conn: Connection, app_id: str, uid: str) -> Addresses:
     return Addresses() if row is None else Addresses(**row)
 
 
-_LOCK_IDENTITIES = """
-select 1 from identities where app_id = $1 and uid = $2 order by platform for update
-"""
-
-
 async def lock(conn: Connection, app_id: str, uid: str) -> Addresses:
-    """Return the addresses of a user. They do not change until the transaction of `conn` ends.
-
-    Identities are locked before the user, as in a login.
-    """
-    await conn.fetch(_LOCK_IDENTITIES, app_id, uid)
-    await conn.execute("select 1 from users where app_id = $1 and uid = $2 for update", app_id, uid)
+    """Return the addresses of a user. They do not change until the transaction of `conn` ends."""
+    await lock_account(conn, app_id, uid)
     return await find(conn, app_id, uid)
 
 

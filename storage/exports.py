@@ -23,7 +23,12 @@ class Export:
 
     @property
     def object_key(self) -> str:
-        return f"exports/{self.app_id}/{self.uid}/{self.export_id}.json"
+        return object_key(self.app_id, self.uid, self.export_id)
+
+
+def object_key(app_id: str, uid: str, export_id: str) -> str:
+    """Return the key of the file of an export."""
+    return f"exports/{app_id}/{uid}/{export_id}.json"
 
 
 _HAS_JOB = f"""
@@ -66,15 +71,26 @@ async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, ori
     return Export(**await conn.fetchrow(_FIND, app_id, uid))
 
 
-async def finish(conn: Connection, export: Export, *, now: datetime) -> None:
-    """Record that the file of an export is complete."""
-    await conn.execute(
-        "update user_exports set finished_at = $4 where app_id = $1 and uid = $2 and export_id = $3",
-        export.app_id,
-        export.uid,
-        export.export_id,
-        now,
-    )
+_FINISH = """
+update user_exports set finished_at = $4 where app_id = $1 and uid = $2 and export_id = $3 returning true
+"""
+
+
+async def finish(conn: Connection, export: Export, *, now: datetime) -> bool:
+    """Record that the file of an export is complete. Return false if the export does not exist any more."""
+    key = (export.app_id, export.uid, export.export_id)
+    return await conn.fetchval(_FINISH, *key, now) is not None
+
+
+_ERASE = f"delete from user_exports where app_id = $1 and uid = $2 returning {_COLUMNS}"  # noqa: S608 - constants
+
+
+async def erase(conn: Connection, app_id: str, uid: str) -> int:
+    """Delete the export of a user. Return the number of exports."""
+    found = [Export(**row) for row in await conn.fetch(_ERASE, app_id, uid)]
+    if found:
+        await enqueue(conn, RemoveObjects(keys=[export.object_key for export in found]))
+    return len(found)
 
 
 _DELETE = f"""
@@ -123,6 +139,14 @@ from sessions where app_id = $1 and uid = $2 order by create_time
 
 async def sessions(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     return [dict(row) for row in await conn.fetch(_SESSIONS, app_id, uid)]
+
+
+_PENDING_EMAILS = "select address, created_at from pending_emails where app_id = $1 and uid = $2"
+
+
+async def pending_emails(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the addresses that become the user's once they are proven."""
+    return [dict(row) for row in await conn.fetch(_PENDING_EMAILS, app_id, uid)]
 
 
 _NETWORKS = "select network, last_used_at from login_networks where app_id = $1 and uid = $2 order by network"

@@ -8,7 +8,7 @@ import structlog
 
 from storage.postgres import Connection
 from storage.secrets import DecryptionFailed, Keyring
-from storage.users import COLUMNS, User
+from storage.users import COLUMNS, User, lock
 
 log = structlog.get_logger()
 
@@ -254,6 +254,22 @@ async def unlink(conn: Connection, identity: Identity, *, uid: str) -> Unlink:
         return "last_way_in"
     await conn.execute(_DELETE, *key)
     return "unlinked"
+
+
+_LOCK_ALL = """
+select platform, social_id, openid, xid, access_token, refresh_token, expiration_date, profile, trust
+from identities where app_id = $1 and uid = $2 order by platform for update
+"""
+
+
+async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:
+    """Return a user with its identities, or `None` if there is none or it is deactivated.
+
+    Neither changes until the transaction of `conn` ends. Identities are locked before the user, as in a login.
+    """
+    linked = tuple(LinkedIdentity(**row) for row in await conn.fetch(_LOCK_ALL, app_id, uid))
+    user = await lock(conn, app_id, uid)
+    return None if user is None else Account(user, linked)
 
 
 _OF_USER = """

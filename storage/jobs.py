@@ -6,7 +6,7 @@ procrastinate. `app/worker.py` runs the jobs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from storage.audit import Origin, Subject, record
@@ -149,6 +149,29 @@ async def enqueue(
 
 class _AlreadyWaits(Exception):
     """A job with the same key waits already."""
+
+
+def due_in(seconds: float) -> datetime:
+    """Return the `run_at` of a job that is due after `seconds`."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+async def cancel(conn: Connection, *, key: str) -> None:
+    """Delete the job that waits with `key`, if there is one."""
+    await conn.execute("delete from procrastinate_jobs where queueing_lock = $1 and status = 'todo'", key)
+
+
+_ERASE = """
+delete from procrastinate_jobs where status in ('todo', 'failed') and args ->> 'app_id' = $1 and (
+    args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
+        select platform, social_id from identities where app_id = $1 and uid = $2))
+returning 1
+"""
+
+
+async def erase(conn: Connection, app_id: str, uid: str) -> int:
+    """Delete the waiting and held jobs that name a user or one of its identities. Return their number."""
+    return len(await conn.fetch(_ERASE, app_id, uid))
 
 
 _ADVANCE = """

@@ -27,8 +27,3 @@ delete from login_networks where app_id = $1 and uid = $2 and last_used_at < $4 
 async def remember(conn: Connection, app_id: str, uid: str, *, network: str, now: datetime) -> None:
     """Remember that the user has logged in from `network`, and forget what is older than half a year."""
     await conn.execute(_REMEMBER, app_id, uid, network, now)
-
-
-async def forget(conn: Connection, app_id: str, uid: str) -> None:
-    """Forget the networks of a user."""
-    await conn.execute("delete from login_networks where app_id = $1 and uid = $2", app_id, uid)

@@ -34,6 +34,7 @@ class Keyring:
         if not masters or any(len(master) != _KEY_BYTES for master in masters):
             raise ValueError(f"a master key must have {_KEY_BYTES} bytes")
         self._master = masters[0]
+        self._masters = tuple(masters)
         self._ciphers = {_key_id(master): AESGCM(_derived(master, _ENCRYPTION_INFO)) for master in masters}
 
     @classmethod
@@ -70,6 +71,10 @@ class Keyring:
         The result changes when another key becomes the first one.
         """
         return _derived(self._master, f"for {purpose}")
+
+    def derive_all(self, purpose: str) -> list[bytes]:
+        """Derive 32 bytes from each key for one purpose, so that what an earlier key has signed can be verified."""
+        return [_derived(master, f"for {purpose}") for master in self._masters]
 
 
 def _derived(master: bytes, info: str) -> bytes:

@@ -110,6 +110,24 @@ async def end(
     return len(digests)
 
 
+async def reread(conn: Connection, app_id: str, uid: str, *, cache: "SessionCache") -> None:
+    """Make all processes read the sessions of a user from their rows again, because the state of the user changes.
+
+    `conn` is in a transaction that has locked the user, so that no session is added meanwhile.
+    """
+    rows = await conn.fetch(
+        "select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null", app_id, uid
+    )
+    await cache.forget(app_id, [row["digest"] for row in rows])
+
+
+async def erase(conn: Connection, app_id: str, uid: str, *, cache: "SessionCache") -> int:
+    """End the sessions of a user, delete their rows and return the number of these."""
+    rows = await conn.fetch("delete from sessions where app_id = $1 and uid = $2 returning digest", app_id, uid)
+    await cache.forget(app_id, [row["digest"] for row in rows])
+    return len(rows)
+
+
 _NOT_ENDED = """
 select app_id, digest from sessions join unnest($1::text[], $2::text[]) as asked (app_id, digest)
     using (app_id, digest)
@@ -191,7 +209,7 @@ class SessionCache:
             )
 
     async def forget(self, app_id: str, digests: Collection[str]) -> None:
-        """Replace cached sessions by tombstones and announce their end to all processes, before the commit."""
+        """Replace cached sessions by tombstones, and make all processes check their rows, before the commit."""
         if not digests:
             return
         ended = [SessionKey(app_id, digest) for digest in digests]

@@ -34,6 +34,15 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     return None if row is None else User(**row)
 
 
+_LOCK = f"{_FIND} for update"
+
+
+async def lock(conn: Connection, app_id: str, uid: str) -> User | None:
+    """Return the user as `find` does. The row does not change until the transaction of `conn` ends."""
+    row = await conn.fetchrow(_LOCK, app_id, uid)
+    return None if row is None else User(**row)
+
+
 _RECORD_ACTIVITY = """
 update users set last_login = $3 where app_id = $1 and uid = $2 and status <> 'deactivated'
 """

@@ -17,6 +17,7 @@ from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken, La
 from app.accounts.first_proof import first_proof
 from app.accounts.views import bp_auth_view
 from app.http.endpoint import Call
+from app.http.errors import DeactivationPending
 from app.http.inputs import Body
 from storage import bp_auth, codes, emails, identities, sessions
 from storage.bp_auth import BpAuth
@@ -174,4 +175,10 @@ async def unbind_email(call: Call) -> None:
 
 
 async def _locked(call: Call, conn: Connection) -> Addresses:
-    return await emails.lock(conn, call.app_id, call.caller.user)
+    """Return the addresses of the user, locked. A concurrent call may have frozen or deactivated the account."""
+    account = await identities.lock_account(conn, call.app_id, call.caller.user)
+    if account is None:
+        raise InvalidSession
+    if account.user.status == "frozen":
+        raise DeactivationPending(account.user, now=call.services.clock.now(call.app_id))
+    return await emails.find(conn, call.app_id, call.caller.user)

@@ -14,7 +14,7 @@ from app.accounts.password_rules import Password, check_password
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services
-from storage import bp_auth, codes, emails, identities, passwords, sessions
+from storage import bp_auth, codes, emails, identities, passwords, sessions, users
 from storage.codes import RESET, CodeInvalid, RightCode
 from storage.emails import identity_of
 from storage.jobs import enqueue
@@ -65,8 +65,9 @@ async def send_reset(services: Services, job: SendReset) -> None:
     config = sending_config(services, app_id)
     async with services.database.transaction() as conn:
         uid = await identities.user_of(conn, identity_of(app_id, request.address))
-        if uid is None:
-            return
+        user = None if uid is None else await users.lock(conn, app_id, uid)
+        if uid is None or user is None or user.status != "active":
+            return  # A reset would end the sessions with which a frozen account can be recovered.
         code = await services.codes.issue(
             conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
         )

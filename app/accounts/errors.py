@@ -138,3 +138,14 @@ class CodeNotSent(BackendUnavailable):
 
     def __init__(self) -> None:
         super().__init__("the code cannot be sent at the moment, retry later")
+
+
+class DeactivationRefused(ServiceError):
+    """The account cannot be deactivated at the moment, for example because a withdrawal is not processed."""
+
+    error_type = "operation_not_allowed"
+    status = 400
+
+
+class NotFrozen(InvalidParameter):
+    """The account is not frozen, so its deactivation can be neither confirmed nor taken back."""

@@ -13,7 +13,7 @@ from app.services import Services
 from storage import exports
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
-from storage.exports import Export
+from storage.exports import Export, object_key
 from storage.jobs import ExportUser, RemoveExpiredExports
 from storage.speech_files import days_folder
 from streams.wire.codec import dumps, encoded
@@ -31,12 +31,18 @@ async def export_user(services: Services, job: ExportUser) -> None:
     """Write the file of a requested export, unless it is complete already or another one has replaced it."""
     async with services.database.connection() as conn:
         export = await exports.find(conn, job.app_id, job.uid)
-    if export is None or export.export_id != job.export_id or export.finished_at is not None:
+    if export is None or export.export_id != job.export_id:
+        # An earlier attempt may have written the file after the export was deleted.
+        await services.objects.delete([object_key(job.app_id, job.uid, job.export_id)])
+        return
+    if export.finished_at is not None:
         return
     async with aclosing(_document(services, export)) as document:
         await services.objects.put(export.object_key, document, content_type="application/json")
     async with services.database.connection() as conn:
-        await exports.finish(conn, export, now=services.clock.now(export.app_id))
+        exists = await exports.finish(conn, export, now=services.clock.now(export.app_id))
+    if not exists:
+        await services.objects.delete([export.object_key])
 
 
 async def remove_expired_exports(services: Services, job: RemoveExpiredExports) -> None:
@@ -55,8 +61,10 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         identities = await exports.identities(conn, export.app_id, export.uid)
         sessions = await exports.sessions(conn, export.app_id, export.uid)
         networks = await exports.login_networks(conn, export.app_id, export.uid)
-    head = (dumps(account), dumps(identities), dumps(sessions), dumps(networks))
-    yield b'{"account":%b,"identities":%b,"sessions":%b,"login_networks":%b,"conversations":[' % head
+        pending = await exports.pending_emails(conn, export.app_id, export.uid)
+    head = (dumps(account), dumps(identities), dumps(pending), dumps(sessions), dumps(networks))
+    yield b'{"account":%b,"identities":%b,"pending_emails":%b,"sessions":%b,"login_networks":%b' % head
+    yield b',"conversations":['
     after, separator = "", b""
     while found := await _conversations(services, export, after):
         for conversation in found:

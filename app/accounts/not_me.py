@@ -5,7 +5,7 @@ from datetime import timedelta
 from urllib.parse import quote
 
 from app.services import Services
-from storage import bp_auth, codes, emails, passwords, sessions
+from storage import bp_auth, codes, emails, freezes, passwords, sessions
 from storage.postgres import Connection
 from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
@@ -46,7 +46,7 @@ def read_token(services: Services, token: str) -> NotMe:
 
 
 async def refuse_changes(services: Services, conn: Connection, said: NotMe) -> None:
-    """End all sessions of the account, and what is under way. `conn` is in a transaction.
+    """End all sessions of the account, its freeze, and what is under way. `conn` is in a transaction.
 
     An address that was to be confirmed becomes free. Otherwise the password is dropped: its owner can set a new one
     by a mail, but whoever has changed the account cannot log in any more.
@@ -57,6 +57,7 @@ async def refuse_changes(services: Services, conn: Connection, said: NotMe) -> N
     await codes.revoke(conn, app_id, uid, now=now)
     await bp_auth.revoke(conn, app_id, uid)
     await emails.drop_pending(conn, app_id, uid)
+    await freezes.recover(conn, app_id, uid)
     if addresses.current == said.address:
         await passwords.delete(conn, app_id, uid)
         if said.frees:

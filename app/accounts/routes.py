@@ -1,8 +1,9 @@
-"""Routes of the account endpoints (§4.1-§4.5, §4.7, §4.8)."""
+"""Routes of the account endpoints (§4.1-§4.8)."""
 
 from dataclasses import replace
 
 from app.accounts.area import (
+    ACCOUNT,
     BEFORE_LOGIN,
     BEFORE_LOGIN_BY_CODE,
     CLIENT_ONLY,
@@ -14,6 +15,7 @@ from app.accounts.area import (
     SOCIAL,
 )
 from app.accounts.bind import bind, reauthorize, unbind
+from app.accounts.deactivation import confirm, deactivate, read_keys, read_receipt, recover
 from app.accounts.email_addresses import EmailConfigInvalid
 from app.accounts.email_routes import EMAIL_ROUTES
 from app.accounts.errors import (
@@ -21,11 +23,13 @@ from app.accounts.errors import (
     AccountNotFound,
     AnonymousLoginNotAllowed,
     CodeNotSent,
+    DeactivationRefused,
     EmailTaken,
     IdentityLinked,
     IdentityNotFound,
     LastWayIn,
     NameTaken,
+    NotFrozen,
     PlatformLinked,
 )
 from app.accounts.login import login
@@ -36,6 +40,7 @@ from app.accounts.profiles import batch_profiles, own_profiles
 from app.accounts.sessions import end_session, list_sessions
 from app.accounts.signup import signup
 from app.accounts.users import get_user, record_activity
+from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
@@ -164,5 +169,16 @@ ACCOUNT_ROUTES = [
     Endpoint("POST", "/bp/server/user/{user_id}/account/record_activity", record_activity, OF_USER),
     Endpoint("GET", "/bp/user/me/sessions", list_sessions, OF_USER),
     Endpoint("DELETE", "/bp/user/me/sessions/{session_id}", end_session, OF_USER, errors=(SessionNotFound,)),
+    Endpoint("POST", "/bp/user/me/deactivate", deactivate, OWN_ACCOUNT, errors=(DeactivationRefused,)),
+    Endpoint("POST", "/bp/user/me/deactivate/confirm", confirm, OWN_ACCOUNT, errors=(NotFrozen,)),
+    Endpoint("POST", "/bp/user/me/deactivate/recover", recover, OWN_ACCOUNT, errors=(NotFrozen,)),
+    Endpoint(
+        "GET",
+        "/bp/server/user/{user_id}/erasure_receipt",
+        read_receipt,
+        replace(ACCOUNT, unknown_user_error=None),
+        errors=(AccountNotFound,),
+    ),
+    Endpoint("GET", "/.well-known/jwks.json", read_keys, replace(CLIENT_ONLY, access=Access.PUBLIC)),
     *EMAIL_ROUTES,
 ]

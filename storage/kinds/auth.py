@@ -39,6 +39,13 @@ class PasswordRules(Model):
     """Whether the most common passwords are refused: a list of 11,611, and `common_passwords`."""
 
 
+class Deactivation(Model):
+    """What happens when a user deactivates the account."""
+
+    freeze_s: int = Field(default=15 * DAY_S, ge=1, le=366 * DAY_S)
+    """Seconds for which the account is frozen, and can be recovered, before it is deactivated."""
+
+
 class Auth(Model):
     require_sign: bool = True
     """Whether requests of clients must carry a signature in `X-Service-Sign`."""
@@ -68,6 +75,8 @@ class Auth(Model):
     """Further passwords that are refused as common, such as the name of the app with a number. Case is ignored."""
     anonymous_login: bool = True
     """Whether users may log in with the platforms `anonymity` and `device`."""
+    deactivation: Deactivation = Deactivation()
+    """The freeze of accounts."""
 
 
 AUTH = ConfigKind("auth", "Sessions, signatures and server tokens", Auth, singleton=True)

@@ -6,7 +6,7 @@ A token proves who somebody is only if it was issued to one of our apps. Each pr
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from pydantic import SecretStr
 
@@ -151,3 +151,11 @@ class SignIn(Protocol):
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         """Fetch the profile, or return None if the provider has none. Raises `VendorError`."""
+
+
+@runtime_checkable
+class Revokes(Protocol):
+    """A client of a provider that can end the link between a person and our app."""
+
+    async def revoke(self, refresh_token: str) -> None:
+        """Revoke a token. Repeated calls succeed. Raises `VendorError`, or `ConfigInvalid`."""

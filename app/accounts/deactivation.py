@@ -1,0 +1,154 @@
+"""The deactivation of an account: its freeze, its recovery, and its end (§3.1, §4.6)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from app.accounts.email_login import language_of
+from app.accounts.email_mails import notify
+from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
+from app.http.endpoint import Call
+from app.http.errors import UserNotFound
+from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
+from app.services import Services
+from storage import bp_auth, codes, erasures, freezes, identities, sessions
+from storage.erasures import Cause
+from storage.freezes import EndFreeze
+from storage.identities import Account
+from storage.kinds.auth import AUTH
+from storage.postgres import Connection
+from storage.users import User
+from streams.wire.errors import InvalidSession, ServiceError, listed
+
+_LOOK_AGAIN_S = 5
+"""How soon a job looks again that finds a freeze which has not ended, because clocks differ."""
+
+Restriction = Callable[[Connection, str, str], Awaitable[str | None]]
+"""Returns why the user of an app cannot be deactivated at the moment, or `None`.
+
+It is called in a transaction that has locked the row of the user. What creates such a reason locks the same row
+(`storage.users.lock`), so that both cannot happen at once.
+"""
+
+RESTRICTIONS: Sequence[Restriction] = ()
+"""What keeps an account from being frozen. An area adds its own, such as a withdrawal that is not processed."""
+
+
+async def deactivate(call: Call) -> None:
+    """Freeze the account, to deactivate it.
+
+    Nobody can log in while it is frozen. Its sessions are only accepted to recover the account, to confirm the
+    deactivation, to read the user and to log out. After `deactivation.freeze_s` of the config `auth` (15 days), the
+    account is deactivated. If it is frozen already, nothing changes.
+    """
+    services, app_id, uid, now = call.services, call.app_id, call.caller.user, call.services.clock.now(call.app_id)
+    async with services.database.transaction() as conn:
+        account = await _locked(call, conn)
+        if account.user.status == "frozen":
+            return
+        await _check_restrictions(conn, app_id, uid)
+        await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call))
+        for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
+        await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
+        await codes.revoke(conn, app_id, uid, now=now)
+        await bp_auth.revoke(conn, app_id, uid)
+        await sessions.reread(conn, app_id, uid, cache=services.sessions)
+
+
+async def confirm(call: Call) -> None:
+    """Deactivate a frozen account now.
+
+    Its sessions end, and so do their streams. What the user has stored is deleted, and its identities are free.
+    """
+    async with call.services.database.transaction() as conn:
+        account = await _locked_frozen(call, conn)
+        await close(call.services, conn, call.app_id, account, cause="confirm")
+
+
+async def recover(call: Call) -> None:
+    """Recover a frozen account.
+
+    It can be used as before, until the freeze has ended.
+    """
+    services, app_id, uid = call.services, call.app_id, call.caller.user
+    async with services.database.transaction() as conn:
+        account = await _locked_frozen(call, conn)
+        if has_ended(account.user, now=services.clock.now(app_id)):
+            raise NotFrozen("the freeze of the account has ended")
+        await freezes.recover(conn, app_id, uid)
+        await sessions.reread(conn, app_id, uid, cache=services.sessions)
+
+
+async def read_receipt(call: Call) -> ReceiptReply:
+    """Read the receipt of a deactivated user.
+
+    It says what was deleted, what is kept, and whether the tokens of sign-in platforms are revoked. It is signed.
+    """
+    receipt = await find_receipt(call.services, call.app_id, call.caller.user)
+    if receipt is None:
+        raise AccountNotFound(f"user_id names no deactivated user: {listed([call.caller.user])}")
+    return receipt
+
+
+async def read_keys(call: Call) -> PublicKeys:
+    """Read the public keys that verify receipts, as a JWKS."""
+    return public_keys(call.services.keyring)
+
+
+async def end_freeze(services: Services, job: EndFreeze) -> None:
+    """Deactivate a user whose freeze has ended, unless the account was recovered."""
+    app_id, uid, now = job.app_id, job.uid, services.clock.now(job.app_id)
+    async with services.database.transaction() as conn:
+        account = await identities.lock_account(conn, app_id, uid)
+        if account is None or account.user.close_time is None:
+            return
+        if has_ended(account.user, now=now):
+            await close(services, conn, app_id, account, cause="freeze_end")
+            return
+        left_s = (account.user.close_time - now).total_seconds()
+        await freezes.end_later(conn, app_id, uid, in_s=min(left_s, _LOOK_AGAIN_S))
+
+
+async def close(services: Services, conn: Connection, app_id: str, account: Account, *, cause: Cause) -> None:
+    """Deactivate a user for good. `conn` is in a transaction that has locked the account."""
+    await erasures.deactivate(
+        conn,
+        app_id,
+        account.user.uid,
+        linked=account.identities,
+        cause=cause,
+        now=services.clock.now(app_id),
+        cache=services.sessions,
+        keyring=services.keyring,
+    )
+
+
+def has_ended(user: User, *, now: datetime) -> bool:
+    """Return whether the freeze of a user has ended."""
+    return user.close_time is not None and now >= user.close_time
+
+
+async def _check_restrictions(conn: Connection, app_id: str, uid: str) -> None:
+    for restriction in RESTRICTIONS:
+        if reason := await restriction(conn, app_id, uid):
+            raise DeactivationRefused(reason)
+
+
+async def _locked_frozen(call: Call, conn: Connection) -> Account:
+    account = await _locked(call, conn)
+    if account.user.status != "frozen":
+        raise NotFrozen("the account is not frozen")
+    return account
+
+
+async def _locked(call: Call, conn: Connection) -> Account:
+    """Return the account of the call, locked. A concurrent call may have deactivated it."""
+    account = await identities.lock_account(conn, call.app_id, call.caller.user)
+    if account is None:
+        raise _gone(call)
+    return account
+
+
+def _gone(call: Call) -> ServiceError:
+    if call.caller.server_key is None:
+        return InvalidSession()
+    return UserNotFound(f"user_id names no user: {listed([call.caller.user])}")

@@ -1,0 +1,69 @@
+"""The jobs that erase what deactivated users have stored, and revoke their tokens at sign-in platforms."""
+
+from datetime import timedelta
+from functools import partial
+
+import structlog
+
+from app.services import Services
+from storage import erasures, retention
+from storage.batches import delete_in_batches
+from storage.erasures import EraseUser, RevocationState, RevokeToken
+from storage.kinds.limits import LIMITS
+from storage.speech_files import days_folder
+from vendors.signin.protocols import Revokes
+
+log = structlog.get_logger()
+
+_BATCH_SIZE = 100
+_LOOK_AGAIN_S = 10
+_MARGIN_S = 60
+
+
+async def erase_user(services: Services, job: EraseUser) -> None:
+    """Delete the conversations of a deactivated user, and the files of its text-to-speech streams.
+
+    Streams that an app's server has started may still be running, so conversations with a running turn are deleted
+    after that. The job runs a second time once no request can be left that began before the deactivation.
+    """
+    app_id, uid, now = job.app_id, job.uid, services.clock.now(job.app_id)
+    longest_s = services.configs.singleton(LIMITS, app_id).stream_s + _MARGIN_S
+    delete = partial(
+        retention.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
+    )
+    conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
+    files = await _delete_speech(services, app_id, uid)
+    async with services.database.transaction() as conn:
+        left = await retention.has_conversations(conn, app_id, uid)
+        await erasures.record_erased(conn, job, conversations=conversations, files=files, now=None if left else now)
+        if left:
+            await erasures.erase_later(conn, job, in_s=_LOOK_AGAIN_S)
+        elif not job.last:
+            again = EraseUser(app_id=app_id, uid=uid, last=True)
+            await erasures.erase_later(conn, again, in_s=longest_s)
+    log.info("user.erased", app_id=app_id, conversations=conversations, files=files, left=left)
+
+
+async def _delete_speech(services: Services, app_id: str, uid: str) -> int:
+    count = 0
+    for folder in await services.objects.folders(days_folder(app_id)):
+        while keys := await services.objects.keys(f"{folder}{uid}/", limit=_BATCH_SIZE):
+            await services.objects.delete(keys)
+            count += len(keys)
+    return count
+
+
+async def revoke_token(services: Services, job: RevokeToken) -> None:
+    """Revoke the token of an identity that a deactivated user had, if its platform can do so."""
+    async with services.database.connection() as conn:
+        token = await erasures.pending_token(conn, job, keyring=services.keyring)
+    if token is None:
+        return
+    client = services.sign_in.open(job.app_id, job.platform)
+    provider = client.sign_in
+    state: RevocationState = "unsupported"
+    if isinstance(provider, Revokes):
+        await client.call(lambda _: provider.revoke(token))
+        state = "revoked"
+    async with services.database.connection() as conn:
+        await erasures.settle(conn, job, state=state, now=services.clock.now(job.app_id))

@@ -1,0 +1,117 @@
+"""Signed receipts of what was deleted when a user was deactivated, and the keys that verify them.
+
+A receipt is a JWS (RFC 7515) of the algorithm EdDSA. Its key pair is derived from the master key, so operators have
+no other secret to keep. The public keys are a JWKS (RFC 7517), which includes those of earlier master keys.
+"""
+
+import hashlib
+from base64 import urlsafe_b64encode
+from typing import Literal
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from app.services import Services
+from storage import erasures
+from storage.erasures import KEPT, Erasure, Revocation
+from storage.secrets import Keyring
+from streams.wire.codec import rfc3339
+from streams.wire.model import Model
+
+_ALGORITHM = "EdDSA"
+_PURPOSE = "receipts"
+_KEY_ID_CHARACTERS = 16
+
+
+class PlatformReceipt(Model):
+    platform: str
+    """A sign-in platform at which the user had an identity."""
+    token: Literal["pending", "revoked", "unsupported", "no_token"]
+    """The state of the token that the platform gave: `pending` until the platform has revoked it; `unsupported` if
+    the platform cannot revoke tokens; `no_token` if it gave none that lasts."""
+    settled_at: str | None = None
+    """When this was the outcome. Missing while it is `pending`."""
+
+
+class Receipt(Model):
+    app_id: str
+    user_id: str
+    cause: Literal["confirm", "freeze_end"]
+    """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended."""
+    deactivated_at: str
+    complete: bool
+    """False while conversations or files remain to be deleted, or tokens to be revoked."""
+    erased_at: str | None = None
+    """When everything was deleted. Missing before that."""
+    deleted: dict[str, int]
+    """How many of each were deleted."""
+    kept: dict[str, str]
+    """What is kept, and what it says."""
+    platforms: list[PlatformReceipt]
+
+
+class ReceiptReply(Model):
+    receipt: Receipt
+    signed: str
+    """The receipt as a JWS. Its payload also has `iss` and `iat`. `/.well-known/jwks.json` has the key."""
+
+
+class PublicKey(Model):
+    kty: str = "OKP"
+    crv: str = "Ed25519"
+    alg: str = _ALGORITHM
+    use: str = "sig"
+    kid: str
+    x: str
+
+
+class PublicKeys(Model):
+    keys: list[PublicKey]
+
+
+async def find_receipt(services: Services, app_id: str, uid: str) -> ReceiptReply | None:
+    """Return the receipt of a deactivated user, signed now, or `None` if there is no such user."""
+    async with services.database.connection() as conn:
+        erasure = await erasures.find(conn, app_id, uid)
+    if erasure is None:
+        return None
+    receipt = _receipt(erasure)
+    key = _private_keys(services.keyring)[0]
+    issued = {"iss": services.settings.public_url, "iat": int(services.clock.now(app_id).timestamp())}
+    claims = {**issued, **receipt.model_dump(exclude_none=True)}
+    signed = jwt.encode(claims, key, _ALGORITHM, {"kid": _public(key).kid})
+    return ReceiptReply(receipt=receipt, signed=signed)
+
+
+def public_keys(keyring: Keyring) -> PublicKeys:
+    """Return the keys that verify receipts."""
+    return PublicKeys(keys=[_public(key) for key in _private_keys(keyring)])
+
+
+def _private_keys(keyring: Keyring) -> list[Ed25519PrivateKey]:
+    return [Ed25519PrivateKey.from_private_bytes(seed) for seed in keyring.derive_all(_PURPOSE)]
+
+
+def _public(key: Ed25519PrivateKey) -> PublicKey:
+    raw = key.public_key().public_bytes_raw()
+    kid = hashlib.sha256(raw).hexdigest()[:_KEY_ID_CHARACTERS]
+    return PublicKey(kid=kid, x=urlsafe_b64encode(raw).rstrip(b"=").decode())
+
+
+def _receipt(erasure: Erasure) -> Receipt:
+    return Receipt(
+        app_id=erasure.app_id,
+        user_id=erasure.uid,
+        cause=erasure.cause,
+        deactivated_at=rfc3339(erasure.deactivated_at),
+        complete=erasure.complete,
+        erased_at=None if erasure.erased_at is None else rfc3339(erasure.erased_at),
+        deleted=dict(erasure.deleted),
+        kept=dict(KEPT),
+        platforms=[_platform(each) for each in erasure.revocations],
+    )
+
+
+def _platform(revocation: Revocation) -> PlatformReceipt:
+    settled_at = None if revocation.settled_at is None else rfc3339(revocation.settled_at)
+    return PlatformReceipt(platform=revocation.platform, token=revocation.state, settled_at=settled_at)

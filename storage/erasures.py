@@ -1,0 +1,222 @@
+"""The erasure of deactivated users: what is deleted and what is kept, and the rows that tell it (§3.1).
+
+A table with a column `uid` is named in `DELETED`, in `DELETED_BY_CODE` or in `KEPT`, which a test checks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from storage import exports, jobs, sessions
+from storage.freezes import key_of
+from storage.identities import LinkedIdentity, details_of
+from storage.jobs import Job, cancel, due_in, enqueue
+from storage.kinds.sign_in import PLATFORMS
+from storage.postgres import Connection
+from storage.secrets import Keyring
+from storage.sessions import SessionCache
+
+Cause = Literal["confirm", "freeze_end"]
+"""Why a user was deactivated: by its own confirmation, or because the freeze had ended."""
+RevocationState = Literal["pending", "revoked", "unsupported", "no_token"]
+
+DELETED: Mapping[str, str] = {
+    "bp_auth_tokens": """
+        delete from bp_auth_tokens token using identities i where i.app_id = $1 and i.uid = $2
+        and token.app_id = i.app_id and token.platform = i.platform and token.social_id = i.social_id""",
+    "codes": """
+        delete from codes where app_id = $1 and (uid = $2 or target in (
+            select social_id from identities where app_id = $1 and uid = $2 and platform in ('email', 'phone')
+            union select address from pending_emails where app_id = $1 and uid = $2))""",
+    "login_failures": """
+        delete from login_failures failure where app_id = $1 and (uid = $2 or exists (
+            select from identities i where i.app_id = $1 and i.uid = $2 and i.social_id = failure.social_id
+            and failure.platform in (i.platform, i.platform || '_password', i.platform || '_code')))""",
+    "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
+    "passwords": "delete from passwords where app_id = $1 and uid = $2",
+    "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
+    "identities": "delete from identities where app_id = $1 and uid = $2",
+}
+"""The rows that are deleted together with the deactivation, in this order, by what they are. An area adds its own.
+
+Parameters: the app and the user. The first statements need the identities, so these are deleted last.
+"""
+DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
+"""Tables whose rows are deleted by the functions of their modules, because more depends on them."""
+KEPT: Mapping[str, str] = {
+    "users": "the user id, the time of its creation, and that it is deactivated",
+    "attempts": "usage and cost of calls to vendors, without content",
+    "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
+    "erasures": "this receipt",
+    "revocations": "this receipt",
+}
+"""The rows that are kept, and what they say."""
+
+
+class EraseUser(Job):
+    """Delete what a deactivated user has stored: conversations, and files. The attempts last for a day."""
+
+    task: ClassVar[str] = "erase_user"
+    attempts: ClassVar[int] = 30
+    timeout_s: ClassVar[float] = 3000
+    app_id: str
+    uid: str
+    last: bool = False
+    """Whether this is the second run, for what requests stored that began before the deactivation."""
+
+
+class RevokeToken(Job):
+    """Revoke the token of a deactivated user at a sign-in platform. The attempts last for a day."""
+
+    task: ClassVar[str] = "revoke_token"
+    attempts: ClassVar[int] = 30
+    timeout_s: ClassVar[float] = 60
+    app_id: str
+    uid: str
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    platform: str
+    state: RevocationState
+    settled_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    app_id: str
+    uid: str
+    cause: Cause
+    deactivated_at: datetime
+    deleted: Mapping[str, int]
+    """How many rows and files were deleted, by what they are."""
+    erased_at: datetime | None
+    """`None` until everything is deleted."""
+    revocations: tuple[Revocation, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.erased_at is not None and all(each.state != "pending" for each in self.revocations)
+
+
+_DEACTIVATE = """
+update users set status = 'deactivated', name = '', cuid = '', last_login = create_time,
+    freeze_time = null, close_time = null
+where app_id = $1 and uid = $2
+"""
+_ADD = "insert into erasures (app_id, uid, cause, deactivated_at, deleted) values ($1, $2, $3, $4, $5)"
+
+
+async def deactivate(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    linked: Sequence[LinkedIdentity],
+    cause: Cause,
+    now: datetime,
+    cache: SessionCache,
+    keyring: Keyring,
+) -> None:
+    """Deactivate a user for good, and store the jobs that erase the rest and revoke its tokens.
+
+    `conn` is in a transaction that has locked the user and all its identities, which are `linked`.
+    """
+    await cancel(conn, key=key_of(app_id, uid))
+    deleted = {"jobs": await jobs.erase(conn, app_id, uid), "exports": await exports.erase(conn, app_id, uid)}
+    for name, statement in DELETED.items():
+        status: str = await conn.execute(statement, app_id, uid)
+        deleted[name] = int(status.rpartition(" ")[2])
+    deleted["sessions"] = await sessions.erase(conn, app_id, uid, cache=cache)
+    await conn.execute(_DEACTIVATE, app_id, uid)
+    await conn.execute(_ADD, app_id, uid, cause, now, deleted)
+    await _revoke_later(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
+    await enqueue(conn, EraseUser(app_id=app_id, uid=uid))
+
+
+_ADD_REVOCATION = """
+insert into revocations (app_id, uid, platform, token, state, settled_at) values ($1, $2, $3, $4, $5, $6)
+"""
+
+
+async def _revoke_later(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    linked: Sequence[LinkedIdentity],
+    keyring: Keyring,
+    now: datetime,
+) -> None:
+    for identity in linked:
+        if identity.platform not in PLATFORMS:
+            continue
+        token = details_of(identity, app_id, keyring=keyring).refresh_token
+        key = (app_id, uid, identity.platform)
+        if not token:
+            await conn.execute(_ADD_REVOCATION, *key, None, "no_token", now)
+            continue
+        await conn.execute(_ADD_REVOCATION, *key, keyring.encrypt(token, aad=_aad(*key)), "pending", None)
+        await enqueue(conn, RevokeToken(app_id=app_id, uid=uid, platform=identity.platform))
+
+
+_PENDING = "select token from revocations where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'"
+
+
+async def pending_token(conn: Connection, job: RevokeToken, *, keyring: Keyring) -> str | None:
+    """Return the token that is to be revoked, or `None` if that is done. Raises `DecryptionFailed`."""
+    encrypted: str | None = await conn.fetchval(_PENDING, job.app_id, job.uid, job.platform)
+    return None if encrypted is None else keyring.decrypt(encrypted, aad=_aad(job.app_id, job.uid, job.platform))
+
+
+_SETTLE = """
+update revocations set state = $4, token = null, settled_at = $5
+where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'
+"""
+
+
+async def settle(conn: Connection, job: RevokeToken, *, state: RevocationState, now: datetime) -> None:
+    """Record the outcome of a revocation, and forget the token."""
+    await conn.execute(_SETTLE, job.app_id, job.uid, job.platform, state, now)
+
+
+def _aad(app_id: str, uid: str, platform: str) -> str:
+    return f"revocations/{app_id}/{uid}/{platform}"
+
+
+_COUNT = """
+update erasures set erased_at = coalesce(erased_at, $5), deleted = deleted || jsonb_build_object(
+    'conversations', coalesce((deleted ->> 'conversations')::bigint, 0) + $3::bigint,
+    'files', coalesce((deleted ->> 'files')::bigint, 0) + $4::bigint)
+where app_id = $1 and uid = $2
+"""
+
+
+async def record_erased(
+    conn: Connection, job: EraseUser, *, conversations: int, files: int, now: datetime | None
+) -> None:
+    """Add to what was deleted. `now`: the time at which nothing was left, or `None` if something is."""
+    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, now)
+
+
+async def erase_later(conn: Connection, job: EraseUser, *, in_s: float) -> None:
+    await enqueue(conn, job, run_at=due_in(in_s))
+
+
+_FIND = """
+select app_id, uid, cause, deactivated_at, deleted, erased_at from erasures where app_id = $1 and uid = $2
+"""
+_REVOCATIONS = """
+select platform, state, settled_at from revocations where app_id = $1 and uid = $2 order by platform
+"""
+
+
+async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
+    """Return what became of a user that is deactivated."""
+    row = await conn.fetchrow(_FIND, app_id, uid)
+    if row is None:
+        return None
+    revoked = await conn.fetch(_REVOCATIONS, app_id, uid)
+    return Erasure(**row, revocations=tuple(Revocation(**each) for each in revoked))

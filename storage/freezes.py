@@ -1,0 +1,50 @@
+"""The freeze of an account, which is deactivated when it ends unless it is recovered before (§3.1)."""
+
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from storage.jobs import Job, cancel, due_in, enqueue
+from storage.postgres import Connection
+
+
+class EndFreeze(Job):
+    """Deactivate a user whose freeze has ended. The attempts last for a day."""
+
+    task: ClassVar[str] = "end_freeze"
+    attempts: ClassVar[int] = 30
+    app_id: str
+    uid: str
+
+
+_FREEZE = """
+update users set status = 'frozen', freeze_time = $3, close_time = $4
+where app_id = $1 and uid = $2 and status = 'active'
+"""
+
+
+async def freeze(conn: Connection, app_id: str, uid: str, *, now: datetime, for_s: float) -> None:
+    """Freeze an active user, and store the job that ends the freeze. `conn` is in a transaction."""
+    await conn.execute(_FREEZE, app_id, uid, now, now + timedelta(seconds=for_s))
+    await end_later(conn, app_id, uid, in_s=for_s)
+
+
+async def end_later(conn: Connection, app_id: str, uid: str, *, in_s: float) -> None:
+    """Store the job that ends the freeze of a user, unless it waits already."""
+    await enqueue(conn, EndFreeze(app_id=app_id, uid=uid), key=key_of(app_id, uid), run_at=due_in(in_s))
+
+
+_RECOVER = """
+update users set status = 'active', freeze_time = null, close_time = null
+where app_id = $1 and uid = $2 and status = 'frozen'
+"""
+
+
+async def recover(conn: Connection, app_id: str, uid: str) -> None:
+    """End the freeze of a user, who is active again. `conn` is in a transaction."""
+    await conn.execute(_RECOVER, app_id, uid)
+    await cancel(conn, key=key_of(app_id, uid))
+
+
+def key_of(app_id: str, uid: str) -> str:
+    """Return the key of the job that ends the freeze of a user."""
+    return f"freeze/{app_id}/{uid}"
