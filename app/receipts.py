@@ -6,14 +6,13 @@ no other secret to keep. The public keys are a JWKS (RFC 7517), which includes t
 
 import hashlib
 from base64 import urlsafe_b64encode
-from typing import Literal
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.services import Services
 from storage import erasures
-from storage.erasures import KEPT, Erasure, Revocation
+from storage.erasures import KEPT, Cause, Erasure, Revocation, RevocationState
 from storage.secrets import Keyring
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
@@ -26,17 +25,17 @@ _KEY_ID_CHARACTERS = 16
 class PlatformReceipt(Model):
     platform: str
     """A sign-in platform at which the user had an identity."""
-    token: Literal["pending", "revoked", "unsupported", "no_token"]
-    """The state of the token that the platform gave: `pending` until the platform has revoked it; `unsupported` if
-    the platform cannot revoke tokens; `no_token` if it gave none that lasts."""
+    token: RevocationState
+    """The state of the token that the platform gave: `pending` until the platform has revoked it; `failed` if all
+    attempts have failed; `unsupported` if it cannot revoke tokens; `no_token` if it gave none that lasts."""
     settled_at: str | None = None
-    """When this was the outcome. Missing while it is `pending`."""
+    """Since when this is the state. Missing if it is `pending` or `failed`."""
 
 
 class Receipt(Model):
     app_id: str
     user_id: str
-    cause: Literal["confirm", "freeze_end"]
+    cause: Cause
     """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended."""
     deactivated_at: str
     complete: bool

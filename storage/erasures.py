@@ -19,7 +19,8 @@ from storage.sessions import SessionCache
 
 Cause = Literal["confirm", "freeze_end"]
 """Why a user was deactivated: by its own confirmation, or because the freeze had ended."""
-RevocationState = Literal["pending", "revoked", "unsupported", "no_token"]
+RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
+"""The state of a token. `failed`: it is pending, but no job is left that revokes it."""
 
 DELETED: Mapping[str, str] = {
     "bp_auth_tokens": """
@@ -98,7 +99,7 @@ class Erasure:
 
     @property
     def complete(self) -> bool:
-        return self.erased_at is not None and all(each.state != "pending" for each in self.revocations)
+        return self.erased_at is not None and all(each.settled_at is not None for each in self.revocations)
 
 
 _DEACTIVATE = """
@@ -208,9 +209,13 @@ async def erase_later(conn: Connection, job: EraseUser, *, in_s: float) -> None:
 _FIND = """
 select app_id, uid, cause, deactivated_at, deleted, erased_at from erasures where app_id = $1 and uid = $2
 """
-_REVOCATIONS = """
-select platform, state, settled_at from revocations where app_id = $1 and uid = $2 order by platform
-"""
+_REVOCATIONS = f"""
+select platform, settled_at, case when state = 'pending' and not exists (
+    select from procrastinate_jobs where task_name = '{RevokeToken.task}' and status in ('todo', 'doing')
+    and args ->> 'app_id' = $1 and args ->> 'uid' = $2 and args ->> 'platform' = platform)
+    then 'failed' else state end as state
+from revocations where app_id = $1 and uid = $2 order by platform
+"""  # noqa: S608 - constants
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:

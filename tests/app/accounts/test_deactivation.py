@@ -222,13 +222,12 @@ async def test_identities_of_a_deactivated_user_are_free(box: Mailbox):
 async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
     device = uuid4().hex
     reply, session = await enter(box.server, {"device": {"id": device}, "cuid": "c-1", "platform": "ios"})
-    uid, address = reply["user"]["uid"], new_address()
-    await box.configure(code_login=False)
-    try:
-        assert await box.post("me/email", {"email": address, "platform": "ios"}, **session) == (200, None)
-    finally:
-        await box.configure(code_login=True)
-    await box.mail(address)
+    uid, address, waiting = reply["user"]["uid"], new_address(), new_address()
+    body = {"email": address, "platform": "ios", "verify_code": await box.code(address)}
+    assert await box.post("me/email", body, **session) == (200, None)
+    assert await box.post("me/email", {"email": waiting, "platform": "ios"}, "PUT", **session) == (200, None)
+    await box.mail(waiting)
+    assert refusal(await box.login(address, "a wrong password")) == NOBODY
     await close(box, session)
 
     async with box.server.services.database.connection() as conn:
@@ -239,7 +238,7 @@ async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
         for (table,) in tables:
             rows = await conn.fetch(f"select t::text as all from {table} t")  # noqa: S608 - names of tables
             texts = [each["all"] for each in rows]
-            assert not [text for text in texts if address in text or device in text], table
+            assert not [text for text in texts if any(each in text for each in (address, waiting, device))], table
             if table not in {"users", "erasures", "revocations", "procrastinate_jobs", "procrastinate_events"}:
                 assert not [text for text in texts if uid in text], table
 
@@ -271,7 +270,7 @@ async def is_ended(box: Mailbox, session: dict[str, str]) -> bool:
 
 
 async def test_a_shorter_freeze_after_a_recovery_ends_in_time(box: Mailbox):
-    _, session = await new_user(box.server)
+    uid, session = await new_user(box.server)
     await freeze(box, session)
     assert await call(box, session, "/recover") == (200, None)
     await set_freeze(box, 1)
@@ -280,11 +279,40 @@ async def test_a_shorter_freeze_after_a_recovery_ends_in_time(box: Mailbox):
     finally:
         await set_freeze(box, 15 * DAY_S)
     await until(lambda: is_ended(box, session))
+    path = f"/bp/server/user/{uid}/erasure_receipt"
+    _, reply = await ask(box.server, "GET", path, headers=token())
+    assert reply["receipt"]["cause"] == "freeze_end"
+
+
+async def test_the_job_that_ends_a_freeze_does_nothing_before_that(box: Mailbox):
+    uid, session = await new_user(box.server)
+    await freeze(box, session)
+    async with box.server.services.database.connection() as conn:
+        await conn.execute(
+            "update procrastinate_jobs set scheduled_at = null"
+            " where task_name = 'end_freeze' and args ->> 'uid' = $1",
+            uid,
+        )
+    await until(lambda: waits_again(box, uid))
+    assert refusal(await use(box, session)) == PENDING
+
+
+async def waits_again(box: Mailbox, uid: str) -> bool:
+    async with box.server.services.database.connection() as conn:
+        found = await conn.fetchval(
+            "select count(*) from procrastinate_jobs where task_name = 'end_freeze' and args ->> 'uid' = $1"
+            " and status = 'todo' and scheduled_at is not null",
+            uid,
+        )
+    return bool(found == 1)
 
 
 async def test_of_concurrent_confirmations_and_recoveries_one_wins(box: Mailbox):
-    for _ in range(3):
+    for has_identity in (True, True, False):
         uid, session = await new_user(box.server)
+        if not has_identity:  # Its owner has said that the address was not his own.
+            async with box.server.services.database.connection() as conn:
+                await conn.execute("delete from identities where uid = $1", uid)
         await freeze(box, session)
         steps = ["/confirm", "/recover"] * 10
         answers = await asyncio.gather(*(call(box, session, step) for step in steps))

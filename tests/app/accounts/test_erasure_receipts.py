@@ -144,8 +144,15 @@ async def test_a_revocation_is_tried_again_until_the_platform_accepts_it(server:
         {"platform": "ios_vendor_id", "token": "pending"},
         False,
     )
-    async with server.http.delete(faults), server.services.database.connection() as conn:
-        await conn.execute("update procrastinate_jobs set scheduled_at = null where task_name = 'revoke_token'")
+    async with server.services.database.connection() as conn:
+        await conn.execute("update procrastinate_jobs set status = 'failed' where task_name = 'revoke_token'")
+        _, found = await receipt_of(server, uid)
+        assert (found["receipt"]["platforms"][0]["token"], found["receipt"]["complete"]) == ("failed", False)
+        async with server.http.delete(faults):
+            await conn.execute(
+                "update procrastinate_jobs set status = 'todo', scheduled_at = null"
+                " where task_name = 'revoke_token'"
+            )
     assert (await complete_receipt(server, uid))["receipt"]["platforms"][0]["token"] == "revoked"
 
 

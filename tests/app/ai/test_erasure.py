@@ -6,9 +6,11 @@ from typing import Any
 
 from aiohttp import ClientResponse
 
+from app.accounts.export import export_user
 from app.services import Services
 from storage.clock import AppClock
 from storage.erasures import EraseUser
+from storage.jobs import ExportUser
 from tests.app.ai.conftest import Talk
 from tests.app.callers import ask, token, working
 from tests.servers import ADMIN_TOKEN, Server
@@ -111,6 +113,22 @@ async def test_what_a_late_request_has_stored_is_deleted_by_the_second_run(
         await clock.move("default", offset_s=3600)
         await until(lambda: has_only(services, talk, []))
         await until(lambda: has_no_job(services))
+
+
+async def test_an_export_that_is_written_during_the_deactivation_is_deleted(
+    server: Server, services: Services, talk: Talk
+) -> None:
+    own, path = {"X-Service-Session-Token": talk.token}, "/bp/user/me/deactivate"
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    await ask(server, "POST", f"/admin/api/users/default/{talk.uid}/export", headers=headers)
+    async with services.database.connection() as conn:
+        job = ExportUser.of(await conn.fetchval("select args from procrastinate_jobs"))
+    await export_user(services, job)
+    assert len((await stored(services, talk))[1]) == 1
+    assert await ask(server, "POST", path, headers=own) == (200, None)
+    assert await ask(server, "POST", f"{path}/confirm", headers=own) == (200, None)
+    await export_user(services, job)  # A worker that has begun before the deactivation.
+    assert await has_only(services, talk, [])
 
 
 async def looks_again(services: Services, talk: Talk) -> bool:
