@@ -1,6 +1,6 @@
 """Admin API of receipts: what was deleted when a user was deactivated."""
 
-from app.admin.area import FOR_VIEWERS
+from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from app.receipts import ReceiptReply, find_receipt
@@ -38,7 +38,7 @@ RECEIPT_ROUTES = [
         "GET",
         "/admin/api/users/{app}/{user_id}/erasure_receipt",
         read_receipt,
-        FOR_VIEWERS,
+        FOR_EDITORS,
         errors=(ReceiptNotFound,),
     ),
 ]
