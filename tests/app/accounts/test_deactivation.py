@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from storage.session_tokens import digest
 from tests.another_server import another_server
 from tests.app.accounts.mailbox import (
     PASSWORD,
@@ -120,6 +121,18 @@ async def test_a_freeze_and_a_recovery_hold_on_every_process_immediately(box: Ma
         assert (await ask(second, "GET", path, headers=session))[0] == 200
         await close(box, session)
         assert refusal(await ask(second, "GET", path, headers=session)) == ENDED
+
+
+async def test_a_confirmation_long_after_the_freeze_ends_cached_sessions(box: Mailbox):
+    _, session = await new_user(box.server)
+    await freeze(box, session)
+    valkey = box.server.services.valkey
+    key = valkey.key(f"default:{digest(session['X-Service-Session-Token'])}", "session")
+    await valkey.client.delete(key)  # The tombstone of the freeze expires after a minute.
+    assert (await box.me(session))[0] == 200
+    assert await valkey.client.get(key)
+    assert await call(box, session, "/confirm") == (200, None)
+    assert refusal(await box.me(session)) == ENDED
 
 
 async def test_nobody_can_log_in_to_a_frozen_account_and_only_a_right_proof_tells_so(box: Mailbox):
