@@ -11,9 +11,10 @@ from typing import ClassVar, Literal
 from storage import exports, jobs, sessions
 from storage.freezes import key_of
 from storage.identities import LinkedIdentity, details_of
-from storage.jobs import Job, cancel, due_in, enqueue
+from storage.jobs import ExportUser, Job, cancel, due_in, enqueue
 from storage.kinds.sign_in import PLATFORMS
 from storage.postgres import Connection
+from storage.profiles import FetchProfile
 from storage.secrets import Keyring
 from storage.sessions import SessionCache
 
@@ -43,6 +44,8 @@ DELETED: Mapping[str, str] = {
 
 Parameters: the app and the user. The first statements need the identities, so these are deleted last.
 """
+DELETED_JOBS = (ExportUser.task, FetchProfile.task)
+"""The kinds of jobs that are deleted, if they wait or are held and name the user or one of its identities."""
 DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 """Tables whose rows are deleted by the functions of their modules, because more depends on them."""
 KEPT: Mapping[str, str] = {
@@ -126,7 +129,10 @@ async def deactivate(
     `conn` is in a transaction that has locked the user and all its identities, which are `linked`.
     """
     await cancel(conn, key=key_of(app_id, uid))
-    deleted = {"jobs": await jobs.erase(conn, app_id, uid), "exports": await exports.erase(conn, app_id, uid)}
+    deleted = {
+        "jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS),
+        "exports": await exports.erase(conn, app_id, uid),
+    }
     for name, statement in DELETED.items():
         status: str = await conn.execute(statement, app_id, uid)
         deleted[name] = int(status.rpartition(" ")[2])
@@ -219,7 +225,7 @@ from revocations where app_id = $1 and uid = $2 order by platform
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
-    """Return what became of a user that is deactivated."""
+    """Return the erasure of a deactivated user, or `None` if there is no such user."""
     row = await conn.fetchrow(_FIND, app_id, uid)
     if row is None:
         return None

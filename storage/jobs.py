@@ -162,16 +162,17 @@ async def cancel(conn: Connection, *, key: str) -> None:
 
 
 _ERASE = """
-delete from procrastinate_jobs where status in ('todo', 'failed') and args ->> 'app_id' = $1 and (
+delete from procrastinate_jobs where status in ('todo', 'failed') and task_name = any($3)
+and args ->> 'app_id' = $1 and (
     args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
         select platform, social_id from identities where app_id = $1 and uid = $2))
 returning 1
 """
 
 
-async def erase(conn: Connection, app_id: str, uid: str) -> int:
-    """Delete the waiting and held jobs that name a user or one of its identities. Return their number."""
-    return len(await conn.fetch(_ERASE, app_id, uid))
+async def erase(conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str]) -> int:
+    """Delete the waiting and held jobs of `tasks` that name a user or its identities. Return their number."""
+    return len(await conn.fetch(_ERASE, app_id, uid, tasks))
 
 
 _ADVANCE = """

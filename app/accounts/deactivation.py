@@ -30,7 +30,8 @@ It is called in a transaction that has locked the row of the user. What creates 
 """
 
 RESTRICTIONS: Sequence[Restriction] = ()
-"""What keeps an account from being frozen. An area adds its own, such as a withdrawal that is not processed."""
+"""What keeps an account from being frozen. An area adds a function of its module in `storage`, such as one that
+finds withdrawals which are not processed."""
 
 
 async def deactivate(call: Call) -> None:

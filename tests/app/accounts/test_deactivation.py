@@ -297,6 +297,15 @@ async def test_a_shorter_freeze_after_a_recovery_ends_in_time(box: Mailbox):
     assert reply["receipt"]["cause"] == "freeze_end"
 
 
+async def test_an_account_cannot_be_recovered_after_its_freeze_has_ended(box: Mailbox):
+    uid, session = await new_user(box.server)
+    await freeze(box, session)
+    async with box.server.services.database.connection() as conn:  # The job that ends the freeze is late.
+        await conn.execute("update users set close_time = now() where uid = $1", uid)
+    assert refusal(await call(box, session, "/recover")) == NOT_FROZEN
+    assert await call(box, session, "/confirm") == (200, None)
+
+
 async def test_the_job_that_ends_a_freeze_does_nothing_before_that(box: Mailbox):
     uid, session = await new_user(box.server)
     await freeze(box, session)
