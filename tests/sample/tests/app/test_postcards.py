@@ -102,3 +102,14 @@ async def test_account_whose_platform_prints_no_postcards_is_refused(server: Ser
     refused = await operator.put("configs/default/postcards/one", {"account": "llm", "webhook_key": KEY})
     message = "account names vendor_accounts llm, whose platform anthropic offers no postcards"
     assert refused.error == (400, f"invalid_parameter: {message}")
+
+
+async def test_postcards_are_deleted_with_the_account_of_their_user(server: Server):
+    uid, session = await server.login()
+    async with printing(server):
+        assert (await send(server, uid))[0] == 200
+    for step in ("deactivate", "deactivate/confirm"):
+        headers = {"X-Service-Session-Token": session}
+        assert (await ask(server, "POST", f"/bp/user/me/{step}", headers=headers))[0] == 200
+    _, reply = await ask(server, "GET", f"/bp/server/user/{uid}/erasure_receipt", headers=token())
+    assert reply["receipt"]["deleted"]["postcards"] == 1
