@@ -28,13 +28,19 @@ DELETED: Mapping[str, str] = {
         delete from bp_auth_tokens token using identities i where i.app_id = $1 and i.uid = $2
         and token.app_id = i.app_id and token.platform = i.platform and token.social_id = i.social_id""",
     "codes": """
-        delete from codes where app_id = $1 and (uid = $2 or target in (
-            select social_id from identities where app_id = $1 and uid = $2 and platform in ('email', 'phone')
-            union select address from pending_emails where app_id = $1 and uid = $2))""",
+        delete from codes where code_id in (
+            select code_id from codes where app_id = $1 and uid = $2
+            union select code_id from codes join (
+                select social_id as target from identities
+                where app_id = $1 and uid = $2 and platform in ('email', 'phone')
+                union select address from pending_emails where app_id = $1 and uid = $2) own using (target)
+            where app_id = $1)""",
     "login_failures": """
-        delete from login_failures failure where app_id = $1 and (uid = $2 or exists (
-            select from identities i where i.app_id = $1 and i.uid = $2 and i.social_id = failure.social_id
-            and failure.platform in (i.platform, i.platform || '_password', i.platform || '_code')))""",
+        delete from login_failures where failure_id in (
+            select failure_id from login_failures where app_id = $1 and uid = $2
+            union select failure_id from login_failures failure join identities i on i.app_id = $1 and i.uid = $2
+            and failure.app_id = $1 and failure.social_id = i.social_id
+            and failure.platform in (i.platform, i.platform || '_password', i.platform || '_code'))""",
     "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
