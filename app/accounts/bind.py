@@ -95,10 +95,10 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
                 raise _not_found(path)
             case "last_way_in":
                 raise LastWayIn("nobody could log in as the user any more")
-        await bp_auth.revoke_for(conn, identity)
         await sessions.end(
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
+        await bp_auth.revoke_for(conn, identity)
 
 
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:

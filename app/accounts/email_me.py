@@ -170,8 +170,8 @@ async def unbind_email(call: Call) -> None:
         await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
         if await identities.unlink(conn, identity, uid=uid) != "unlinked":
             raise LastWayIn("nobody could log in as the user any more")
-        await bp_auth.revoke_for(conn, identity)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
+        await bp_auth.revoke_for(conn, identity)
 
 
 async def _locked(call: Call, conn: Connection) -> Addresses:

@@ -13,7 +13,6 @@ async def logout(call: Call) -> None:
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"
     async with call.services.database.transaction() as conn:
-        await bp_auth.revoke_of_session(conn, call.app_id, session_id=session_id)
         await sessions.end(
             conn,
             call.app_id,
@@ -22,3 +21,4 @@ async def logout(call: Call) -> None:
             now=call.services.clock.now(call.app_id),
             digest=session_id,
         )
+        await bp_auth.revoke_of_session(conn, call.app_id, session_id=session_id)
