@@ -51,8 +51,8 @@ class Services(Stores):
     vendors: VendorClients
     """The clients of vendor accounts, for any area."""
     sign_in: SignInClients
-    first_logins: KeyedLock
-    """Held for an identity without a user while its user is created."""
+    logins: KeyedLock
+    """Held for an identity while it logs in or signs up."""
     strategies: Strategies
     supervisor: Supervisor
     sessions: SessionCache
@@ -144,7 +144,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             codes=Codes(database, stores.keyring),
             vendors=vendors,
             sign_in=SignInClients(configs, vendors, sandbox_url=settings.sandbox_url),
-            first_logins=KeyedLock(),
+            logins=KeyedLock(),
             strategies=strategies,
             supervisor=supervisor,
             sessions=SessionCache(valkey),

@@ -71,14 +71,17 @@ async def user_of(conn: Connection, identity: Identity) -> str | None:
 
 # A single statement inserts both rows or none. Of two concurrent first logins, the second waits for the first and
 # inserts nothing.
-_ADD_USER = """
-with made as (
+ADDED_USER = """
+made as (
     insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
     on conflict do nothing returning uid
+), added as (
+    insert into users (app_id, uid, create_time, last_login, name, cuid)
+    select $1, uid, $5, $5, $7, $8 from made returning uid
 )
-insert into users (app_id, uid, create_time, last_login, name, cuid)
-select $1, uid, $5, $5, $7, $8 from made returning uid
 """
+"""Parts of a `with`: the new user is in `added`, unless the identity belongs to a user already."""
+_ADD_USER = f"with {ADDED_USER} select uid from added"  # noqa: S608 - a constant
 
 
 async def add_user(
@@ -99,7 +102,7 @@ async def add_user(
     return added is not None
 
 
-_LINKED = """
+LINKED = """
 (select coalesce(jsonb_agg(jsonb_build_object(
     'platform', i.platform, 'social_id', i.social_id, 'openid', i.openid, 'xid', i.xid,
     'access_token', i.access_token, 'refresh_token', i.refresh_token, 'expiration_date', i.expiration_date,
@@ -107,38 +110,20 @@ _LINKED = """
  from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities,
 coalesce((select address from pending_emails p where p.app_id = users.app_id and p.uid = users.uid), '') as pending
 """
+"""Columns of a statement that selects from `users`: the identities of the user, and an address that waits."""
 
 _FIND_ACCOUNT = f"""
-select {COLUMNS}, {_LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
+select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
 """  # noqa: S608 - constants
 
 
 async def find_account(conn: Connection, app_id: str, uid: str) -> Account | None:
     """Return a user with its identities, or `None` if there is none or it is deactivated."""
-    return _account(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
+    return account_of(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
 
 
-# The identity is locked before the user, as `unlink` does. Its lock waits for a concurrent `unlink`, after which no
-# row is left.
-_ENTER = f"""
-with entered as (
-    select uid from identities where app_id = $1 and platform = $2 and social_id = $3 for key share
-)
-update users set last_login = $4, cuid = coalesce($5, cuid) from entered
-where app_id = $1 and users.uid = entered.uid and status <> 'deactivated'
-returning users.{COLUMNS.replace(" ", " users.")}, {_LINKED}
-"""  # noqa: S608 - constants
-
-
-async def enter(conn: Connection, identity: Identity, *, now: datetime, cuid: str | None) -> Account | None:
-    """Record a login of the user of an identity. Return `None` if the identity has no user, or a deactivated one.
-
-    Locks the row of the user until the transaction ends.
-    """
-    return _account(await conn.fetchrow(_ENTER, identity.app_id, identity.platform, identity.social_id, now, cuid))
-
-
-def _account(row: Any) -> Account | None:
+def account_of(row: Any) -> Account | None:
+    """Return the account in a row with the columns of a user and `LINKED`."""
     if row is None:
         return None
     *user, linked, pending_email = row.values()

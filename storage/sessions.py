@@ -76,11 +76,7 @@ async def add(
 _END = """
 update sessions set revoke_time = $3
 where app_id = $1 and uid = $2 and revoke_time is null and ($4::text is null or digest = $4)
-and ($6::text is null or digest <> $6) and ($7::text is null or (platform = $7 and social_id = $8))
-and digest not in (
-    select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
-    order by create_time desc, digest limit $5
-)
+and ($5::text is null or digest <> $5) and ($6::text is null or (platform = $6 and social_id = $7))
 returning digest
 """
 
@@ -93,18 +89,17 @@ async def end(
     cache: "SessionCache",
     now: datetime,
     digest: str | None = None,
-    keep_newest: int = 0,
     keep: str | None = None,
     identity: Identity | None = None,
 ) -> int:
     """End the sessions of a user and return their number.
 
-    By default all end. Otherwise only `digest`, only those made with `identity`, all but the digest `keep`, or all
-    but the `keep_newest`. They are no longer accepted once the transaction of `conn` has committed, and their
-    running streams end in all processes.
+    By default all end. Otherwise only `digest`, only those made with `identity`, or all but the digest `keep`. They
+    are no longer accepted once the transaction of `conn` has committed, and their running streams end in all
+    processes.
     """
     made_with = (None, None) if identity is None else (identity.platform, identity.social_id)
-    ended = await conn.fetch(_END, app_id, uid, now, digest, keep_newest, keep, *made_with)
+    ended = await conn.fetch(_END, app_id, uid, now, digest, keep, *made_with)
     digests = [row["digest"] for row in ended]
     await cache.forget(app_id, digests)
     return len(digests)
@@ -139,16 +134,6 @@ async def not_ended(conn: Connection, keys: Collection[SessionKey]) -> set[Sessi
     """Return those of `keys` whose sessions were not ended. Sessions that have expired count as not ended."""
     rows = await conn.fetch(_NOT_ENDED, [key.app_id for key in keys], [key.digest for key in keys])
     return {SessionKey(*row) for row in rows}
-
-
-_DELETE_DEAD = """
-delete from sessions where app_id = $1 and uid = $2 and (expire_time < $3 or revoke_time < $3)
-"""
-
-
-async def delete_dead(conn: Connection, app_id: str, uid: str, *, before: datetime) -> None:
-    """Delete the sessions of a user that expired or were revoked before the given time."""
-    await conn.execute(_DELETE_DEAD, app_id, uid, before)
 
 
 _FIND = """

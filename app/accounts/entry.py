@@ -1,5 +1,6 @@
 """The entry of a proven identity: its user is found or created, and gets a session."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,18 +12,17 @@ from app.accounts.sign_in import details_from
 from app.http import limits
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
-from storage import bp_auth, emails, identities, profiles, sessions
+from storage import bp_auth, emails, identities, logins, profiles
 from storage.bp_auth import BpAuth
 from storage.identities import Account, Identity, LinkedIdentity
 from storage.kinds.auth import AUTH, Auth
+from storage.logins import NewSession
 from storage.postgres import Connection
 from storage.session_tokens import digest, new_token
 from storage.sessions import Client
 from storage.users import User
 from streams.wire.errors import Unavailable
 from streams.wire.ids import new_id
-
-_KEEP_EXPIRED = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
 
     Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
     """
-    if await is_known(call, proven.identity):
-        return await _enter_known(call, proven, block)
-    if not proven.creates_user:
-        raise AccountAuthFailed
-    # Of concurrent first logins with an identity, only one counts as a sign-up.
-    async with call.services.first_logins.hold(proven.identity):
-        if not await is_known(call, proven.identity):
+    # One after the other, so that of concurrent first logins only one counts as a sign-up, and so that those of one
+    # user wait here and not, each with a connection to the database, for the row of the user.
+    async with call.services.logins.hold(proven.identity):
+        entry = await _enter_known(call, proven, block)
+        if entry is None and not proven.creates_user:
+            raise AccountAuthFailed
+        if entry is None:
             await count_sign_up(call)
-            entry = await sign_up(call, proven, block)
-            if entry is not None:
-                return entry
-    return await _enter_known(call, proven, block)
+            entry = await sign_up(call, proven, block) or await _enter_known(call, proven, block)
+    if entry is None:
+        raise Unavailable("the account changed during the login")
+    return entry
 
 
 async def count_sign_up(call: Call) -> None:
@@ -64,10 +64,11 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
     """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
     token, now, identity = new_token(), call.services.clock.now(call.app_id), proven.identity
     user = User(new_id(), "active", now, proven.name, block.cuid or "", None, None)
-    async with call.services.database.transaction() as conn:
-        if not await identities.add_user(
+    async with _statements(call, proven) as conn:
+        if not await logins.sign_up(
             conn,
             identity,
+            _session_of(call, block, token, now=now),
             uid=user.uid,
             now=now,
             proven=proven.trusted,
@@ -76,7 +77,6 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
         ):
             return None
         made = await _prepare(call, conn, proven, uid=user.uid, now=now)
-        await _add_session(call, conn, identity, block, uid=user.uid, token=token, now=now)
     verified = proven.verified
     linked = LinkedIdentity(
         identity.platform,
@@ -93,28 +93,35 @@ async def is_known(call: Call, identity: Identity) -> bool:
         return await identities.user_of(conn, identity) is not None
 
 
-async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry:
-    services, identity = call.services, proven.identity
-    token, now = new_token(), services.clock.now(call.app_id)
-    config = services.configs.singleton(AUTH, call.app_id)
-    async with services.database.transaction() as conn:
+async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
+    """Log in the user of an identity. Return None if there is no user. Raises `DeactivationPending`."""
+    services, app_id, identity = call.services, call.app_id, proven.identity
+    token, now, made = new_token(), services.clock.now(app_id), None
+    session = _session_of(call, block, token, now=now)
+    async with _statements(call, proven) as conn:
         if proven.receives_mail:
             await emails.lock_owner(conn, identity)
-        account = await identities.enter(conn, identity, now=now, cuid=block.cuid)
+        account = await logins.enter(conn, identity, session, now=now, cuid=block.cuid)
         if account is None:
-            raise Unavailable("the account changed during the login")
+            return None
         uid = account.user.uid
-        if account.user.status == "frozen":
-            raise DeactivationPending(account.user, now=now)
-        made = await _prepare(call, conn, proven, uid=uid, now=now)
-        if proven.receives_mail and await first_proof(services, conn, identity, now=now):
-            account = await identities.find_account(conn, call.app_id, uid) or account
-        await _add_session(call, conn, identity, block, uid=uid, token=token, now=now)
-        await sessions.delete_dead(conn, call.app_id, uid, before=now - _KEEP_EXPIRED)
-        await sessions.end(
-            conn, call.app_id, uid, cache=services.sessions, now=now, keep_newest=config.sessions_per_user
-        )
+        if account.user.status == "active":
+            made = await _prepare(call, conn, proven, uid=uid, now=now)
+            if proven.receives_mail and await first_proof(services, conn, identity, now=now, keep=session.digest):
+                account = await identities.find_account(conn, app_id, uid) or account
+            keep_newest = _auth(call).sessions_per_user
+            await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
+    if account.user.status == "frozen":
+        raise DeactivationPending(account.user, now=now)
     return _entered(call, identity, Entry(account, False, token, made))  # noqa: FBT003
+
+
+def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Connection]:
+    """Return a connection for the statements of a login, in a transaction if the proof has effects of its own."""
+    database = call.services.database
+    if proven.on_login is None and proven.verified is None and not proven.receives_mail:
+        return database.connection()
+    return database.transaction()
 
 
 async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, now: datetime) -> BpAuth | None:
@@ -147,25 +154,9 @@ async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: da
     return await bp_auth.issue(conn, proven.identity, proven=proven.trusted, now=now, within_s=within_s)
 
 
-async def _add_session(
-    call: Call,
-    conn: Connection,
-    identity: Identity,
-    block: Identifiers,
-    *,
-    uid: str,
-    token: str,
-    now: datetime,
-) -> None:
-    await sessions.add(
-        conn,
-        identity,
-        uid=uid,
-        digest=digest(token),
-        now=now,
-        absolute_s=_auth(call).session_absolute_s,
-        client=_client_of(call, block),
-    )
+def _session_of(call: Call, block: Identifiers, token: str, *, now: datetime) -> NewSession:
+    expire_time = now + timedelta(seconds=_auth(call).session_absolute_s)
+    return NewSession(digest(token), expire_time, _client_of(call, block))
 
 
 def _client_of(call: Call, block: Identifiers) -> Client:

@@ -8,17 +8,20 @@ from storage.identities import Identity
 from storage.postgres import Connection
 
 
-async def first_proof(services: Services, conn: Connection, identity: Identity, *, now: datetime) -> bool:
+async def first_proof(
+    services: Services, conn: Connection, identity: Identity, *, now: datetime, keep: str | None = None
+) -> bool:
     """Record that the address `identity` is proven by a code. Return whether it was not before.
 
     Whoever signed up with the address may not be its owner. So password, other identities, sessions, codes and
-    tokens of the account end. `conn` is in a transaction that has locked the identities of the user.
+    tokens of the account end, except the session `keep`. `conn` is in a transaction that has locked the identities
+    of the user.
     """
     app_id, address = identity.app_id, identity.social_id
     uid = await emails.unverified_owner(conn, app_id, address=address)
     if uid is None:
         return False
-    await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
+    await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, keep=keep)
     await codes.revoke(conn, app_id, uid, now=now)
     await bp_auth.revoke(conn, app_id, uid)
     await emails.drop_unproven(conn, app_id, uid)

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from app.accounts import throttle
 from app.accounts.email_login import EmailSignUp, prepare_email
-from app.accounts.entry import count_sign_up, is_known, sign_up
+from app.accounts.entry import Entry, count_sign_up, is_known, sign_up
 from app.accounts.errors import EmailTaken, NameTaken
 from app.accounts.infos import Identifiers
 from app.accounts.name_password import PLATFORM, NamePassword, check_name, folded, shown
@@ -80,14 +80,18 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
         trace.identify(new.identity)
         check_new(call, new.password, field=f"{platform}.password")
         await count_sign_up(call)  # Before the hash, which takes much CPU time.
-        if await is_known(call, new.identity):
-            raise new.taken()
-        new_hash = await call.services.passwords.hash(new.password.get_secret_value())
-        proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
-        entry = await sign_up(call, proven, body)
+        # One after the other, so that concurrent sign-ups with an identity cost one hash.
+        async with call.services.logins.hold(new.identity):
+            entry = None if await is_known(call, new.identity) else await _sign_up(call, new, body)
         if entry is None:
             raise new.taken()
     return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
+
+
+async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry | None:
+    new_hash = await call.services.passwords.hash(new.password.get_secret_value())
+    proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
+    return await sign_up(call, proven, block)
 
 
 def _given(body: SignUps) -> tuple[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 from app.services import Services
 from storage import identities, sessions
 from storage.identities import Identity
+from storage.logins import trim_sessions
 from storage.sessions import Session, current
 from streams.wire.ids import new_id
 from tests.servers import Server
@@ -122,7 +123,7 @@ async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):
                 now=START + timedelta(minutes=minute),
                 absolute_s=ABSOLUTE_S,
             )
-        ended = await sessions.end(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
+        ended = await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
     assert ended == 2
     assert await seen(services, "d1", START) is None
     assert await seen(services, "n1", START) is None
@@ -133,10 +134,10 @@ async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
     owner = await row(services, digest)
     async with services.database.transaction() as conn:
         await sessions.end(conn, "default", owner.uid, cache=services.sessions, now=START)
-        await sessions.delete_dead(conn, "default", owner.uid, before=START)
-        assert await conn.fetchval("select count(*) from sessions") == 1
-        await sessions.delete_dead(conn, "default", owner.uid, before=START + DAY)
-        assert await conn.fetchval("select count(*) from sessions") == 0
+        for days, left in ((7, 1), (8, 0)):
+            now = START + days * DAY
+            await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=now, keep_newest=9)
+            assert await conn.fetchval("select count(*) from sessions") == left
 
 
 async def test_a_session_of_another_app_is_not_accepted(services, digest):

@@ -1,0 +1,109 @@
+"""Logins: an identity enters its account, and a session begins. Each is one statement, to save round trips."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from storage.identities import ADDED_USER, LINKED, Account, Identity, account_of
+from storage.postgres import Connection
+from storage.sessions import Client, SessionCache
+from storage.users import COLUMNS
+
+_KEEP_DEAD = timedelta(days=7)
+"""How long the row of a session stays after it has expired or was revoked."""
+_BEGIN = """
+insert into sessions (
+    app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time, client_os, user_agent, address)
+"""
+
+
+class NewSession(NamedTuple):
+    """A session that begins with a login."""
+
+    digest: str
+    expire_time: datetime
+    client: Client
+
+
+# The identity is locked before the user, as `identities.unlink` does. Its lock waits for a concurrent `unlink`,
+# after which no row is left. `entered` returns the row after all waits, so that a user who was frozen meanwhile gets
+# no session.
+_ENTER = f"""
+with identity as (
+    select uid from identities where app_id = $1 and platform = $2 and social_id = $3 for key share
+), entered as (
+    update users set
+        last_login = case when status = 'active' then $4 else last_login end,
+        cuid = case when status = 'active' then coalesce($5, cuid) else cuid end
+    from identity where app_id = $1 and users.uid = identity.uid and status <> 'deactivated'
+    returning app_id, users.{COLUMNS.replace(" ", " users.")}
+), begun as (
+    {_BEGIN}
+    select $1, $6, uid, $2, $3, $4, $4, $7, $8, $9, $10 from entered where status = 'active'
+)
+select {COLUMNS}, {LINKED} from entered users
+"""  # noqa: S608 - constants
+
+
+async def enter(
+    conn: Connection, identity: Identity, session: NewSession, *, now: datetime, cuid: str | None
+) -> Account | None:
+    """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.
+
+    A frozen user gets no session. Locks the row of the user until the transaction, if there is one, ends.
+    """
+    key = (identity.app_id, identity.platform, identity.social_id)
+    return account_of(
+        await conn.fetchrow(_ENTER, *key, now, cuid, session.digest, session.expire_time, *session.client)
+    )
+
+
+_SIGN_UP = f"""
+with {ADDED_USER}, begun as (
+    {_BEGIN}
+    select $1, $9, uid, $2, $3, $5, $5, $10, $11, $12, $13 from added returning uid
+)
+select uid from begun
+"""  # noqa: S608 - constants
+
+
+async def sign_up(
+    conn: Connection,
+    identity: Identity,
+    session: NewSession,
+    *,
+    uid: str,
+    now: datetime,
+    proven: bool,
+    name: str,
+    cuid: str,
+) -> bool:
+    """Insert a user with its first identity, and log it in. Return false if the identity belongs to a user."""
+    user = (identity.app_id, identity.platform, identity.social_id, uid, now, "proven" if proven else "client")
+    added = await conn.fetchval(_SIGN_UP, *user, name, cuid, session.digest, session.expire_time, *session.client)
+    return added is not None
+
+
+_TRIM = """
+with deleted as (
+    delete from sessions where app_id = $1 and uid = $2 and (expire_time < $4 or revoke_time < $4)
+)
+update sessions set revoke_time = $3
+where app_id = $1 and uid = $2 and revoke_time is null and expire_time >= $4
+and digest not in (
+    select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
+    order by create_time desc, digest limit $5
+)
+returning digest
+"""
+
+
+async def trim_sessions(
+    conn: Connection, app_id: str, uid: str, *, cache: SessionCache, now: datetime, keep_newest: int
+) -> int:
+    """End all sessions of a user but the `keep_newest`, and return their number. Delete those that ended long ago.
+
+    The sessions of a login must be visible to this statement, so it cannot be part of another one.
+    """
+    ended = await conn.fetch(_TRIM, app_id, uid, now, now - _KEEP_DEAD, keep_newest)
+    await cache.forget(app_id, [row["digest"] for row in ended])
+    return len(ended)
