@@ -114,11 +114,18 @@ async def test_the_first_proof_of_an_address_ends_what_was_made_without_it(box: 
     assert refusal(await box.post("login", {"bp_auth_token": stolen[1]["bp_auth"]["bp_auth_token"]}))[0] == 400
 
 
-async def test_of_concurrent_logins_with_a_code_one_wins(box: Mailbox):
+async def test_200_concurrent_sign_ups_with_an_address_create_one_user(box: Mailbox):
+    address = new_address()
+    results = await asyncio.gather(*(box.sign_up(address) for _ in range(200)))
+    assert [status for status, _ in results].count(200) == 1
+    assert {refusal(each) for each in results if each[0] != 200} == {(400, "account.email_already_exists")}
+
+
+async def test_of_200_concurrent_logins_with_a_code_one_wins(box: Mailbox):
     address = new_address()
     code = await box.code(address)
-    results = await asyncio.gather(*(box.code_login(address, code) for _ in range(10)))
-    assert sorted(status for status, _ in results) == [200] + [400] * 9
+    results = await asyncio.gather(*(box.code_login(address, code) for _ in range(200)))
+    assert sorted(status for status, _ in results) == [200] + [400] * 199
 
 
 async def test_codes_that_are_old_are_out_of_date(box: Mailbox):

@@ -1,0 +1,155 @@
+"""Sessions that end in one process are refused by the others within a second."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.another_server import another_server
+from tests.app.accounts.mailbox import (
+    NEW_PASSWORD,
+    PASSWORD,
+    Mailbox,
+    new_address,
+    open_mailbox,
+    refusal,
+    session_of,
+)
+from tests.app.accounts.people import SOCIAL, ask, bind, enter, new_user, player
+from tests.servers import Server
+from tests.waiting import until
+
+WITHIN_S = 1
+Headers = dict[str, str]
+
+
+@dataclass
+class Processes:
+    """Two processes of a deployment. `box` calls the first."""
+
+    box: Mailbox
+    second: Server
+
+    async def me(self, session: Headers) -> tuple[int, Any]:
+        """Read the user in the second process."""
+        return await ask(self.second, "GET", "/bp/user/me", headers=session)
+
+    async def signed_up(self) -> tuple[str, Headers, Headers]:
+        """Sign up. Return the address, and two sessions."""
+        address = new_address()
+        first = session_of(await self.box.sign_up(address))
+        return address, first, session_of(await self.box.login(address))
+
+
+@pytest.fixture(scope="module")
+async def testbed(databases, tmp_path_factory):
+    async with (
+        open_mailbox(databases, tmp_path_factory.mktemp("data")) as box,
+        another_server(box.server.services.settings) as second,
+    ):
+        await box.configure(code_login=True, activation=True)
+        await until(lambda: second.services.configs.version == box.server.services.configs.version)
+        yield Processes(box, second)
+
+
+@pytest.fixture
+def processes(testbed: Processes) -> Processes:
+    return testbed
+
+
+Revoke = Callable[[], Awaitable[tuple[int, Any]]]
+
+
+async def by_logout(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
+    _, one, two = await processes.signed_up()
+    return [one], [two], lambda: processes.box.post("logout", None, **one)
+
+
+async def by_a_new_password(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
+    _, one, two = await processes.signed_up()
+    body = {"origin_password": PASSWORD, "password": NEW_PASSWORD}
+    return [two], [one], lambda: processes.box.post("me/password", body, "PUT", **one)
+
+
+async def by_a_reset(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
+    address, one, two = await processes.signed_up()
+    body = {"random_code": await processes.box.reset_code(address, nth=2), "password": NEW_PASSWORD}
+    return [one, two], [], lambda: processes.box.post("email/reset_password", body)
+
+
+async def by_the_list(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
+    _, one, two = await processes.signed_up()
+    _, listed = await processes.box.get("/bp/user/me/sessions", headers=one)
+    [other] = [each["session_id"] for each in listed["sessions"] if not each["current"]]
+    return [two], [one], lambda: processes.box.post(f"me/sessions/{other}", None, "DELETE", **one)
+
+
+async def by_unbinding(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
+    server, address = processes.box.server, new_address()
+    _, one = await new_user(server)
+    given = {"email": address, "platform": "ios", "verify_code": await processes.box.code(address)}
+    assert await processes.box.post("me/email", given, **one) == (200, None)
+    identity = player()
+    assert (await bind(server, one, identity))[0] == 200
+    _, two = await enter(server, identity)
+    path = f"{SOCIAL}/android_games_service/{identity['android_games_service']['player_id']}"
+    return [two], [one], lambda: ask(server, "DELETE", path, headers=one)
+
+
+@pytest.mark.parametrize(
+    "prepare", [by_logout, by_a_new_password, by_a_reset, by_the_list, by_unbinding], ids=lambda each: each.__name__
+)
+async def test_a_session_that_ends_in_one_process_is_refused_by_another(processes: Processes, prepare):
+    ending, staying, revoke = await prepare(processes)
+    for session in ending + staying:
+        for _ in range(2):  # The second call finds the session in the cache.
+            assert (await processes.me(session))[0] == 200
+    assert (await revoke())[0] == 200
+
+    async def ended() -> bool:
+        return all([(await processes.me(session))[0] != 200 for session in ending])
+
+    await until(ended, within_s=WITHIN_S)
+    for session in ending:
+        assert refusal(await processes.me(session)) == (400, "account.invalid_session")
+    assert [(await processes.me(session))[0] for session in staying] == [200] * len(staying)
+
+
+async def test_of_20_resets_in_two_processes_one_wins(processes: Processes):
+    address, _, _ = await processes.signed_up()
+    code = await processes.box.reset_code(address, nth=2)
+    bodies = [{"random_code": code, "password": f"{NEW_PASSWORD} {number}"} for number in range(20)]
+    servers = (processes.box.server, processes.second)
+    results = await asyncio.gather(
+        *(
+            ask(servers[number % 2], "POST", "/bp/user/email/reset_password", json=body)
+            for number, body in enumerate(bodies)
+        )
+    )
+    assert sorted(status for status, _ in results) == [200] + [400] * 19
+
+
+async def test_of_20_logins_with_a_code_or_a_bp_auth_in_two_processes_one_wins(processes: Processes):
+    address = new_address()
+    body = {"email_code": {"email": address, "verify_code": await processes.box.code(address)}}
+    reply, _ = await enter(processes.box.server, player())
+    for each in (body, {"bp_auth_token": reply["bp_auth"]["bp_auth_token"]}):
+        servers = (processes.box.server, processes.second) * 10
+        results = await asyncio.gather(*(ask(server, "POST", "/bp/user/login", json=each) for server in servers))
+        assert sorted(status for status, _ in results) == [200] + [400] * 19
+
+
+async def test_concurrent_first_logins_in_two_processes_make_one_user(processes: Processes):
+    servers = (processes.box.server, processes.second) * 100
+    replies = await asyncio.gather(
+        *(ask(server, "POST", "/bp/user/login", json={"device": {"id": "in two processes"}}) for server in servers)
+    )
+    assert {status for status, _ in replies} == {200}
+    users = [reply["user"] for _, reply in replies]
+    assert len({user["uid"] for user in users}) == 1
+    assert [user["is_new_user"] for user in users].count(True) == 1
+    async with processes.second.services.database.connection() as conn:
+        live = "select count(*) from sessions where uid = $1 and revoke_time is null"
+        assert await conn.fetchval(live, users[0]["uid"]) == 10
