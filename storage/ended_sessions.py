@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from storage.redis import Valkey, map_errors
+from storage.redis import Valkey
 from storage.subscriptions import subscribe
 from streams.wire.codec import dumps, loads
 
@@ -17,10 +17,9 @@ class SessionKey(NamedTuple):
     digest: str
 
 
-async def announce(valkey: Valkey, app_id: str, digests: Collection[str]) -> None:
-    """Announce to all processes that sessions end. Raises `StoreError` if Valkey is unavailable."""
-    with map_errors():
-        await valkey.client.publish(valkey.channel(_TOPIC), dumps([app_id, *digests]))
+def announcement(valkey: Valkey, app_id: str, digests: Collection[str]) -> tuple[str, str, bytes]:
+    """Return the command that announces to all processes that sessions end."""
+    return "PUBLISH", valkey.channel(_TOPIC), dumps([app_id, *digests])
 
 
 async def listen(valkey: Valkey, on_ended: Callable[[Collection[SessionKey] | None], None]) -> None:

@@ -25,8 +25,8 @@ class NewSession(NamedTuple):
 
 
 # The identity is locked before the user, as `identities.unlink` does. Its lock waits for a concurrent `unlink`,
-# after which no row is left. `entered` returns the row after all waits, so that a user who was frozen meanwhile gets
-# no session.
+# after which no row is left. `entered` returns the row after all waits, so that a user who was frozen meanwhile
+# gets no session.
 _ENTER = f"""
 with identity as (
     select uid from identities where app_id = $1 and platform = $2 and social_id = $3 for key share

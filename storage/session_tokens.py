@@ -49,8 +49,9 @@ def _checksum(text: str) -> str:
 
 
 def _base62(number: int, width: int) -> str:
-    letters = []
-    for _ in range(width):
-        number, rest = divmod(number, 62)
-        letters.append(_ALPHABET[rest])
-    return "".join(reversed(letters))
+    """Return a number in base62 with an odd number of digits. Two are computed at a time, as for checksums."""
+    digits = []
+    for _ in range(width // 2):
+        number, rest = divmod(number, len(_PAIRS))
+        digits.append(_PAIRS[rest])
+    return _ALPHABET[number] + "".join(reversed(digits))

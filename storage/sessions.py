@@ -4,12 +4,14 @@ Sessions are not cached in the processes. An entry in Valkey costs one round tri
 invalidates it for all nodes, whereas caches in the processes would have to be invalidated one by one.
 """
 
+import asyncio
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from storage.ended_sessions import SessionKey, announce
+from storage.ended_sessions import SessionKey, announcement
 from storage.identities import Identity
+from storage.pipeline import Word
 from storage.postgres import Connection, Database
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.wire.codec import dumps, loads
@@ -206,14 +208,13 @@ class SessionCache:
                 del self._unsent[next(iter(self._unsent))]
 
     async def _send(self, ended: Collection[SessionKey]) -> None:
-        """Write the tombstones of `ended`, then announce their end."""
-        with map_errors():
-            async with self._valkey.client.pipeline(transaction=False) as pipeline:
-                for session in ended:
-                    pipeline.set(self._key(*session), b"", ex=TOMBSTONE_S)
-                await pipeline.execute()
+        """Write the tombstones of `ended`, and announce their end."""
+        commands: list[tuple[Word, ...]] = [("SET", self._key(*each), b"", "EX", TOMBSTONE_S) for each in ended]
         for app_id in {session.app_id for session in ended}:
-            await announce(self._valkey, app_id, [session.digest for session in ended if session.app_id == app_id])
+            digests = [session.digest for session in ended if session.app_id == app_id]
+            commands.append(announcement(self._valkey, app_id, digests))
+        with map_errors():
+            await asyncio.gather(*(self._valkey.call(*command) for command in commands))  # In this order.
         for session in ended:
             self._unsent.pop(session, None)
 

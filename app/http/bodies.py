@@ -17,17 +17,26 @@ async def read_whole(call: Call) -> bytes:
     limit = call.endpoint.body_bytes or call.app_limits.body_bytes
     if (call.request.content_length or 0) > limit:
         raise TooLarge(f"body exceeds {limit} bytes")
+    content = call.request.content
+    if content.is_eof():  # All of it has arrived, so there is nothing to wait for.
+        whole = content.read_nowait()
+        _check_size(whole, limit)
+        return whole
     body = bytearray()
     try:
         async with asyncio.timeout(call.app_limits.input_idle_s):
-            async for piece in call.request.content.iter_any():
+            async for piece in content.iter_any():
                 body += piece
-                if len(body) > limit:
-                    raise TooLarge(f"body exceeds {limit} bytes")
+                _check_size(body, limit)
     except TimeoutError:
         raise InvalidParameter("body timed out") from None
     call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
     return bytes(body)
+
+
+def _check_size(body: bytes | bytearray, limit: int) -> None:
+    if len(body) > limit:
+        raise TooLarge(f"body exceeds {limit} bytes")
 
 
 async def read_parameters(call: Call) -> tuple[bytes, ChunkReader]:
