@@ -76,7 +76,8 @@ class Row:
         cost = "-" if self.per_s is None else f"{self.cpu_s / max(1, self.statuses[200]) * 1e6:,.0f}"
         share = f"{self.cpu_s / self.took_s:.0%}"
         verdict = "met" if self.met else "missed"
-        return [self.name, target, f"{self.rate:,.0f}", cost, share, str(Spread.of(self.times_s)), str(self.failed), verdict]
+        times = str(Spread.of(self.times_s))
+        return [self.name, target, f"{self.rate:,.0f}", cost, share, times, str(self.failed), verdict]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
