@@ -1,4 +1,4 @@
-"""A proxy in front of Valkey that a test can stop."""
+"""A proxy in front of Valkey, or of another store at a Unix socket, that a test can stop."""
 
 import asyncio
 from asyncio import StreamReader, StreamWriter, open_unix_connection, start_unix_server
@@ -62,6 +62,7 @@ class ValkeyProxy:
                 await self.flowing.wait()
                 writer.write(piece)
                 await writer.drain()
+            writer.close()  # The other end has closed its connection.
 
 
 @asynccontextmanager
