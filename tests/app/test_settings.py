@@ -108,6 +108,27 @@ def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
     assert Settings.from_env(ENVIRONMENT).metrics_port is None
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        *(
+            ("PARLEY_ADMIN_TOKEN", value, "must be a secret of at least 16 characters")
+            for value in ("change-me", "secret", "development", "fifteen letters")
+        ),
+        ("PARLEY_ADMIN_TOKEN", "", "is not set"),
+        ("PARLEY_MASTER_KEY", "", "is not set"),
+        *(
+            ("PARLEY_MASTER_KEY", value, "must be 32 random bytes in hexadecimal")
+            for value in ("change-me", "secret", "00" * 32, "01" * 32, "ab" * 31)
+        ),
+    ],
+)
+@pytest.mark.parametrize("environment", ["production", ""], ids=["production", "unset"])
+def test_a_server_does_not_start_with_default_secrets(name: str, value: str, what: str, environment: str):
+    with pytest.raises(SettingsError, match=f"{name} {what}"):
+        Settings.from_env(ENVIRONMENT | {name: value, "PARLEY_ENV": environment})
+
+
 def test_a_production_server_uses_no_sandbox():
     given = ENVIRONMENT | {"PARLEY_SANDBOX_URL": "http://127.0.0.1:8099/"}
     with pytest.raises(SettingsError, match="PARLEY_SANDBOX_URL is only for PARLEY_ENV=development"):

@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-from statistics import median
-from time import perf_counter
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,6 +18,7 @@ from tests.app.accounts.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import bind, new_user, player
+from tests.app.accounts.timing import check_alike, times_of
 
 
 @pytest.fixture(scope="module")
@@ -163,20 +162,38 @@ async def test_of_twenty_resets_with_one_code_exactly_one_wins(box: Mailbox):
 
 async def test_a_forgotten_password_of_an_unknown_address_looks_like_that_of_a_known_one(box: Mailbox):
     known, _ = await verified_user(box)
-    times: dict[bool, list[float]] = {True: [], False: []}
     answers = set()
-    for n in range(60):
-        email = known if n % 2 else new_address()
-        began = perf_counter()
-        body = {"email": email, "platform": "ios"}
+
+    async def forget(email: str) -> None:
+        body = {"email": email or new_address(), "platform": "ios"}
         async with box.server.http.post(f"{box.server.url}/bp/user/email/forgot_password", json=body) as response:
             raw = await response.read()
-        times[email == known].append(perf_counter() - began)
         headers = {name for name in response.headers if name not in {"Date", "X-Request-Id"}}
         answers.add((response.status, raw, frozenset(headers)))
+
+    check_alike(await times_of((known, ""), forget, each=50))
     assert len(answers) == 1
-    low, high = sorted(map(median, times.values()))
-    assert high < 2 * low + 0.25
+
+
+async def test_a_login_with_an_unknown_address_looks_like_one_with_a_wrong_password(box: Mailbox):
+    known, _ = await verified_user(box)
+    answers = set()
+
+    async def guess(email: str) -> None:
+        body = {"email_password": {"email": email or new_address(), "password": NEW_PASSWORD}}
+        async with box.server.http.post(f"{box.server.url}/bp/user/login", json=body) as response:
+            raw = await response.read()
+        headers = {name for name in response.headers if name not in {"Date", "X-Request-Id"}}
+        answers.add((response.status, raw, frozenset(headers)))
+
+    await box.configure(
+        "limits", login_network={"count": 1_000, "per_s": 1}, login_account={"count": 1_000, "per_s": 1}
+    )
+    try:
+        check_alike(await times_of((known, ""), guess, each=20))
+    finally:
+        await box.configure("limits")
+    assert len(answers) == 1
 
 
 async def test_links_are_built_from_the_configured_url_only(box: Mailbox):

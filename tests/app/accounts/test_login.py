@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from io import BytesIO
 
 import pytest
 
@@ -140,6 +141,23 @@ async def test_an_empty_body_names_no_platform(server):
     async with server.http.post(server.url + "/bp/user/login") as response:
         assert response.status == 400
         assert (await response.json())["error"]["error_type"] == "invalid_parameter"
+
+
+HOSTILE_BODIES = [
+    (b"{%s}" % b",".join(b'"key-%d":1' % number for number in range(100_000)), 413, "body exceeds"),
+    (b'{"device":%s%s}' % (b"[" * 2_000, b"]" * 2_000), 400, "body is nested deeper than 32"),
+    (b'{"device":%s1%s}' % (b'{"id":' * 2_000, b"}" * 2_000), 400, "body is nested deeper than 32"),
+    (b'{"device":' + b"[" * 2_000, 400, "body is nested deeper than 32"),
+]
+
+
+@pytest.mark.parametrize("request_line", ["POST /bp/user/login", "POST /bp/user/signup", "POST /bp/user/detect"])
+async def test_a_body_with_many_keys_or_great_depth_is_refused(server, request_line):
+    method, path = request_line.split(" ")
+    for body, status, message in HOSTILE_BODIES:
+        async with server.http.request(method, server.url + path, data=BytesIO(body)) as response:
+            assert response.status == status
+            assert (await response.json())["error"]["message"].startswith(f"invalid_parameter: {message}")
 
 
 async def test_an_app_may_disable_anonymous_logins(server):

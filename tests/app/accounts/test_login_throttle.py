@@ -1,16 +1,14 @@
 """Failed logins are limited, in a way in which nobody can lock a person out (§4.1)."""
 
 import asyncio
-import statistics
-import time
 from dataclasses import dataclass, field
 from itertools import count
-from random import sample
 
 import pytest
 
 from app.accounts.tokens import make_server_token
 from storage.audit import COMMAND
+from tests.app.accounts.timing import check_alike, times_of
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.servers import SERVER_KEY, Server, new_server
 
@@ -184,18 +182,12 @@ async def test_without_valkey_each_process_allows_half(databases, stores, tmp_pa
 
 
 async def test_known_and_unknown_names_take_the_same_time(door: Door):
-    """The times come from one distribution: a random one of each is about as likely to be longer as shorter."""
     await door.limit(login_network=1_000, login_address=1_000, login_account=1_000)
-    known, unknown = await door.new_user(), next(NAMES)
-    times: dict[str, list[float]] = {known: [], unknown: []}
-    # In random order: work that follows a login, such as a garbage collection, may recur every few logins.
-    for name in sample([known, unknown] * 60, 120):
-        began = time.perf_counter()
+
+    async def guess(name: str) -> None:
         assert await door.login(name, WRONG) == 400
-        times[name].append(time.perf_counter() - began)
-    longer = [of_known > of_unknown for of_known in times[known] for of_unknown in times[unknown]]
-    assert 0.25 < sum(longer) / len(longer) < 0.75
-    assert 0.8 < statistics.median(times[known]) / statistics.median(times[unknown]) < 1.25
+
+    check_alike(await times_of((await door.new_user(), next(NAMES)), guess, each=20))
 
 
 async def test_no_password_is_in_a_log_line_an_error_or_a_row(door: Door, capfd):
