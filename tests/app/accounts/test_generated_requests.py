@@ -11,6 +11,9 @@ from tests.app.accounts.mailbox import Mailbox, open_mailbox
 from tests.app.callers import ask, token
 from tests.app.reference import template
 
+# The server, in another thread, uses `random` while hypothesis looks for such a use by a strategy.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+
 
 def operations(*, all_paths: bool) -> list[tuple[str, str]]:
     """The methods and the paths of the account endpoints; by default, only the first path of each."""
