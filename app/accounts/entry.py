@@ -36,6 +36,23 @@ class Entry:
     """Only for identities at third parties that were proven now."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a login begins with."""
+
+    token: str
+    """The token of its session."""
+    session: NewSession
+    cuid: str | None
+    now: datetime
+
+
+def _start(call: Call, block: Identifiers) -> _Start:
+    token, now = new_token(), call.services.clock.now(call.app_id)
+    expire_time = now + timedelta(seconds=_auth(call).session_absolute_s)
+    return _Start(token, NewSession(digest(token), expire_time, _client_of(call, block)), block.cuid, now)
+
+
 async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
     """Log in the user of an identity, who is created if necessary.
 
@@ -44,12 +61,13 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
     # One after the other, so that of concurrent first logins only one counts as a sign-up, and so that those of one
     # user wait here and not, each with a connection to the database, for the row of the user.
     async with call.services.logins.hold(proven.identity):
-        entry = await _enter_known(call, proven, block)
+        start = _start(call, block)
+        entry = await _enter_known(call, proven, start)
         if entry is None and not proven.creates_user:
             raise AccountAuthFailed
         if entry is None:
             await count_sign_up(call)
-            entry = await sign_up(call, proven, block) or await _enter_known(call, proven, block)
+            entry = await _sign_up(call, proven, start) or await _enter_known(call, proven, start)
     if entry is None:
         raise Unavailable("the account changed during the login")
     return entry
@@ -62,13 +80,17 @@ async def count_sign_up(call: Call) -> None:
 
 async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
     """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
-    token, now, identity = new_token(), call.services.clock.now(call.app_id), proven.identity
-    user = User(new_id(), "active", now, proven.name, block.cuid or "", None, None)
+    return await _sign_up(call, proven, _start(call, block))
+
+
+async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
+    identity, now = proven.identity, start.now
+    user = User(new_id(), "active", now, proven.name, start.cuid or "", None, None)
     async with _statements(call, proven) as conn:
         if not await logins.sign_up(
             conn,
             identity,
-            _session_of(call, block, token, now=now),
+            start.session,
             uid=user.uid,
             now=now,
             proven=proven.trusted,
@@ -85,7 +107,7 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
         xid="" if verified is None else verified.xid,
         trust="proven" if proven.trusted else "client",
     )
-    return _entered(call, identity, Entry(Account(user, (linked,)), True, token, made))  # noqa: FBT003
+    return _entered(call, identity, Entry(Account(user, (linked,)), True, start.token, made))  # noqa: FBT003
 
 
 async def is_known(call: Call, identity: Identity) -> bool:
@@ -93,15 +115,14 @@ async def is_known(call: Call, identity: Identity) -> bool:
         return await identities.user_of(conn, identity) is not None
 
 
-async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
+async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | None:
     """Log in the user of an identity. Return None if there is no user. Raises `DeactivationPending`."""
     services, app_id, identity = call.services, call.app_id, proven.identity
-    token, now, made = new_token(), services.clock.now(app_id), None
-    session = _session_of(call, block, token, now=now)
+    session, now, made = start.session, start.now, None
     async with _statements(call, proven) as conn:
         if proven.receives_mail:
             await emails.lock_owner(conn, identity)
-        account = await logins.enter(conn, identity, session, now=now, cuid=block.cuid)
+        account = await logins.enter(conn, identity, session, now=now, cuid=start.cuid)
         if account is None:
             return None
         uid = account.user.uid
@@ -113,7 +134,7 @@ async def _enter_known(call: Call, proven: Proven, block: Identifiers) -> Entry 
             await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)
-    return _entered(call, identity, Entry(account, False, token, made))  # noqa: FBT003
+    return _entered(call, identity, Entry(account, False, start.token, made))  # noqa: FBT003
 
 
 def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Connection]:
@@ -152,11 +173,6 @@ async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: da
     """Make a `bp_auth` for an identity, which need not belong to a user."""
     within_s = _auth(call).bp_auth_s
     return await bp_auth.issue(conn, proven.identity, proven=proven.trusted, now=now, within_s=within_s)
-
-
-def _session_of(call: Call, block: Identifiers, token: str, *, now: datetime) -> NewSession:
-    expire_time = now + timedelta(seconds=_auth(call).session_absolute_s)
-    return NewSession(digest(token), expire_time, _client_of(call, block))
 
 
 def _client_of(call: Call, block: Identifiers) -> Client:

@@ -130,6 +130,7 @@ def network_of(address: str, *, ipv4_bits: int | None = None) -> str:
     return address
 
 
+@lru_cache(maxsize=4096)
 def _address(text: str) -> _Address | None:
     try:
         address = ip_address(text.partition("%")[0])
