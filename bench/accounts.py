@@ -205,6 +205,8 @@ async def _paced(row: Row, target: Target, following: Next, *, pids: Sequence[in
             await asyncio.sleep(due - time.perf_counter())
             tasks.create_task(ask(due))
     row.took_s, row.cpu_s = time.perf_counter() - begun, Usage.of(pids).cpu_s - cpu_s
+    for connection in free:
+        connection.close()
 
 
 def _table(rows: Sequence[Row]) -> str:
