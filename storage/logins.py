@@ -45,7 +45,7 @@ select {COLUMNS}, {LINKED} from entered users
 
 
 async def enter(
-    conn: Connection, identity: Identity, session: NewSession, *, now: datetime, cuid: str | None
+    conn: Connection, identity: Identity, *, session: NewSession, now: datetime, cuid: str | None
 ) -> Account | None:
     """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.
 
@@ -69,8 +69,8 @@ select uid from begun
 async def sign_up(
     conn: Connection,
     identity: Identity,
-    session: NewSession,
     *,
+    session: NewSession,
     uid: str,
     now: datetime,
     proven: bool,

@@ -13,7 +13,7 @@ from storage.availability import Availability
 from storage.pool import ConnectionPool
 from storage.postgres_causes import UNAVAILABLE, DuplicateRow, Locked, forbids_writing, is_outage, store_error
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import DatabaseUnavailable, ServiceError, StoreError
+from streams.wire.errors import DatabaseUnavailable
 
 __all__ = ["Connection", "Database", "DuplicateRow", "Locked", "map_errors", "on_conflict", "open_database"]
 
@@ -95,17 +95,12 @@ class _AcquiredConnection:
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
-            await self._pool.release(self._conn, discard=_interrupts(raised[1]))
+            await self._pool.release(self._conn, discard=raised[0] is not None)
         if isinstance(error := raised[1], Exception):
             self._health.failed(error)
             _raise_converted(error)
         elif error is None:
             self._health.availability.worked()
-
-
-def _interrupts(error: object) -> bool:
-    """Return whether a block may have ended in the middle of a statement. It has not if it refuses its request."""
-    return error is not None and (not isinstance(error, ServiceError) or isinstance(error, StoreError))
 
 
 class DatabaseHealth:

@@ -90,7 +90,7 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
         if not await logins.sign_up(
             conn,
             identity,
-            start.session,
+            session=start.session,
             uid=user.uid,
             now=now,
             proven=proven.trusted,
@@ -122,7 +122,7 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     async with _statements(call, proven) as conn:
         if proven.receives_mail:
             await emails.lock_owner(conn, identity)
-        account = await logins.enter(conn, identity, session, now=now, cuid=start.cuid)
+        account = await logins.enter(conn, identity, session=session, now=now, cuid=start.cuid)
         if account is None:
             return None
         uid = account.user.uid

@@ -102,6 +102,7 @@ async def test_the_first_proof_of_an_address_ends_what_was_made_without_it(box: 
         status, reply = await box.code_login(address, await box.code(address, nth=2))
         assert (status, reply["user"]["email"]["verified"]) == (200, True)
         assert reply["user"]["social_accounts"] == []
+        assert (await box.me(session_of((status, reply))))[0] == 200
     else:
         body = {"random_code": await box.reset_code(address, nth=2), "password": NEW_PASSWORD}
         assert await box.post("email/reset_password", body) == (200, None)

@@ -160,6 +160,17 @@ async def test_a_body_with_many_keys_or_great_depth_is_refused(server, request_l
             assert (await response.json())["error"]["message"].startswith(f"invalid_parameter: {message}")
 
 
+async def test_a_chunked_body_that_arrives_at_once_is_limited_too(server):
+    await configure(server, "limits", body_bytes=1024)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.services.settings.port)
+    body = b'{"device":{"id":"%s"}}' % (b"x" * 1024)
+    head = b"POST /bp/user/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    writer.write(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    assert (await reader.readline()).startswith(b"HTTP/1.1 413 ")
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_an_app_may_disable_anonymous_logins(server):
     await configure(server, "auth", anonymous_login=False)
     for body in ({"device": {"id": "a"}}, {"anonymity": {"local_uid": "a"}}):
