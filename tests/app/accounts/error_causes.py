@@ -84,7 +84,7 @@ async def with_an_ended_session(caller: Caller) -> Answer:
     )
 
 
-@causes("400 invalid_parameter", "get user", "verify", "unbind email")
+@causes("400 invalid_parameter", "get user", "verify", "unbind email", "deactivate", "confirm", "recover")
 async def with_an_encoded_body(caller: Caller) -> Answer:
     caller.headers = {"Content-Encoding": "gzip"}
     return await caller.call()

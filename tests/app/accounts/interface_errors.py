@@ -1,4 +1,4 @@
-"""The errors that the interface lists for each account endpoint (§4.1-§4.5, §4.7), and which cannot occur."""
+"""The errors that the interface lists for each account endpoint (§4.1-§4.7), and which cannot occur."""
 
 from dataclasses import dataclass
 
@@ -66,6 +66,19 @@ LISTED = [
     _listing("get user", "GET", _ME, _USER, _SESSION, "400 invalid_parameter, 404 not_found", _COMMON),
     _listing("own profiles", "GET", f"{_ME}/social_profiles", "", _COMMON),
     _listing("batch profiles", "GET", "", f"{_USER}/social_profile", _COMMON),
+    _listing(
+        "deactivate",
+        "POST",
+        f"{_ME}/deactivate",
+        f"{_USER}/deactivate",
+        "400 invalid_parameter, 400 operation_not_allowed",
+    ),
+    _listing(
+        "confirm", "POST", f"{_ME}/deactivate/confirm", f"{_USER}/deactivate/confirm", "400 invalid_parameter"
+    ),
+    _listing(
+        "recover", "POST", f"{_ME}/deactivate/recover", f"{_USER}/deactivate/recover", "400 invalid_parameter"
+    ),
     _listing("send code", "POST", "/bp/user/send_email_verify_code", "", _SENDING),
     _listing("verify", "GET", "/bp/user/email/verify", "", _SENDING, _CODES),
     _listing("verify result", "GET", f"{_ME}/email/verify_result", "", "417 config_invalid"),
@@ -110,6 +123,8 @@ IMPOSSIBLE = {
     },
     # What can be bound is proven by a third party, whose refusal is `account.sp_auth_failed`.
     ("bind", "400 account.auth_failed"): "account.auth_failed",
+    # No area restricts it yet.
+    ("deactivate", "400 operation_not_allowed"): "operation_not_allowed",
     # It sends no mail.
     ("verify", "400 backend unavailable"): "",
 }
