@@ -28,6 +28,7 @@ from vendors.sandbox.signin import (
     alipay,
     amazon,
     apple,
+    choices,
     facebook,
     game_center,
     instagram,
@@ -73,6 +74,7 @@ PROTOCOLS = (
     openai_speech,
     openai_transcription,
     sms,
+    choices,
     *SIGN_IN,
 )
 """Modules with a function `routes(sandbox)`."""

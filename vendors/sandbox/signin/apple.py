@@ -48,8 +48,15 @@ async def _issue(tokens: IdTokenIssuer, grants: Grants, request: web.Request) ->
 
 
 def _id_token(tokens: IdTokenIssuer, issue: IdTokenIssue) -> str:
-    person = {"email": issue.profile.email, "email_verified": "true", "is_private_email": "false"}
-    return tokens.token(issue, **person, nonce_supported=True, real_user_status=2)
+    person = issue.profile
+    return tokens.token(
+        issue,
+        email=person.email,
+        email_verified="true" if person.email_verified else "false",
+        is_private_email="false",
+        nonce_supported=True,
+        real_user_status=2,
+    )
 
 
 async def _token(tokens: IdTokenIssuer, grants: Grants, call: Call) -> None:

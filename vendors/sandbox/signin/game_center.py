@@ -7,13 +7,14 @@ from secrets import token_bytes
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
+from pydantic import Field
 
 from streams.wire.codec import dumps, loads_request
 from streams.wire.model import Model
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin.game_center_keys import certificate, signing_key
-from vendors.sandbox.signin.grants import APP, dialect
+from vendors.sandbox.signin.grants import APP, Person, dialect
 
 _ERROR = Refusal(503, b"Service Unavailable", {"Content-Type": "text/html"})
 _NOT_FOUND = Refusal(404, b"Not Found", {"Content-Type": "text/html"})
@@ -32,6 +33,8 @@ class PlayerIssue(Model, extra="forbid"):
     other_id: str = ""
     """The other id, which is sent but not signed."""
     age_s: int = 0
+    profile: Person = Field(default_factory=Person)
+    """Game Center tells nothing about it."""
     key: str = "gc-prod-10"
     """The name of the certificate."""
 

@@ -29,7 +29,7 @@ async def _issue(tokens: IdTokenIssuer, request: web.Request) -> web.Response:
         issue,
         azp=issue.app,
         email=person.email,
-        email_verified=True,
+        email_verified=person.email_verified,
         name=person.name,
         given_name=given_name,
         family_name=family_name,

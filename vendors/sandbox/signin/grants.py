@@ -34,6 +34,8 @@ class Person(Model):
     name: str = "Mei Lin"
     avatar: str = "https://pictures.test/mei.png"
     email: str = "mei@example.test"
+    email_verified: bool = True
+    """Whether the provider knows that the address is the person's. Not all providers tell it."""
     gender: Literal["", "male", "female"] = "female"
     region: str = "CN"
     province: str = "北京"

@@ -45,6 +45,8 @@ async def _me(grants: Grants, call: Call) -> None:
     person = grant.issue.profile
     account = {
         "email": person.email,
+        "is_email_valid": True,
+        "is_email_verified": person.email_verified,
         "gender": person.gender,
         "profile": {"nickname": person.name, "profile_image_url": person.avatar},
     }
