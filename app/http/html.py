@@ -50,7 +50,8 @@ class Html:
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
         policy = (
-            f"default-src 'none'; style-src {allowed}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+            f"default-src 'none'; style-src {allowed}; img-src data:; form-action 'self'; base-uri 'none'; "
+            "frame-ancestors 'none'"
         )
         text = _PAGE.format(title=escape(self.title), body=self.body, language=escape(self.language), style=style)
         headers = {
