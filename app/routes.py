@@ -13,13 +13,16 @@ from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.ai.routes import AI_ROUTES
+from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
 from app.dev.mail import MAIL_ROUTES
+from app.dev.sms import SMS_ROUTES
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
 from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
+from app.pages.accounts import ACCOUNTS_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
@@ -42,7 +45,7 @@ OPERATIONS_ROUTES = [
     *METRICS_ROUTES,
 ]
 
-DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES]
+DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES, *SMS_ROUTES, *DEV_ACCOUNT_ROUTES, *ACCOUNTS_PAGE_ROUTES]
 """The rows that only development servers have."""
 
 INTERFACE: list[Endpoint] = [

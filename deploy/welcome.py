@@ -15,6 +15,7 @@ _DEVICE = "make-run"
 _TEXT = """
 Parley listens on {url}
 Open it in a browser to start a conversation.
+Every way to log in: {url}/dev/accounts
 API reference: {url}/docs
 
 export SESSION={session}

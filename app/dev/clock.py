@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.http.area import Area
-from app.http.caller import Access
+from app.dev.area import DEVELOPMENT
 from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
@@ -77,13 +76,6 @@ def _reply(call: Call, app_id: str) -> ClockReply:
     clock = call.services.clock
     return ClockReply(app=app_id, now=rfc3339(clock.now(app_id)), offset_s=clock.offset_s(app_id))
 
-
-DEVELOPMENT = Area(
-    "development",
-    "Development",
-    "Endpoints that only development servers have (`PARLEY_ENV=development`).",
-    access=Access.PUBLIC,
-)
 
 _MOVE = Docs(
     bodies={

@@ -6,22 +6,18 @@ from html import escape
 
 from aiohttp import web
 
-from app.dev.clock import DEVELOPMENT
+from app.dev.area import DEVELOPMENT
+from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.html import Html, wants_html
 from app.http.inputs import Query
 from app.http.replies import json_response
-from storage.config_rows import ConfigKey
-from storage.kinds.vendor_accounts import CallLimits
 from streams.wire.errors import BackendUnavailable
 from streams.wire.model import Model
-from vendors.account import Account
 from vendors.catalog import Capability
 from vendors.mail.inbox import InboxClient, KeptMail
 
-_WITHIN_S = 10
-_LIMITS = CallLimits()
 _INBOX = Capability[None, InboxClient]("inbox").by(InboxClient)
 _LINK = re.compile(r"https?://[^\s<>\"']+")
 
@@ -38,7 +34,7 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     `{id, to, subject, text, html, headers, at}`. `at` are Unix milliseconds. Only development servers have this
     endpoint.
     """
-    mails = await _mails(call, query.to or None)
+    mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(query.to or None))
     if not wants_html(call.request):
         return json_response([mail.model_dump() for mail in mails])
     title = f"Mails to {query.to}" if query.to else "Mails"
@@ -48,16 +44,6 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
         f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
     )
     return Html(title, f"<h1>{escape(title)}</h1>\n{search}\n{shown}", width="48rem", frames=True).response()
-
-
-async def _mails(call: Call, to: str | None) -> list[KeptMail]:
-    url = call.services.settings.sandbox_url
-    if url is None:
-        raise BackendUnavailable("the sandbox, which keeps the mails, does not run")
-    account = Account("inbox", "sandbox", url)
-    key = ConfigKey("", "inbox", "inbox")
-    inbox = call.services.vendors.open(_INBOX, account, key=key, limits=_LIMITS)
-    return await inbox.call(None, lambda client: client.mails(to), within_s=_WITHIN_S)
 
 
 def _article(mail: KeptMail) -> str:

@@ -49,25 +49,26 @@ class Page:
         return web.Response(body=body, headers=headers)
 
 
-def static_page(name: str, *, without: str = "") -> Page:
+def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
     """Return the current version of the file `name` below `STATIC`. Large files are stored as `name.gz`.
 
-    `without`: lines that contain this text are removed. Only for files that are not stored as gzip.
+    `without`: lines that contain one of these texts are removed. Only for files that are not stored as gzip.
     """
     path, gzipped = STATIC / name, STATIC / f"{name}.gz"
     stored = gzipped if gzipped.exists() else path
     content_type = f"{_TYPES[path.suffix]}; charset=utf-8"
-    return _read(stored, content_type, stored.stat().st_mtime_ns, without.encode())
+    return _read(stored, content_type, stored.stat().st_mtime_ns, without)
 
 
 @lru_cache(maxsize=256)
-def _read(stored: Path, content_type: str, changed_ns: int, without: bytes) -> Page:
+def _read(stored: Path, content_type: str, changed_ns: int, without: tuple[str, ...]) -> Page:
     """Read a file. `changed_ns` is part of the cache key, so that an edited file is read again."""
     body = stored.read_bytes()
     if stored.suffix == ".gz":
         return Page.of_gzipped(content_type, body)
     if without:
-        body = b"".join(line for line in body.splitlines(keepends=True) if without not in line)
+        lines = body.decode().splitlines(keepends=True)
+        body = "".join(line for line in lines if not any(text in line for text in without)).encode()
     return Page.of(content_type, body)
 
 

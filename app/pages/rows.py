@@ -7,7 +7,9 @@ from app.http.endpoint import Endpoint, Handler
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from streams.wire.errors import ServiceError
 
-PAGES = Area("reference", "Pages", "This page and the talk page.", access=Access.PUBLIC, access_log=False)
+PAGES = Area(
+    "reference", "Pages", "This page, the talk page and the accounts page.", access=Access.PUBLIC, access_log=False
+)
 
 
 def page_row(

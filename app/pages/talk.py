@@ -17,7 +17,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_DOCS_LINK = 'href="/docs"'
+_DOCS_LINK, _ACCOUNTS_LINK = 'href="/docs"', 'href="/dev/accounts"'
 _PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 
@@ -40,7 +40,9 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise PathNotFound(call.request.path)
         return await _not_found_page(call.request)
-    page = static_page("talk/index.html", without="" if call.services.settings.shows_docs else _DOCS_LINK)
+    settings = call.services.settings
+    links = {_DOCS_LINK: settings.shows_docs, _ACCOUNTS_LINK: settings.development}
+    page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
     return await page.response(call.request, policy=_POLICY)
 
 

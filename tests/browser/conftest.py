@@ -23,6 +23,7 @@ from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from streams.audio import wav_header
 from tests.another_server import another_server
+from tests.browser.accounts_page import AccountsPage, accounts_page, accounts_server
 from tests.browser.chromium import running_chromium
 from tests.browser.controlled_vendor import ControlledVendor, running_controlled_vendor
 from tests.browser.page_faults import PageFaults
@@ -254,3 +255,26 @@ async def visit(
 async def talk(visit: Visit) -> TalkPage:
     """A browser context with a microphone, in which the page is not open yet."""
     return await visit()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sandbox_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """The server of the accounts page."""
+    async with accounts_server(databases, tmp_path_factory.mktemp("accounts")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_accounts(chromium: Browser, sandbox_server: Server) -> AsyncIterator[AccountsPage]:
+    async with accounts_page(chromium, sandbox_server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def accounts(shared_accounts: AccountsPage) -> Iterator[AccountsPage]:
+    """The accounts page, which all tests share. Fails the test if it logs an error that is not expected."""
+    faults = shared_accounts.faults
+    for found in (faults.errors, faults.expected, faults.foreign_requests):
+        found.clear()
+    yield shared_accounts
+    faults.verify()

@@ -28,7 +28,9 @@ const player = new Player({ onState: () => talk.playerChanged() });
 const talk = new Talk(account, player, new JsonEntry(new Store(() => sessionStorage), account.app, "talk"), () => redraw());
 const chosen = new JsonEntry(storage, account.app, "choices");
 
-const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
+// The server removes the links to what it does not serve.
+const reference = document.querySelector("link[rel=help]");
+const accounts = document.querySelector("link[rel=related]");
 
 let redraw = () => {};
 
@@ -69,7 +71,10 @@ function App() {
   return html`
     <header class="container">
       <h1>Talk to Parley</h1>
-      <p>${offers?.title} ${reference && html`<a href=${reference.href}>API reference</a>`}</p>
+      <p>
+        ${offers?.title} ${reference && html`<a href=${reference.href}>API reference</a>`}
+        ${accounts && html`<a href=${accounts.href}>Accounts</a>`}
+      </p>
     </header>
     <main class="container">
       ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}

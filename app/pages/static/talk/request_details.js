@@ -1,6 +1,7 @@
 // Details of a request: its events, latency and attempts, and the equivalent curl command.
 
-import { html, useRef, useState } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
+import { Command, quoted } from "./command.js";
 
 const SESSION_HEADER = "x-service-session-token";
 const KEY_HEADER = "idempotency-key";
@@ -134,27 +135,13 @@ function shortenedValue(key, value) {
 }
 
 function Curl({ request }) {
-  const shown = useRef(null);
-  const [notice, setNotice] = useState("");
   const spoken = parametersOf(request.body).type === "audio";
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(shown.current.textContent);
-      setNotice("Copied");
-    } catch {
-      getSelection().selectAllChildren(shown.current); // Only secure contexts may write to the clipboard.
-      setNotice("Selected. Copy it with your keyboard.");
-    }
-  };
   return html`
-    <pre class="curl" tabindex="0" role="region" aria-label="The request as curl">
-      <code ref=${shown}>${curlLine(request)}</code>
-    </pre>
-    ${spoken && html`<p>The audio is shortened here. Replace it with your own.</p>`}
-    <p class="details-facts">
-      <button type="button" class="secondary outline" onClick=${copy}>Copy as curl</button>
-      <span aria-live="polite">${notice}</span>
-    </p>
+    <${Command}
+      text=${curlLine(request)}
+      label="The request as curl"
+      note=${spoken && "The audio is shortened here. Replace it with your own."}
+    />
   `;
 }
 
@@ -170,5 +157,3 @@ export function curlLine({ method, url, headers = {}, body }) {
   if (body) lines.push(`--data-binary ${quoted(body)}`);
   return lines.join(" \\\n  ");
 }
-
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;

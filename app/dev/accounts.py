@@ -1,0 +1,158 @@
+"""The sign-ins that a developer chooses: proofs of identities, issued by the sandbox in place of the platforms."""
+
+from typing import Any
+
+from pydantic import Field
+
+from app.dev.area import DEVELOPMENT
+from app.dev.sandbox import ask_sandbox
+from app.http.docs import Docs
+from app.http.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.inputs import Body, Path, Query
+from app.services import Services
+from storage.kinds.apps import APPS
+from storage.kinds.sign_in import PLATFORMS, SANDBOX
+from streams.wire.errors import (
+    AppNotFound,
+    BackendUnavailable,
+    ConfigInvalid,
+    ItemNotFound,
+    listed,
+)
+from streams.wire.model import Model
+from vendors.catalog import Capability
+from vendors.signin.sandbox import SandboxChoices, SandboxPerson, SandboxSignIn
+
+_SIGN_IN = Capability[None, SandboxSignIn]("sandbox_sign_in").by(SandboxSignIn)
+_WITHOUT_PROVIDER = "play_games"
+"""The provider whose identities are not proven."""
+_WITH_OPEN_ID = "im_network_a"
+"""The platform whose clients send an `open_id` beside the token (§2.2)."""
+
+
+class PlatformNotPlayed(ItemNotFound):
+    """`platform` names no third party whose proofs the sandbox issues."""
+
+
+class AppQuery(Model):
+    app: str = DEFAULT_APP
+    """The app whose configs of kind `sign_in` name the providers."""
+
+
+class PlatformPath(Model):
+    platform: str
+    """A platform whose identities are those of third parties (§2.2)."""
+
+
+class SignInChoice(Model, extra="allow"):
+    subject: str = Field(min_length=1, max_length=200)
+    """The id of the person at the platform."""
+
+
+class IssuedProof(Model, extra="allow"):
+    """The body of a login: the platform, with what a client sends to it (§2.2)."""
+
+
+class PlayedPlatform(Model):
+    title: str = ""
+    """The name of the provider."""
+    provider: str = ""
+    faults: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """The fields of `_issue` that make a sign-in fail, by the name of the fault."""
+    problem: str = ""
+    """Why nobody can sign in. Empty if somebody can."""
+
+
+class PlayedPlatforms(Model):
+    people: list[SandboxPerson]
+    """Who can sign in, at any provider."""
+    platforms: dict[str, PlayedPlatform]
+
+
+async def list_platforms(call: Call, query: Query[AppQuery]) -> PlayedPlatforms:
+    """List who can sign in at which platform, and how that can fail.
+
+    Only development servers have this endpoint.
+    """
+    services, app_id = call.services, _existing(call, query.app)
+    choices = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.choices())
+    platforms = {platform: _played(services, app_id, platform, choices) for platform in PLATFORMS}
+    return PlayedPlatforms(
+        people=choices.people, platforms={name: each for name, each in platforms.items() if each is not None}
+    )
+
+
+def _played(services: Services, app_id: str, platform: str, choices: SandboxChoices) -> PlayedPlatform | None:
+    """Return how the sandbox plays a platform, or `None` if its identities need no proof."""
+    try:
+        provider, _ = _provider(services, app_id, platform)
+    except PlatformNotPlayed:
+        return None
+    except ConfigInvalid as error:
+        return PlayedPlatform(problem=error.what)
+    found = choices.providers.get(provider)
+    if found is None:
+        return PlayedPlatform(problem=f"the sandbox does not play {provider}")
+    return PlayedPlatform(title=found.title, provider=provider, faults=found.faults)
+
+
+async def issue(
+    call: Call, path: Path[PlatformPath], query: Query[AppQuery], body: Body[SignInChoice]
+) -> IssuedProof:
+    """Let a person sign in at a platform that the sandbox plays.
+
+    The response is the body of a login or a bind. Further fields of the request, such as `profile` and `fault`, are
+    described in `vendors/sandbox/README.md`. Only development servers have this endpoint.
+    """
+    services, app_id, platform = call.services, _existing(call, query.app), path.platform
+    provider, app = _provider(services, app_id, platform)
+    choice = {"app": app, **body.model_dump()}
+    proof = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.issue(provider, choice))
+    if platform != _WITH_OPEN_ID:
+        proof.pop("open_id", None)
+    return IssuedProof(**{platform: proof})
+
+
+def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]:
+    """Return the provider of a platform, and our app there.
+
+    Raises `ConfigInvalid` if the sandbox does not play it, and `PlatformNotPlayed` if it has no provider.
+    """
+    if platform not in PLATFORMS:
+        raise PlatformNotPlayed(f"platform names no third party: {listed([platform])}")
+    client = services.sign_in.open(app_id, platform)
+    if client.provider == _WITHOUT_PROVIDER:
+        raise PlatformNotPlayed(f"identities of {platform} need no proof")
+    config = client.config
+    if not (config.base_url or "").startswith(SANDBOX):
+        raise ConfigInvalid(f"sign_in {platform}: base_url does not name the sandbox")
+    ids = (config.client_id, *config.audiences, *config.bundle_ids)
+    return client.provider, next(filter(None, ids), "")
+
+
+def _existing(call: Call, app_id: str) -> str:
+    if not call.services.configs.exists(APPS, app_id):
+        raise AppNotFound(f"app names no app: {listed([app_id])}")
+    return app_id
+
+
+_CHOICE = Docs(
+    bodies={
+        "Mei signs in": {"subject": "100000000000000001", "profile": {"name": "Mei Lin"}},
+        "The platform does not answer": {"subject": "100000000000000001", "fault": "hang_before_headers"},
+        "A proof for another app": {"subject": "100000000000000001", "app": "app-of-others"},
+    }
+)
+_ERRORS = (AppNotFound, BackendUnavailable)
+
+DEV_ACCOUNT_ROUTES = [
+    Endpoint("GET", "/dev/accounts/platforms", list_platforms, DEVELOPMENT, errors=_ERRORS),
+    Endpoint(
+        "POST",
+        "/dev/accounts/{platform}/_issue",
+        issue,
+        DEVELOPMENT,
+        errors=(*_ERRORS, PlatformNotPlayed, ConfigInvalid),
+        docs=_CHOICE,
+    ),
+]

@@ -1,0 +1,55 @@
+// The current user: its name, its ways to log in, and the profiles that platforms told.
+
+import { html } from "../vendor/preact.js";
+import { Action } from "./fields.js";
+import { titleOf } from "./platforms.js";
+
+export function CurrentUser({ accounts }) {
+  const { user } = accounts;
+  if (!user) {
+    return html`<section class="user" aria-label="Current user">
+      <span class="nobody" aria-hidden="true"></span>
+      <p class="who"><strong>Nobody is logged in</strong> <small>Choose a platform, and who signs in there.</small></p>
+    </section>`;
+  }
+  const profile = user.social_accounts.find((one) => one.social_profile)?.social_profile;
+  const name = user.name || profile?.user_name || user.email?.email_address || user.phone?.phone_number;
+  return html`<section class="user" aria-label="Current user">
+    ${profile?.avatar
+      ? html`<img src=${profile.avatar} alt=${`Picture of ${profile.user_name}`} width="40" height="40" />`
+      : html`<span class="nobody" aria-hidden="true">${name?.slice(0, 1) ?? "?"}</span>`}
+    <p class="who">
+      <strong>${name ?? "User without a name"}</strong>
+      <small>${user.uid}</small>
+    </p>
+    <ul class="ways" aria-label="Ways to log in">
+      ${user.social_accounts.map(
+        (one) => html`<li key=${`${one.platform} ${one.id}`}>
+          <span title=${`${one.platform} ${one.id}`}>${playedTitle(accounts, one.platform)}</span>
+          <button
+            type="button"
+            class="remove"
+            aria-label=${`Unbind ${playedTitle(accounts, one.platform)}`}
+            title="Unbind"
+            onClick=${() => accounts.unbind(one)}
+          >
+            ×
+          </button>
+        </li>`,
+      )}
+      ${user.email && html`<li><span>${user.email.email_address}${user.email.verified ? "" : " (not verified)"}</span></li>`}
+      ${user.phone && html`<li><span>${user.phone.phone_number}</span></li>`}
+    </ul>
+    <div class="row">
+      <${Action} accounts=${accounts} label="Read" onAct=${() => accounts.readUser({ aside: false })} />
+      <${Action} accounts=${accounts} label="Log out" onAct=${() => accounts.logOut()} />
+    </div>
+  </section>`;
+}
+
+/** Return the name of the provider that the app has for a platform. */
+export const playedTitle = (accounts, id) => {
+  const title = titleOf(id);
+  const played = accounts.platforms[id]?.title;
+  return !played || title.startsWith(played) ? title : played;
+};
