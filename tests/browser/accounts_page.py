@@ -83,6 +83,11 @@ class AccountsPage:
         """The request that is shown whole: the newest one that was made by pressing a button."""
         return self.page.locator("details.exchange[open]").first
 
+    @property
+    def exchanges(self) -> Locator:
+        """All requests, the newest first."""
+        return self.page.locator("details.exchange")
+
     def button(self, name: str) -> Locator:
         return self.flow.get_by_role("button", name=name, exact=True)
 

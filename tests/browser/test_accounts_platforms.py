@@ -1,7 +1,6 @@
 """Each of the 20 platforms of a login in the browser: the first login, the next one and, where possible, a bind."""
 
 import shutil
-from collections.abc import Awaitable, Callable
 
 import pytest
 from playwright.async_api import expect
@@ -12,8 +11,8 @@ from tests.browser.conftest import SCREENSHOTS
 
 PLAYED = [platform for platform in THIRD_PARTIES if platform != "android_games_service"]
 """The platforms whose proofs the sandbox issues."""
-
-Flow = Callable[[AccountsPage], Awaitable[None]]
+NAMELESS = {"ios_vendor_id", "ios_games_service"}
+"""The platforms that do not tell the name of a person."""
 
 
 async def keep_picture(accounts: AccountsPage, platform: str) -> None:
@@ -46,10 +45,9 @@ async def test_a_person_logs_in_again_and_is_bound(accounts: AccountsPage, platf
     await accounts.open(platform)
     await accounts.press("Log in", "New user")
     await expect(accounts.ways).to_have_count(1)
-    if platform != "ios_games_service":  # Game Center tells nothing about a person.
-        name = "Mei Lin" if platform != "ios_vendor_id" else "User without a name"
-        await expect(accounts.user).to_contain_text(name)
+    await expect(accounts.user).to_contain_text("User without a name" if platform in NAMELESS else "Mei Lin")
     await accounts.press("Log in", "Known user")
+    await expect(accounts.exchanges.first.locator(".badge")).to_have_text("200")
     await keep_picture(accounts, platform)
     await sign_up_with_name(accounts)
     await accounts.go(platform)

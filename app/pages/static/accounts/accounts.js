@@ -125,7 +125,7 @@ export class Accounts {
 
   async #enter({ user }) {
     this.token = user.session.session_token;
-    this.user = user;
+    if (this.user?.uid !== user.uid) this.user = user; // Otherwise its profiles are known.
     this.#keep();
     const [newest] = user.social_accounts.slice(-1);
     if (newest) await this.#readProfile(newest.platform);

@@ -113,9 +113,11 @@ export function OwnEmail({ accounts }) {
           () => change("Bind the address", "POST", { email, platform: CLIENT, verify_code: email_code }, () => `${email} is bound`),
           true,
         )}
+      </div>
+      <div class="row actions">
         ${action("Change", () => change("Change the address", "PUT", { email, platform: CLIENT }, () => `A link was sent to ${email}`))}
         ${action("Unbind", () => change("Unbind the address", "DELETE", undefined, () => "The user has no address"))}
-        ${action("Send the link again", () =>
+        ${action("Resend the link", () =>
           change("Send the link", "POST", { platform: CLIENT }, () => "A link was sent", "/send_verify_code"),
         )}
         ${action("Is it verified?", () =>

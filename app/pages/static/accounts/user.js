@@ -17,7 +17,7 @@ export function CurrentUser({ accounts }) {
   return html`<section class="user" aria-label="Current user">
     ${profile?.avatar
       ? html`<img src=${profile.avatar} alt=${`Picture of ${profile.user_name}`} width="40" height="40" />`
-      : html`<span class="nobody" aria-hidden="true">${name?.slice(0, 1) ?? "?"}</span>`}
+      : html`<span class="nobody" aria-hidden="true">${name?.replace("+", "").slice(0, 1) ?? "?"}</span>`}
     <p class="who">
       <strong>${name ?? "User without a name"}</strong>
       <small>${user.uid}</small>
