@@ -79,6 +79,18 @@ async def _first_requests_work(local: Command, url: str) -> None:
     assert '"scripted-text"' in configs[1]
 
 
+async def _anybody_can_sign_in_at_every_third_party(url: str) -> None:
+    async with ClientSession() as http, http.get(f"{url}/dev/accounts/platforms") as answer:
+        platforms = (await answer.json())["platforms"]
+        assert len(platforms) == 12
+        assert not [platform for platform, played in platforms.items() if played["problem"]]
+        for platform in platforms:
+            async with http.post(f"{url}/dev/accounts/{platform}/_issue", json={"subject": "1234567"}) as issued:
+                body = await issued.json()
+            async with http.post(f"{url}/bp/user/login", json=body) as login:
+                assert login.status == 200, await login.text()
+
+
 async def _second_instance_is_refused(tmp_path: Path) -> None:
     """Start a second server on the same data folder, which must fail."""
     async with command("deploy.local", **_environment(tmp_path)) as second:
@@ -112,6 +124,7 @@ async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tm
     async with command("deploy.local", **env) as local:
         url = await _up(local)
         await _first_requests_work(local, url)
+        await _anybody_can_sign_in_at_every_third_party(url)
         await _second_instance_is_refused(tmp_path)
         await _commands_find_its_stores(tmp_path)
         first, processes = _user(local.lines), local.descendants()

@@ -12,6 +12,21 @@ from tests.servers import Server, new_server
 from vendors.sandbox.server import SIGN_IN, listening
 from vendors.sandbox.signin.choices import PROVIDERS
 
+FIELDS = {
+    "ios_vendor_id": {"id", "code", "identity_token"},
+    "social_network_a": {"access_token", "id", "expiration_date"},
+    "search_vendor_id": {"id_token"},
+    "photo_network": {"code"},
+    "microblog": {"access_token"},
+    "chat_network": {"access_token"},
+    "im_network_a": {"access_token", "open_id"},
+    "im_network_b": {"code"},
+    "payment_wallet_a": {"code"},
+    "software_vendor_id": {"access_token"},
+    "retail_platform": {"code"},
+    "ios_games_service": {"player_id", "team_player_id", "public_key_url", "salt", "signature", "timestamp"},
+}
+"""The fields that clients send to each platform (§2.2)."""
 PLAYED = tuple(platform for platform in PLATFORMS if platform != "android_games_service")
 REFUSED = {"refused", "expired", "other_app", "unsigned"}
 """The faults of a proof. All others are failures of the platform."""
@@ -63,6 +78,7 @@ async def test_everybody_can_sign_in_at_every_platform(server: Server) -> None:
         for person, is_new in ((mei, True), (mei, False), (jonas, True)):
             status, body = await issue(server, platform, **person)
             assert (status, list(body)) == (200, [platform])
+            assert set(body[platform]) == FIELDS[platform]
             status, reply = await log_in(server, body)
             assert (status, reply["user"]["is_new_user"]) == (200, is_new), platform
 
