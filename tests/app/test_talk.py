@@ -105,11 +105,12 @@ async def test_all_files_of_the_page_are_served(server: Server) -> None:
     ],
     indirect=["settings"],
 )
-async def test_the_page_links_to_the_reference_if_it_is_served(server: Server, *, links: bool) -> None:
+async def test_the_page_links_to_what_is_served(server: Server, *, links: bool) -> None:
     await put(server, "apps", "default", {"title": "Talkative", "currency": "USD", "playground": True})
     status, page = await get(server, "/")
     assert (status, b'href="/docs"' in page) == (200, links)
     assert ((await get(server, "/docs"))[0] == 200) is links
+    assert (b'href="/dev/accounts"' in page) is server.services.settings.development
     assert page.rstrip().endswith(b"</html>")
     _, script = await get(server, "/static/talk/page.js")
     assert b"/docs" not in script

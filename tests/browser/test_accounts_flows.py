@@ -2,8 +2,9 @@
 
 import re
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
+from streams.wire.codec import dumps, loads
 from tests.browser.accessibility import check_accessibility
 from tests.browser.accounts_page import REFUSED, AccountsPage, accounts_page
 from tests.browser.conftest import SCREENSHOTS
@@ -152,6 +153,25 @@ async def test_the_picture_of_a_person_is_shown(accounts: AccountsPage) -> None:
     picture = accounts.user.get_by_role("img", name="Picture of Amara Okafor")
     await expect(picture).to_be_visible()
     assert await picture.evaluate("(image) => image.naturalWidth") > 0
+
+
+async def test_a_profile_that_is_fetched_after_the_login_is_shown(accounts: AccountsPage) -> None:
+    async def slow(route: Route) -> None:
+        choice = loads(route.request.post_data or "")
+        await route.continue_(post_data=dumps({**choice, "delay_ms": 600}))
+
+    await accounts.open("microblog")
+    await accounts.pick("Somebody else")
+    await accounts.field("Name").fill("Kim Park")
+    await accounts.page.route("**/_issue", slow)
+    try:
+        await accounts.press("Log in", "New user")
+        await expect(accounts.user).to_contain_text("User without a name")
+        await expect(accounts.user).to_contain_text("Kim Park")
+    finally:
+        await accounts.page.unroute("**/_issue")
+    await expect(accounts.exchanges.locator("summary", has_text="Read the user")).to_have_count(1)
+    await expect(accounts.exchanges.first.locator(".json")).to_contain_text("social_profile")
 
 
 async def test_a_login_needs_no_scrolling(chromium: Browser, sandbox_server: Server) -> None:
