@@ -7,7 +7,7 @@ from aiohttp import web
 from app.http.endpoint import Call
 from app.http.errors import PathNotFound
 from app.http.inputs import Path
-from app.pages.assets import STATIC, static_page
+from app.pages.assets import DOCS_LINK, STATIC, static_page
 from app.pages.rows import page_row
 from streams.wire.model import Model
 
@@ -28,7 +28,8 @@ async def accounts_page(call: Call) -> web.Response:
 
     Only development servers have this page.
     """
-    return await static_page("accounts/index.html").response(call.request, policy=_policy(call))
+    hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
+    return await static_page("accounts/index.html", without=hidden).response(call.request, policy=_policy(call))
 
 
 async def accounts_part(call: Call, path: Path[AccountsPartPath]) -> web.Response:

@@ -11,6 +11,8 @@ from typing import Self
 from aiohttp import web
 
 STATIC = Path(__file__).parent / "static"
+DOCS_LINK = 'href="/docs"'
+"""The line of a page with this text links to the API reference."""
 
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 _HEADERS = {

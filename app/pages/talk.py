@@ -8,7 +8,7 @@ from aiohttp import web
 from app.http.endpoint import DEFAULT_APP, Call
 from app.http.errors import PathNotFound
 from app.http.inputs import Path, Query
-from app.pages.assets import STATIC, static_page
+from app.pages.assets import DOCS_LINK, STATIC, static_page
 from app.pages.rows import page_row
 from app.playground import playground_shown
 from streams.wire.model import Model
@@ -17,7 +17,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_DOCS_LINK, _ACCOUNTS_LINK = 'href="/docs"', 'href="/dev/accounts"'
+_ACCOUNTS_LINK = 'href="/dev/accounts"'
 _PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 
@@ -41,7 +41,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
             raise PathNotFound(call.request.path)
         return await _not_found_page(call.request)
     settings = call.services.settings
-    links = {_DOCS_LINK: settings.shows_docs, _ACCOUNTS_LINK: settings.development}
+    links = {DOCS_LINK: settings.shows_docs, _ACCOUNTS_LINK: settings.development}
     page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
     return await page.response(call.request, policy=_POLICY)
 

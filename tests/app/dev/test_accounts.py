@@ -1,11 +1,11 @@
 """The sign-ins that a developer chooses: proofs by the sandbox, and what clients get for each fault."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
 from storage.kinds.sign_in import PLATFORMS
 from tests.app.callers import ask
 from tests.servers import Server, new_server
@@ -50,14 +50,15 @@ def server(guest: Server) -> Server:
     return guest
 
 
-async def choices(server: Server) -> dict[str, Any]:
-    status, reply = await ask(server, "GET", "/dev/accounts/platforms")
+async def choices(server: Server, app_id: str = "default") -> dict[str, Any]:
+    status, reply = await ask(server, "GET", "/dev/accounts/platforms", params={"app": app_id})
     assert status == 200, reply
     return reply
 
 
-async def issue(server: Server, platform: str, **choice: Any) -> tuple[int, Any]:
-    return await ask(server, "POST", f"/dev/accounts/{platform}/_issue", json=choice)
+async def issue(server: Server, platform: str, *, app_id: str = "default", **choice: Any) -> tuple[int, Any]:
+    path = f"/dev/accounts/{platform}/_issue"
+    return await ask(server, "POST", path, params={"app": app_id}, json=choice)
 
 
 async def log_in(server: Server, body: Any) -> tuple[int, Any]:
@@ -138,14 +139,24 @@ async def test_an_unknown_app_is_reported(server: Server) -> None:
         assert error_of(result) == (400, "app_not_found")
 
 
+async def own_app(server: Server, platform: str, value: dict[str, Any]) -> str:
+    """Create an app with one config of kind `sign_in`, and return its id."""
+    app_id = f"app-{uuid4().hex[:8]}"
+    for kind, name, config in (
+        ("apps", "default", {"title": "Own", "currency": "USD"}),
+        ("auth", "default", {"require_sign": False}),
+        ("sign_in", platform, value),
+    ):
+        await server.services.configs.put(app_id, kind, name, config, author="tests", origin=COMMAND)
+    return app_id
+
+
 async def test_a_platform_that_the_sandbox_does_not_play_has_its_problem(server: Server) -> None:
-    key = ConfigKey("default", "sign_in", "microblog")
-    configs = server.services.configs
     own = {"base_url": "https://api.weibo.example", "audiences": ["1"]}
-    await configs.put(*key, own, author="tests", origin=COMMAND)
-    played = (await choices(server))["platforms"]["microblog"]
+    app_id = await own_app(server, "microblog", own)
+    played = (await choices(server, app_id))["platforms"]["microblog"]
     assert (played["problem"], played["faults"]) == ("sign_in microblog: base_url does not name the sandbox", {})
-    assert error_of(await issue(server, "microblog", subject="1")) == (422, "config_invalid")
+    assert error_of(await issue(server, "microblog", app_id=app_id, subject="1")) == (422, "config_invalid")
 
 
 async def test_the_provider_is_that_of_the_config(server: Server) -> None:
@@ -157,12 +168,11 @@ async def test_the_provider_is_that_of_the_config(server: Server) -> None:
         "client_secret": "any",
         "redirect_uri": "https://app.test/callback",
     }
-    await server.services.configs.put(
-        "default", "sign_in", "retail_platform", value, author="tests", origin=COMMAND
-    )
-    assert (await choices(server))["platforms"]["retail_platform"]["title"] == "Taobao"
-    _, body = await issue(server, "retail_platform", subject="100000000000000008")
-    assert (await log_in(server, body))[0] == 200
+    app_id = await own_app(server, "retail_platform", value)
+    assert (await choices(server, app_id))["platforms"]["retail_platform"]["title"] == "Taobao"
+    _, body = await issue(server, "retail_platform", app_id=app_id, subject="100000000000000008")
+    headers = {"X-Service-App-Id": app_id}
+    assert (await ask(server, "POST", "/bp/user/login", json=body, headers=headers))[0] == 200
 
 
 async def test_the_page_loads_nothing_from_elsewhere_but_pictures_of_the_sandbox(server: Server) -> None:
@@ -189,6 +199,15 @@ async def test_without_the_sandbox_its_endpoints_say_what_is_missing(databases, 
             status, reply = await ask(running, "GET", path)
             assert (status, reply["error"]["error_type"]) == (400, "backend unavailable")
             assert "PARLEY_SANDBOX_URL" in reply["error"]["message"]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_the_page_links_to_the_reference_if_it_is_served(databases, tmp_path, *, shown: bool) -> None:
+    async with (
+        new_server(databases, tmp_path, public_docs=shown) as running,
+        running.http.get(f"{running.url}/dev/accounts") as response,
+    ):
+        assert ('href="/docs"' in await response.text()) is shown
 
 
 async def test_production_servers_have_none_of_it(databases, tmp_path) -> None:

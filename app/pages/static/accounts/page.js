@@ -13,6 +13,7 @@ const DEFAULT_APP = "default";
 
 const app = new URLSearchParams(location.search).get("app");
 const entry = new JsonEntry(new Store(() => sessionStorage), app ?? DEFAULT_APP, "accounts");
+const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
 let redraw = () => {};
 const accounts = new Accounts(entry, app, () => redraw());
 
@@ -43,7 +44,7 @@ function App() {
       <p>
         <a href="/">Talk</a>
         <a href="/dev/mail">Mails</a>
-        <a href="/docs">API reference</a>
+        ${reference && html`<a href=${reference.href}>API reference</a>`}
       </p>
     </header>
     <main class="container">
