@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import REGISTRY
 
+from tests.garbage import collected_by_hand
 from tests.servers import Server
 from tests.waiting import until
 
@@ -40,13 +41,11 @@ async def test_a_refused_request_leaves_no_reference_cycle(server: Server, statu
     try:
         async with asyncio.timeout(20):
             await refused()
-            gc.collect()
-            gc.disable()
-            for _ in range(REQUESTS):
-                await refused()
-            assert gc.collect() < REQUESTS
+            with collected_by_hand():
+                for _ in range(REQUESTS):
+                    await refused()
+                assert gc.collect() < REQUESTS
     finally:
-        gc.enable()
         writer.close()
 
 
@@ -68,16 +67,12 @@ async def test_a_request_that_cannot_be_parsed_leaves_no_reference_cycle(server:
         writer.close()
         await writer.wait_closed()
 
-    try:
-        async with asyncio.timeout(20):
-            await refused()
-            gc.collect()
-            gc.disable()
+    async with asyncio.timeout(20):
+        await refused()
+        with collected_by_hand():
             for _ in range(BROKEN):
                 await refused()
             assert gc.collect() < 5 * BROKEN
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize(
@@ -108,21 +103,17 @@ async def test_a_client_that_leaves_leaves_no_reference_cycle(server: Server, ra
                 await asyncio.sleep(0.05)
         await until(lambda: open_connections() == opened, within_s=20)
 
-    try:
-        async with asyncio.timeout(60):
-            await leave()
-            gc.collect()
-            gc.disable()
-            before = {id(each) for each in of_requests()}  # Other tests in this process may still run servers.
+    async with asyncio.timeout(60):
+        await leave()
+        with collected_by_hand():
             for _ in range(LEAVERS):
                 await leave()
             # A task may still hold the last request. A cycle would keep it for as long as the collector is off.
-            await until(lambda: all(id(each) in before for each in of_requests()), within_s=20)
-    finally:
-        gc.enable()
+            await until(lambda: not of_requests(), within_s=20)
 
 
 def of_requests() -> list[web.BaseRequest | web.Response]:
+    """Return those that were created since collections are done by hand."""
     return [each for each in gc.get_objects() if isinstance(each, web.BaseRequest | web.Response)]
 
 

@@ -1,7 +1,6 @@
 """How the HTTP client connects: names, addresses, TLS."""
 
 import asyncio
-import gc
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from streams.tasks import background
+from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from vendors.http1.client import open_http1
 from vendors.http1.connection import Connection
@@ -242,17 +242,9 @@ async def passes(count: int) -> None:
 async def test_a_cancelled_attempt_leaves_no_reference_cycle(steps: int):
     """Cancelled at any step: the loop may have told the connection that it is made, and never that it is lost."""
     async with played(answering) as url, open_http1(aiohttp.ThreadedResolver(), idle_s=60) as http1:
-        gc.collect()
-        gc.disable()
-        try:
+        with collected_by_hand():
             for _ in range(5):
                 async with background(ask(http1, url)):
                     await passes(steps)
                 await passes(10)  # The socket is closed in the next one.
-            gc.set_debug(gc.DEBUG_SAVEALL)
-            gc.collect()
-            assert not [each for each in gc.garbage if isinstance(each, Connection)]
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
+            assert not [each for each in garbage() if isinstance(each, Connection)]

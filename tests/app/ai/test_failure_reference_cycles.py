@@ -1,6 +1,5 @@
 """Streams that fail leave no reference cycles. The garbage collector runs rarely, and would keep their stacks."""
 
-import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,6 +10,7 @@ from storage.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
+from tests.garbage import collected_by_hand, garbage
 from tests.servers import Server
 from tests.sse_client import events
 from tests.vendor import Vendor
@@ -32,25 +32,15 @@ async def not_readable(server: Server) -> None:
 async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
     """Return the number of our objects that ten turns leave in reference cycles, by class.
 
-    A stack that is kept holds some of them. asyncpg's connections are cycles themselves. Objects of earlier tests
-    are not counted: a closed server of another module may become garbage during the turns.
+    A stack that is kept holds some of them. asyncpg's connections are cycles themselves.
     """
     for _ in range(3):
         await turn()
-    gc.collect()
-    gc.disable()
-    earlier = {id(each) for each in gc.get_objects()}
-    try:
+    with collected_by_hand():
         for _ in range(TURNS):
             await turn()
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        gc.collect()
-        kinds = (type(each) for each in gc.garbage if id(each) not in earlier)
+        kinds = (type(each) for each in garbage())
         return dict(Counter(kind.__qualname__ for kind in kinds if kind.__module__.split(".")[0] in OURS))
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
-        gc.enable()
 
 
 async def turn(talk: Talk, *strategies: str) -> None:
