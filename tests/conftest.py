@@ -21,6 +21,7 @@ from prometheus_client.samples import Sample
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
+from tests import forks
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
 from tests.restoring import keep_configs, restored
@@ -129,6 +130,7 @@ def pytest_configure_node(node) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    forks.end()
     if _RUN in config.stash:
         config.stash[_RUN].close()
 

@@ -1,35 +1,18 @@
 """A command that an operator uses wrongly prints one line that says what is wrong, and ends with exit code 2."""
 
-import asyncio
 import socket
-import sys
 from pathlib import Path
-from typing import Any
 
 from app.settings import Settings
-from streams.wire.codec import dumps, loads
 from tests.environment import core_packages
+from tests.forks import run
 from tests.servers import ADMIN_TOKEN, MASTER_KEY
 
-_RUN = """
-import contextlib, io, os, sys
-from app.__main__ import main
-from streams.wire.codec import dumps, loads
 
-found = []
-for env, arguments in loads(sys.argv[1]):
-    os.environ.update(env)
-    with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
-        code = main(arguments)
-    found.append([code, errors.getvalue()])
-sys.stdout.buffer.write(dumps(found))
-"""
-"""Runs several commands in one process, because their modules are slow to import."""
-
-
-async def run(settings: Settings, *commands: tuple[dict[str, str], str]) -> list[Any]:
-    """Run each command with its variables of the environment. Return exit codes and standard error."""
+async def ended(settings: Settings, variables: dict[str, str], command: str) -> tuple[int, str]:
+    """Run a command with its variables of the environment. Return the exit code and standard error."""
     env = {
+        **core_packages(),
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
         "PARLEY_REDIS_PREFIX": settings.redis_prefix,
@@ -38,13 +21,8 @@ async def run(settings: Settings, *commands: tuple[dict[str, str], str]) -> list
         "PARLEY_DATA_DIR": str(settings.data_dir),
         "PORT": str(settings.port),
     }
-    given = [({**env, **variables}, command.split()) for variables, command in commands]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _RUN, dumps(given).decode(), env=core_packages(), stdout=-1, stderr=-1
-    )
-    out, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
-    return loads(out)
+    code, _, errors = await run("app", *command.split(), env=env | variables)
+    return code, errors
 
 
 UNREACHABLE = {"DATABASE_URL": "postgresql://ada@127.0.0.1:1/parley"}
@@ -88,7 +66,7 @@ async def test_each_command_names_the_fault_in_one_line_and_ends_with_code_2(
     listener.close()  # `serve` listens on its port before it opens the stores.
     (tmp_path / "default/apps").mkdir(parents=True)
     (tmp_path / "default/apps/default.yaml").write_text("{}")
-    found = await run(settings, *((env, command.format(folder=tmp_path)) for env, command, _ in FAULTS))
-    for (code, errors), (_, command, error) in zip(found, FAULTS, strict=True):
+    for env, command, error in FAULTS:
+        code, errors = await ended(settings, env, command.format(folder=tmp_path))
         assert (code, errors.count("\n")) == (2, 1), (command, errors)
         assert errors.startswith(f"parley: {error.format(folder=tmp_path)}"), (command, errors)

@@ -1,8 +1,6 @@
 """Exported configs can be imported unchanged. An import of a folder writes all its configs or none."""
 
-import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from storage.kinds.speech import SPEECH
 from streams.wire.errors import InvalidParameter, ServiceError
 from tests.config_stores import api_key, store_of
 from tests.environment import core_packages
+from tests.forks import run
 
 ENV = {"VENDOR_KEY": "sk-from-env"}
 ACCOUNT = "default/vendor_accounts/main.yaml"
@@ -202,12 +201,7 @@ async def command(settings: Settings, *args: str) -> tuple[int, str, str]:
         "PARLEY_ENV": "development",
         **ENV,
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", "config", *args, env=env, stdout=-1, stderr=-1
-    )
-    out, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), errors.decode()
+    return await run("app", "config", *args, env=env)
 
 
 async def test_the_command_imports_shows_and_exports(settings, folder, tmp_path):

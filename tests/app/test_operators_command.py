@@ -1,11 +1,10 @@
 """The command `operators` manages the operators of the admin API."""
 
-import asyncio
 import re
-import sys
 
 from tests.app.operator_calls import OPERATORS, call
 from tests.environment import core_packages
+from tests.forks import run
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
@@ -18,12 +17,7 @@ async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
         "PARLEY_MASTER_KEY": MASTER_KEY,
         "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", "operators", *arguments, env=env, stdout=-1, stderr=-1
-    )
-    out, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), errors.decode()
+    return await run("app", "operators", *arguments, env=env)
 
 
 async def test_commands_manage_operators(server: Server) -> None:

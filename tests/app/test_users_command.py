@@ -1,13 +1,12 @@
 """Users that the command creates are ordinary users."""
 
-import asyncio
-import sys
 from pathlib import Path
 
 import pytest
 
 from app.__main__ import main
 from tests.environment import core_packages
+from tests.forks import run
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
@@ -23,12 +22,7 @@ async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
         "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
         "PARLEY_DATA_DIR": str(settings.data_dir),
     }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", "users", *arguments, env=env, stdout=-1, stderr=-1
-    )
-    out, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), errors.decode()
+    return await run("app", "users", *arguments, env=env)
 
 
 async def test_every_user_has_a_separate_session(server: Server):

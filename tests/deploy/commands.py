@@ -13,15 +13,18 @@ import psutil
 
 from app.process.children import ending_with_parent
 from streams.wire.codec import loads
+from tests.forks import AVAILABLE, ForkedProcess
 
 _TIMEOUT_S = 90
+_FORKED = {"app", "bench.attack", "bench.load", "deploy.local", "tests.deploy.small_process"}
+"""Modules that import the code of servers."""
 
 
 @dataclass
 class Command:
     """A running command. `lines` has what it has printed so far, including standard error."""
 
-    process: Process
+    process: Process | ForkedProcess
     lines: list[str] = field(default_factory=list)
 
     async def until(self, text: str) -> str:
@@ -53,17 +56,25 @@ class Command:
 
 
 @asynccontextmanager
-async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
-    """Run `python -m <arguments>` with `env` added to the environment. The end of the block kills it."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", *arguments),
-        env={**os.environ, **env},  # noqa: TID251 - it is handed on
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=ending_with_parent(signal.SIGTERM),
-    )
+async def command(*arguments: str, fresh: bool = False, **env: str) -> AsyncIterator[Command]:
+    """Run `python -m <arguments>` with `env` added to the environment. The end of the block kills it.
+
+    `fresh`: for tests of the memory or of the first moments of a process, which must not be forked from another.
+    """
+    environment = {**os.environ, **env}  # noqa: TID251 - it is handed on
+    process: Process | ForkedProcess
+    if AVAILABLE and arguments[0] in _FORKED and not fresh:
+        process = await ForkedProcess.start(arguments, environment, separate_errors=False)
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", *arguments),
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=ending_with_parent(signal.SIGTERM),
+        )
     running = Command(process)
     try:
         yield running
@@ -71,6 +82,8 @@ async def command(*arguments: str, **env: str) -> AsyncIterator[Command]:
         with suppress(ProcessLookupError):
             process.kill()
         await running.end()
+        if isinstance(process, ForkedProcess):
+            process.close()
     assert not [line for line in running.lines if '"event":"response.unlisted_error"' in line]
 
 

@@ -32,9 +32,9 @@ def server_env(settings: Settings, **more: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, **more: str) -> AsyncIterator[Command]:
-    """Run a server with two processes. `more` overrides its environment."""
-    async with command("app", "serve", **server_env(settings, **more)) as parent:
+async def serving(settings: Settings, *, fresh: bool = False, **more: str) -> AsyncIterator[Command]:
+    """Run a server with two processes. `more` overrides its environment. `fresh`: see `command`."""
+    async with command("app", "serve", fresh=fresh, **server_env(settings, **more)) as parent:
         yield parent
 
 

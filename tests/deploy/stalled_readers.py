@@ -111,7 +111,7 @@ async def server_process(settings: Settings, http: ClientSession, **more: str) -
     with socket.create_server(("127.0.0.1", 0)) as free:
         metrics_port = free.getsockname()[1]
     alone = {"PARLEY_PROCESSES": "1", "PARLEY_DRAIN_TIMEOUT_S": "0", "PARLEY_METRICS_PORT": str(metrics_port)}
-    async with serving(settings, **alone, **more) as running:
+    async with serving(settings, fresh=True, **alone, **more) as running:
         await running.event("server.listening")
         async with background(_drain_log(running)):
             yield ServerProcess(

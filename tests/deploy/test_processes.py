@@ -137,7 +137,7 @@ async def test_process_that_dies_is_restarted_and_requests_are_answered_meanwhil
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 async def test_sighup_while_a_server_starts_ends_no_process(settings: Settings, processes: str):
-    async with serving(settings, PARLEY_PROCESSES=processes) as server:
+    async with serving(settings, fresh=True, PARLEY_PROCESSES=processes) as server:
         await until(lambda: _ignores_sighup(server.process.pid))
         ready = server.event("server.listening" if processes == "1" else "process.ready")
         async with background(ready) as listening:
