@@ -238,11 +238,24 @@ async def shared_server(_kept_configs: None, guest: Server) -> AsyncIterator[Ser
         yield guest
 
 
+@pytest.fixture(scope="session")
+async def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
 @pytest.fixture(autouse=True)
-def _nothing_left_behind(request: pytest.FixtureRequest) -> None:
+def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaves a task in the loop, which all tests of a worker share."""
-    if inspect.iscoroutinefunction(request.function) and _OUTLIVES_TESTS not in request.fixturenames:
-        request.getfixturevalue("_no_task_left")
+    if not inspect.iscoroutinefunction(request.function) or _OUTLIVES_TESTS in request.fixturenames:
+        yield
+        return
+    loop = request.getfixturevalue("_loop")  # The loop only runs for the fixture if a task is left.
+    before = asyncio.all_tasks(loop)
+    yield
+    left = asyncio.all_tasks(loop) - before
+    if left:
+        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_SETTLE_S))
+    assert not left, f"tasks remain: {left}"
 
 
 @pytest.fixture(autouse=True)
@@ -256,13 +269,3 @@ def _no_unlisted_error() -> Iterator[None]:
 def _unlisted_errors() -> list[Sample]:
     row_errors = sys.modules.get("app.http.row_errors")
     return [] if row_errors is None else row_errors.UNLISTED.collect()[0].samples
-
-
-@pytest.fixture
-async def _no_task_left() -> AsyncIterator[None]:
-    before = asyncio.all_tasks()
-    yield
-    left = asyncio.all_tasks() - before - {asyncio.current_task()}
-    if left:
-        _, left = await asyncio.wait(left, timeout=_SETTLE_S)
-    assert not left, f"tasks remain: {left}"
