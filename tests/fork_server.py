@@ -26,6 +26,7 @@ PRELOADED = (
     "bench.attack.run",
     "bench.deployment",
     "deploy.welcome",
+    "vendors.sandbox.server",
 )
 """Without the modules that are commands themselves, because these are run again in each process."""
 _REQUEST_BYTES = 1 << 17

@@ -267,6 +267,7 @@ def test_the_reference_describes_each_row() -> None:
     assert len(set(ids)) == len(ids) == sum(len(row.paths) for row in ROWS)
 
 
+@pytest.mark.xdist_group("openapi")  # The worker that has imported the validator.
 def test_document_of_all_kinds_of_rows_is_valid() -> None:
     from openapi_spec_validator import validate  # noqa: PLC0415 - slow to import, for each worker of the tests
 

@@ -15,6 +15,8 @@ from bench.report import write_report
 from bench.targets import QUICK, Row
 from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
 
+pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
+
 PACED, _, FIRST, UNPACED, SHORT = QUICK.rows
 CORES = Cores(frozenset({0}), frozenset({1}))
 

@@ -11,6 +11,8 @@ from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample
 
+pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
+
 MIB = 2**20
 
 

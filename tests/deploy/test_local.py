@@ -14,6 +14,7 @@ import pytest
 from aiohttp import ClientSession
 
 from tests.deploy.commands import Command, command, left_of
+from tests.environment import core_packages
 
 pytestmark = pytest.mark.timeout(180)  # Stores, engines and the server start, and the machine may be busy.
 
@@ -25,7 +26,13 @@ def _free_port() -> int:
 
 def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
     unset = {"DATABASE_URL": "", "REDIS_URL": "", "PARLEY_PUBLIC_URL": "", "PARLEY_PROCESSES": ""}
-    return {**unset, "PORT": str(_free_port()), "PARLEY_DATA_DIR": str(tmp_path / "data"), **more}
+    return {
+        **core_packages(),
+        **unset,
+        "PORT": str(_free_port()),
+        "PARLEY_DATA_DIR": str(tmp_path / "data"),
+        **more,
+    }
 
 
 def _curl_lines(lines: list[str]) -> list[list[str]]:

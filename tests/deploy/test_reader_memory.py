@@ -87,15 +87,19 @@ async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]
         return (server.rss_bytes - before) / len(readers.sockets)
 
 
-async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log(
+async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log_and_in_another_process(
     settings: Settings, services: Services, vendor: Vendor, http: ClientSession
 ) -> None:
     await configure(services, vendor)
-    async with server_process(settings, http) as server:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    elsewhere = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
+    async with server_process(settings, http) as server, server_process(elsewhere, http) as other:
         talking = await callers(http, settings.public_url, 7)
         for caller in talking:
             await answered(caller)
         assert await a_reader_costs(server, settings.port, talking) <= MAX_BYTES
+        assert await a_reader_costs(other, port, talking) <= MAX_BYTES
 
 
 async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
@@ -109,20 +113,6 @@ async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
             for caller in talking:
                 await spoken(caller)
             assert await a_reader_costs(server, settings.port, talking) <= MAX_BYTES
-
-
-async def test_stalled_readers_in_another_process_cost_little(
-    settings: Settings, services: Services, vendor: Vendor, http: ClientSession
-) -> None:
-    await configure(services, vendor)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    other = replace(settings, port=port, public_url=f"http://127.0.0.1:{port}")
-    async with server_process(settings, http), server_process(other, http) as server:
-        talking = await callers(http, settings.public_url, 7)
-        for caller in talking:
-            await answered(caller)
-        assert await a_reader_costs(server, port, talking) <= MAX_BYTES
 
 
 @pytest.mark.timeout(120)

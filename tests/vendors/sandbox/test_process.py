@@ -1,6 +1,7 @@
 """`python -m vendors.sandbox`: a process that listens, and the commands for it."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ import aiohttp
 
 from app.process.children import ending_with_parent
 from streams.wire.codec import dumps, loads
+from tests.forks import run
 
 SANDBOX = [sys.executable, "-m", "vendors.sandbox"]
 
@@ -30,13 +32,11 @@ async def running() -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
         await process.wait()
 
 
-async def reported(*words: str) -> tuple[int | None, str]:
-    process = await asyncio.create_subprocess_exec(
-        *SANDBOX, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+async def reported(*words: str) -> tuple[int, str]:
+    """Run a command. Return the exit code and what it prints."""
     async with asyncio.timeout(30):
-        output, _ = await process.communicate()
-    return process.returncode, output.decode()
+        code, output, errors = await run("vendors.sandbox", *words, env=os.environ)  # noqa: TID251 - handed on
+    return code, output + errors
 
 
 async def status(url: str) -> int:
