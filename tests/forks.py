@@ -22,6 +22,18 @@ from tests.environment import core_packages
 AVAILABLE = sys.platform == "linux"
 
 
+class _Output(asyncio.StreamReaderProtocol):
+    """The output of a process. `lost` is set when its pipe is closed."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__(reader)
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.set()
+
+
 class ForkedProcess(asyncio.Protocol):
     """A process with the attributes of `asyncio.subprocess.Process` that tests use."""
 
@@ -33,7 +45,7 @@ class ForkedProcess(asyncio.Protocol):
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self._reported = b""
-        self._pipes: list[asyncio.BaseTransport] = []
+        self._pipes: list[tuple[asyncio.BaseTransport, _Output]] = []
         self._started: asyncio.Future[int] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()
 
@@ -60,10 +72,10 @@ class ForkedProcess(asyncio.Protocol):
         """Return a stream and the descriptor that writes to it."""
         descriptor, output = os.pipe()
         reader = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+        pipe = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Output(reader), os.fdopen(descriptor, "rb", buffering=0)
         )
-        self._pipes.append(transport)
+        self._pipes.append(pipe)
         return reader, output
 
     def data_received(self, data: bytes) -> None:
@@ -79,10 +91,11 @@ class ForkedProcess(asyncio.Protocol):
             self._started.set_exception(ChildProcessError("the process was not started"))
         self._ended.set_result(None)
 
-    def close(self) -> None:
-        """Close the pipes of its output."""
-        for pipe in self._pipes:
-            pipe.close()
+    async def close(self) -> None:
+        """Close the pipes of its output. Some tests count open descriptors, so it waits until they are closed."""
+        for transport, output in self._pipes:
+            transport.close()
+            await output.lost.wait()
 
     async def wait(self) -> int:
         await asyncio.shield(self._ended)
@@ -112,7 +125,7 @@ async def run(*arguments: str, env: Mapping[str, str]) -> tuple[int, str, str]:
     out, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
     code = await process.wait()
     if isinstance(process, ForkedProcess):
-        process.close()
+        await process.close()
     return code, out.decode(), errors.decode()
 
 

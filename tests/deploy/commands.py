@@ -83,7 +83,7 @@ async def command(*arguments: str, fresh: bool = False, **env: str) -> AsyncIter
             process.kill()
         await running.end()
         if isinstance(process, ForkedProcess):
-            process.close()
+            await process.close()
     assert not [line for line in running.lines if '"event":"response.unlisted_error"' in line]
 
 
