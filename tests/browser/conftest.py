@@ -132,7 +132,7 @@ async def server(settings: Settings) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-def _no_task_left() -> None:
+def _nothing_left_behind() -> None:
     """Disable the check for remaining tasks, because server and browser stay open."""
 
 
