@@ -19,6 +19,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job as StoredJob
 from procrastinate.jobs import Status
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from procrastinate.worker import Worker
 from prometheus_client import Counter, Gauge, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
@@ -73,6 +74,7 @@ _POLL_S = 5
 _HEARTBEAT_S = 2
 _STALLED_S = 10
 _STOP_S = 30
+_LAST_WRITES_S = 5
 _MEASURE_S = 10
 _CONNECT_S = 5
 _MAX_RETRY_WAIT_S = 3600
@@ -170,7 +172,8 @@ async def _measure_jobs(services: Services) -> None:
             for one in counts:
                 JOBS_STORED.labels(one.task, one.status).set(one.count)
                 JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
-        await asyncio.sleep(_MEASURE_S)
+        if not stopping():
+            await asyncio.sleep(_MEASURE_S)
 
 
 async def run_jobs(
@@ -188,14 +191,14 @@ async def run_jobs(
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
-    # procrastinate ends on the first cancellation, but it may raise a fault of the database instead of it.
     async for attempt in AsyncRetrying(
         wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
     ):
         with attempt:
             app = _application(services, jobs, schedules)
-            async with app.open_async(), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
-                await app.run_worker_async(
+            async with _connected(app), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
+                worker = Worker(
+                    app,
                     queues=[QUEUE],
                     concurrency=_CONCURRENCY,
                     fetch_job_polling_interval=poll_s,
@@ -205,6 +208,30 @@ async def run_jobs(
                     delete_jobs="successful",
                     install_signal_handlers=False,
                 )
+                await _run_until_cancelled(worker)
+
+
+async def _run_until_cancelled(worker: Worker) -> None:
+    """Run a worker. It is also stopped by its event, because its database connections may lose a cancellation."""
+    running = background(worker.run())  # type: ignore[no-untyped-call]
+    task = running.start()
+    try:
+        if not stopping():
+            await asyncio.wait([task])
+    finally:
+        worker.stop()  # type: ignore[no-untyped-call]
+        await running.end_within(_STOP_S + _LAST_WRITES_S)
+    task.result()
+
+
+@asynccontextmanager
+async def _connected(app: procrastinate.App) -> AsyncIterator[None]:
+    """Open the connections of `app`, and close them even if opening them is cancelled."""
+    try:
+        await app.open_async()
+        yield
+    finally:
+        await app.close_async()
 
 
 def _application(
@@ -282,7 +309,8 @@ async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *,
             else:
                 await app.job_manager.retry_job(job)
                 log.warning("job.stalled", job=job.task_name, job_id=job.id, attempt=job.attempts + 1)
-        await asyncio.sleep(stalled_s / 2)
+        if not stopping():  # The connection pool may have lost the cancellation.
+            await asyncio.sleep(stalled_s / 2)
 
 
 def _log_outage(state: RetryCallState) -> None:

@@ -191,6 +191,16 @@ async def test_worker_continues_after_the_database_has_closed_its_connections(
     assert notes.texts == ["before", "after"]
 
 
+async def test_worker_ends_whenever_it_is_cancelled(services: Services) -> None:
+    """Also while it connects, when the pool of its connections may lose the cancellation."""
+    for after_ms in range(0, 60, 2):
+        running = background(run_jobs(services, schedules=()))
+        running.start()
+        await asyncio.sleep(after_ms / 1000)
+        async with asyncio.timeout(10):
+            await running.stop()
+
+
 async def test_schedule_enqueues_one_job_per_time_with_two_workers(services: Services) -> None:
     ticks: list[str] = []
     ticked = asyncio.Event()
