@@ -17,6 +17,7 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query, RawBody
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from storage.kinds.auth import AUTH
 from streams.wire.errors import DatabaseError, DatabaseUnavailable, InvalidParameter, Unavailable
 from streams.wire.model import Model
 
@@ -48,43 +49,48 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
         await set_password(call.services, right, SecretStr(password), language=language)
     except _CODE_ERRORS:
         return broken_page(call)
-    except InvalidParameter as error:
-        return await _reset_form(call, code, problem=error.what)
+    except InvalidParameter:  # Its text is in English and names the field.
+        return await _reset_form(call, code, refused=True)
     return message_page(call, right.app_id, "reset_done")
 
 
-async def _reset_form(call: Call, code: str, *, problem: str = "") -> web.Response:
+async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Response:
     try:
         right = await find_reset(call.services, code)
     except _CODE_ERRORS:
         return broken_page(call)
-    said = texts(call)
-    error = f'<p class="error" role="alert">{escape(problem)}</p>' if problem else ""
+    labels = texts(call)
+    min_characters = call.services.configs.singleton(AUTH, right.app_id).password.min_characters
+    error = f'<p class="error" role="alert">{escape(labels["reset_refused"])}</p>' if refused else ""
     form = (
         f'{error}<form method="post" action="/account/reset">'
         f'<input type="hidden" name="random_code" value="{escape(code)}">'
         f'<input type="hidden" name="username" autocomplete="username" value="{escape(right.target)}">'
-        f'<label>{escape(said["reset_label"])}<input name="password" type="password" required minlength="8" '
+        f"<label>{escape(labels['reset_label'].format(min_characters=min_characters))}"
+        f'<input name="password" type="password" required minlength="{min_characters}" '
         f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"></label>'
-        f"<button>{escape(said['reset_button'])}</button></form>"
+        f"<button>{escape(labels['reset_button'])}</button></form>"
     )
-    return page(call, right.app_id, said["reset"], form, status=400 if problem else 200)
+    return page(call, right.app_id, labels["reset"], form, status=400 if refused else 200)
 
 
 async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
-    """Open the page of somebody who did not make a change. It changes nothing: programs open the links of mails."""
+    """Open the page that ends all sessions.
+
+    Opening it changes nothing, because programs that scan mails also open their links.
+    """
     try:
         named = read_token(call.services, query.token)
     except InvalidParameter:
         return broken_page(call)
-    said = texts(call)
+    labels = texts(call)
     form = (
-        f"<p>{escape(said['not_me_more'].format(email=named.address))}</p>"
+        f"<p>{escape(labels['not_me_more'].format(email=named.address))}</p>"
         '<form method="post" action="/account/not-me">'
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
-        f"<button>{escape(said['not_me_button'])}</button></form>"
+        f"<button>{escape(labels['not_me_button'])}</button></form>"
     )
-    return page(call, named.app_id, said["not_me"], form)
+    return page(call, named.app_id, labels["not_me"], form)
 
 
 async def not_me(call: Call, body: RawBody) -> web.Response:

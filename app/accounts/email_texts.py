@@ -1,4 +1,4 @@
-"""The built-in mails of account emails, in a few languages, and the choice of a reader's language."""
+"""The built-in texts of mails and of the pages to which they link, and the choice of the reader's language."""
 
 from collections.abc import Mapping
 from html import escape
@@ -73,7 +73,8 @@ def event_text(event: str, accepted: str) -> str:
 
 
 _HTML = (
-    '<!doctype html>\n<html lang="%s"><body style="font:16px/1.5 sans-serif;margin:24px;max-width:36em">%s'
+    '<!doctype html>\n<html lang="%s"><body style="font:16px/1.5 sans-serif;margin:24px;max-width:36em;'
+    'overflow-wrap:anywhere">%s'
     "</body></html>\n"
 )
 

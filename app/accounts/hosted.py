@@ -16,9 +16,9 @@ def texts(call: Call) -> dict[str, str]:
 
 
 def message_page(call: Call, app_id: str | None, key: str, *, status: int = 200) -> web.Response:
-    """Return the page that says the texts `key` and `<key>_more`."""
-    said = texts(call)
-    return page(call, app_id, said[key], f"<p>{escape(said[f'{key}_more'])}</p>", status=status)
+    """Return the page whose title is the text `key`, and whose body is the text `<key>_more`."""
+    labels = texts(call)
+    return page(call, app_id, labels[key], f"<p>{escape(labels[f'{key}_more'])}</p>", status=status)
 
 
 def broken_page(call: Call) -> web.Response:

@@ -34,9 +34,9 @@ async def test_the_link_of_the_first_mail_verifies_the_address(accounts: Account
     email = await sign_up(accounts)
     await expect(accounts.ways).to_have_text(f"{email} (not verified)")
     async with accounts.mail_page("Verify the address") as page:
-        await expect(page.get_by_role("heading", name="Your address is confirmed.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Your email address is confirmed.")).to_be_visible()
         await page.goto(page.url.replace("/bp/user/email/verify", "/account/verify"))
-        await expect(page.get_by_role("heading", name="Your address is confirmed.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Your email address is confirmed.")).to_be_visible()
         await page.screenshot(path=SCREENSHOTS / "account-verify.png")
     await accounts.go("email")
     await accounts.press("Is it verified?", "Verified")
@@ -69,10 +69,10 @@ async def test_a_forgotten_password_is_replaced_with_the_code_of_the_mail(accoun
 async def test_who_did_not_sign_up_ends_all_sessions(accounts: AccountsPage) -> None:
     await sign_up(accounts)
     async with accounts.mail_page("This was not me") as page:
-        await expect(page.get_by_role("heading", name="Was it not you?")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Was this not you?")).to_be_visible()
         await page.screenshot(path=SCREENSHOTS / "account-not-me.png")
         await page.get_by_role("button", name="End all sessions").click()
-        await expect(page.get_by_role("heading", name="All sessions were ended.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="All sessions have been ended.")).to_be_visible()
     accounts.faults.expected.append(REFUSED)
     await accounts.user.get_by_role("button", name="Read").click()
     await expect(accounts.user).to_contain_text("Nobody is logged in")
@@ -91,7 +91,7 @@ async def test_an_address_is_bound_changed_and_unbound(accounts: AccountsPage) -
     await accounts.field("Email address").fill(second)
     await accounts.press("Change", f"A link was sent to {second}")
     async with accounts.mail_page("Verify the address") as page:
-        await expect(page.get_by_role("heading", name="Your address is confirmed.")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Your email address is confirmed.")).to_be_visible()
     await accounts.press("Is it verified?", "Verified")
     await expect(accounts.ways).to_have_text(second)
     await accounts.press("Unbind", "The user has no address")

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.app.accounts.error_causes import AUTH
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     PASSWORD,
@@ -258,17 +259,30 @@ async def test_the_page_of_this_server_sets_a_new_password(box: Mailbox):
         text = await response.text()
         assert (response.status, response.content_type) == (200, "text/html")
     assert '<html lang="de">' in text
+    assert "mindestens 8 Zeichen" in text
     assert "<script" not in text
     fields = {"random_code": link.partition("random_code=")[2], "password": "short"}
     async with box.server.http.post(f"{box.server.url}/account/reset", data=fields) as response:
         assert response.status == 400
-        assert "at least 8 characters" in await response.text()
+        text = await response.text()
+    assert "This password is too short or too common." in text
     fields["password"] = NEW_PASSWORD
     for status in (200, 400):
         async with box.server.http.post(f"{box.server.url}/account/reset", data=fields) as response:
             assert response.status == status
     assert (await box.login(address, NEW_PASSWORD))[0] == 200
     assert refusal(await box.me(session)) == (400, "account.invalid_session")
+
+
+async def test_the_page_for_a_new_password_names_the_minimum_length_of_the_app(box: Mailbox):
+    address, _ = await verified_user(box)
+    link = f"{box.server.url}/account/reset?random_code={await box.reset_code(address, nth=2)}"
+    await box.configure("auth", **AUTH, password={"min_characters": 12})
+    async with box.server.http.get(link) as response:
+        text = await response.text()
+    await box.configure("auth", **AUTH)
+    assert "at least 12 characters" in text
+    assert 'minlength="12"' in text
 
 
 async def test_a_browser_gets_a_page_for_the_link_that_verifies(box: Mailbox):
