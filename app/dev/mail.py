@@ -38,9 +38,10 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     if not wants_html(call.request):
         return json_response([mail.model_dump() for mail in mails])
     title = f"Mails to {query.to}" if query.to else "Mails"
-    shown = "\n".join(map(_article, mails)) or "<p>There are no mails yet.</p>"
+    none = f"<p>There are no mails{' to this address' if query.to else ''} yet.</p>"
+    shown = "\n".join(map(_article, mails)) or none
     search = (
-        '<form><label>Address of the recipient<input name="to" type="email" '
+        '<form class="row"><label>Address of the recipient<input name="to" type="email" '
         f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
     )
     return Html(title, f"<h1>{escape(title)}</h1>\n{search}\n{shown}", width="48rem", frames=True).response()

@@ -14,8 +14,8 @@ body { margin: 0; padding: 1.5rem; }
 main { max-width: %s; margin: 0 auto; }
 h1 { font-size: 1.5rem; line-height: 1.25; }
 header { font-weight: 600; color: color-mix(in srgb, CanvasText 65%%, Canvas); margin-bottom: 2rem; }
-button { font: inherit; font-weight: 600; color: #fff; background: var(--accent); border: 0; border-radius: .5rem;
-  padding: .625rem 1.25rem; cursor: pointer; }
+button { font: inherit; font-weight: 600; color: #fff; background: var(--accent); border: 1px solid var(--accent);
+  border-radius: .5rem; padding: .5rem 1.25rem; cursor: pointer; }
 label { display: block; margin: 1rem 0; }
 input { font: inherit; display: block; box-sizing: border-box; width: 100%%; margin-top: .25rem;
   padding: .5rem .75rem; border: 1px solid GrayText; border-radius: .5rem; background: Canvas; color: CanvasText; }
@@ -25,7 +25,10 @@ article { border: 1px solid color-mix(in srgb, CanvasText 20%%, Canvas); border-
 article h2 { font-size: 1.1rem; margin: 0; }
 article p { margin: 0; color: color-mix(in srgb, CanvasText 65%%, Canvas); }
 pre { white-space: pre-wrap; font: .9375rem/1.5 ui-monospace, monospace; margin: 1rem 0; }
-iframe { width: 100%%; height: 24rem; border: 1px solid GrayText; border-radius: .5rem; background: #fff; }
+iframe { box-sizing: border-box; width: 100%%; height: 24rem; border: 1px solid GrayText; border-radius: .5rem;
+  background: #fff; }
+.row { display: flex; align-items: end; gap: .75rem; margin: 1rem 0; }
+.row label { flex: 1; min-width: 0; margin: 0; }
 .error { border-left: .25rem solid #c62828; padding-left: .75rem; }
 """
 _DEFAULT_COLOR = "#1f6feb"

@@ -1,4 +1,4 @@
-// What the page knows: the current user, the fields of its forms, and the calls of the flows.
+// The state of the page: the current user, the fields of its forms, and the calls of the flows.
 
 import { Exchanges, succeeded } from "./exchanges.js";
 
@@ -30,7 +30,7 @@ export class Accounts {
     return this.result?.status === null;
   }
 
-  /** Load what the sandbox plays, and the user of an earlier visit. Return why the sandbox cannot be used, or null. */
+  /** Load what the sandbox emulates, and the user of an earlier visit. Return null, or why the sandbox is unusable. */
   async begin() {
     if (this.token) await this.readUser();
     const response = await fetch(`/dev/accounts/platforms${this.query}`).catch(() => null);
@@ -115,7 +115,7 @@ export class Accounts {
     return exchange;
   }
 
-  /** Let the chosen person sign in at a platform. Return the login's body and what made it, or null. */
+  /** Let the chosen person sign in at a platform. Return the body of a login and how it was made, or null. */
   async prove(platform, choice, title) {
     const path = `/dev/accounts/${platform}/_issue${this.query}`;
     const name = `Sign in at ${title}`;

@@ -44,7 +44,7 @@ export function EmailPassword({ accounts }) {
     <${Result} accounts=${accounts} />
     <${Mails} accounts=${accounts} to=${email} code="random_code" />
     <${Step} title="Set a new password">
-      <${Field} accounts=${accounts} name="random_code" label="Code of the mail" hint="The link in the mail leads to a page that does the same." />
+      <${Field} accounts=${accounts} name="random_code" label="Code from the mail" hint="The link in the mail leads to a page that does the same." />
       <${Field} accounts=${accounts} name="new_password" label="New password" />
       <div class="row actions">
         <${Action}

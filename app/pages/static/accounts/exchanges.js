@@ -66,14 +66,14 @@ function parsed(text) {
 
 export const succeeded = ({ status }) => status >= 200 && status < 300;
 
-/** Return what an exchange has come to, in a sentence. */
+/** Return the outcome of an exchange as a sentence. */
 export function outcome(exchange) {
   const { status, answer, done, retryAfterS } = exchange;
   if (status === null) return "Waiting for the response";
   if (status === 0) return "The server cannot be reached";
   if (!succeeded(exchange)) {
     const message = answer?.error?.message ?? `status ${status}`;
-    return retryAfterS ? `${message} (possible in ${retryAfterS} s)` : message;
+    return retryAfterS ? `${message} (retry after ${retryAfterS} s)` : message;
   }
   return done?.(answer) ?? "Done";
 }

@@ -51,7 +51,7 @@ export function Step({ title, children }) {
   </form>`;
 }
 
-/** What the last request has come to, and the offer of a `bp_auth` after a conflict. */
+/** The outcome of the last request, and the offer of a `bp_auth` after a conflict. */
 export function Result({ accounts }) {
   const { result, conflict } = accounts;
   const state = !result || result.status === null ? "waiting" : succeeded(result) ? "good" : "bad";

@@ -1,4 +1,4 @@
-// The mails and text messages that the sandbox has got, with their codes and links.
+// The mails and text messages that the sandbox has received, with their codes and links.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 
@@ -31,7 +31,7 @@ export function Messages({ accounts, to, code }) {
   return html`<${Inbox} accounts=${accounts} title=${`Messages to ${to}`} found=${found} code=${code} />`;
 }
 
-/** Return what `load` finds for `to`, again and again for a while after each request of the page. */
+/** Return what `load` finds for `to`. Repeats this for a while after each request of the page. */
 function useNewest(accounts, to, load) {
   const [found, setFound] = useState([]);
   useEffect(() => {
@@ -80,7 +80,7 @@ function Code({ accounts, mail, field }) {
   );
 }
 
-/** Return the code of a mail that belongs into `field`: that of a link for a new password, or six digits. */
+/** Return the code of a mail that belongs in `field`: that of a link for a new password, or six digits. */
 function codeIn(mail, field) {
   if (field !== "random_code") return mail.code ?? mail.text.match(CODE)?.[0];
   const links = mail.text.match(LINK) ?? [];

@@ -7,7 +7,7 @@ import { Log } from "./log.js";
 import { panelOf } from "./panels.js";
 import { entryOf, GROUPS } from "./platforms.js";
 import { Provider } from "./provider.js";
-import { CurrentUser, playedTitle } from "./user.js";
+import { CurrentUser, providerTitle } from "./user.js";
 
 const DEFAULT_APP = "default";
 
@@ -62,7 +62,7 @@ function App() {
 /** The list of all flows: links on wide screens, one select on narrow ones. */
 function Menu({ chosen }) {
   const go = (event) => (location.hash = event.currentTarget.value);
-  const title = (id) => playedTitle(accounts, id);
+  const title = (id) => providerTitle(accounts, id);
   return html`
     <nav class="menu" aria-label="Ways to log in">
       ${GROUPS.map(
@@ -98,7 +98,7 @@ const Tile = ({ color, title }) =>
 
 function Flow({ id, ready }) {
   const { color } = entryOf(id);
-  const title = playedTitle(accounts, id);
+  const title = providerTitle(accounts, id);
   const Panel = panelOf(id);
   return html`<section class="flow" aria-labelledby="flow-title">
     <header>

@@ -90,7 +90,7 @@ function BpAuth({ accounts }) {
         accounts=${accounts}
         name="bp_auth_token"
         label="Token"
-        hint="The newest one that this page has got: from a login at a third party, or from a bind that was refused. It can be used once."
+        hint="The newest one that this page has received, from a login at a third party or a refused bind. It can be used once."
       />
       <div class="row actions">
         <${Action}

@@ -18,10 +18,10 @@ const FAULTS = {
 };
 
 export function Provider({ accounts, platform }) {
-  const played = accounts.platforms[platform];
-  if (!played) return html`<p>The sandbox does not play this platform.</p>`;
-  if (played.problem) return html`<p>Nobody can sign in: ${played.problem}</p>`;
-  const { title, faults } = played;
+  const emulated = accounts.platforms[platform];
+  if (!emulated) return html`<p>The sandbox does not emulate this platform.</p>`;
+  if (emulated.problem) return html`<p>Nobody can sign in: ${emulated.problem}</p>`;
+  const { title, faults } = emulated;
   const person = chosenPerson(accounts);
   const fault = accounts.values.fault in faults ? accounts.values.fault : "";
   const prove = () => accounts.prove(platform, { ...person, ...faults[fault] }, title);
@@ -109,8 +109,10 @@ function Email({ profile: { email, email_verified } }) {
 function SomebodyElse({ accounts }) {
   const { people, values } = accounts;
   return html`<div class="else">
-    <${Field} accounts=${accounts} name="subject" label="Id" />
-    <button type="button" class="secondary outline" onClick=${() => accounts.set("subject", newSubject())}>New id</button>
+    <div class="id">
+      <${Field} accounts=${accounts} name="subject" label="Id" />
+      <button type="button" class="secondary outline" onClick=${() => accounts.set("subject", newSubject())}>New id</button>
+    </div>
     <${Field} accounts=${accounts} name="person_name" label="Name" />
     <${Field} accounts=${accounts} name="person_email" label="Email address" type="email" />
     <label class="field">
@@ -126,7 +128,7 @@ function SomebodyElse({ accounts }) {
         checked=${values.person_verified}
         onChange=${(event) => accounts.set("person_verified", event.currentTarget.checked)}
       />
-      The address is verified
+      <span>The address is verified</span>
     </label>
   </div>`;
 }

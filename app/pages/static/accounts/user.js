@@ -1,4 +1,4 @@
-// The current user: its name, its ways to log in, and the profiles that platforms told.
+// The current user: its name, its ways to log in, and its profiles at platforms.
 
 import { html } from "../vendor/preact.js";
 import { Action } from "./fields.js";
@@ -25,11 +25,11 @@ export function CurrentUser({ accounts }) {
     <ul class="ways" aria-label="Ways to log in">
       ${user.social_accounts.map(
         (one) => html`<li key=${`${one.platform} ${one.id}`}>
-          <span title=${`${one.platform} ${one.id}`}>${playedTitle(accounts, one.platform)}</span>
+          <span title=${`${one.platform} ${one.id}`}>${providerTitle(accounts, one.platform)}</span>
           <button
             type="button"
             class="remove"
-            aria-label=${`Unbind ${playedTitle(accounts, one.platform)}`}
+            aria-label=${`Unbind ${providerTitle(accounts, one.platform)}`}
             title="Unbind"
             onClick=${() => accounts.unbind(one)}
           >
@@ -48,8 +48,8 @@ export function CurrentUser({ accounts }) {
 }
 
 /** Return the name of the provider that the app has for a platform. */
-export const playedTitle = (accounts, id) => {
+export const providerTitle = (accounts, id) => {
   const title = titleOf(id);
-  const played = accounts.platforms[id]?.title;
-  return !played || title.startsWith(played) ? title : played;
+  const emulated = accounts.platforms[id]?.title;
+  return !emulated || title.startsWith(emulated) ? title : emulated;
 };

@@ -1,7 +1,8 @@
-// What the current user may change and list, beside its email address.
+// What the current user may change and list, besides its email address.
 
 import { html } from "../vendor/preact.js";
 import { Action, Field, Result, Step } from "./fields.js";
+import { providerTitle } from "./user.js";
 
 const NO_USER = "Log in first";
 
@@ -65,7 +66,10 @@ export function OwnSessions({ accounts }) {
     <ul class="sessions">
       ${listed?.answer.sessions.map(
         ({ session_id, login_platform, current, created_at }) => html`<li key=${session_id}>
-          <span><strong>${login_platform}</strong> <small>${created_at}${current ? ", this one" : ""}</small></span>
+          <span>
+            <strong>${providerTitle(accounts, login_platform)}</strong>
+            <small>${new Date(created_at).toLocaleString()}${current ? ", this session" : ""}</small>
+          </span>
           ${!current && html`<${Action} accounts=${accounts} label="End" onAct=${() => end(session_id)} />`}
         </li>`,
       )}
