@@ -1,4 +1,4 @@
-"""Runs the sandbox as a separate process: it plays the platforms of the development app, and keeps its mails."""
+"""Runs the sandbox as a separate process: it emulates the platforms of the development app, and keeps its mails."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""The sign-ins that a developer chooses: proofs of identities, issued by the sandbox in place of the platforms."""
+"""Sign-ins for developers: the sandbox issues proofs of identities in place of the platforms."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ _WITH_OPEN_ID = "im_network_a"
 """The platform whose clients send an `open_id` beside the token (§2.2)."""
 
 
-class PlatformNotPlayed(ItemNotFound):
+class PlatformNotEmulated(ItemNotFound):
     """`platform` names no third party whose proofs the sandbox issues."""
 
 
@@ -53,7 +53,7 @@ class IssuedProof(Model, extra="allow"):
     """The body of a login: the platform, with what a client sends to it (§2.2)."""
 
 
-class PlayedPlatform(Model):
+class EmulatedPlatform(Model):
     title: str = ""
     """The name of the provider."""
     provider: str = ""
@@ -63,43 +63,43 @@ class PlayedPlatform(Model):
     """Why nobody can sign in. Empty if somebody can."""
 
 
-class PlayedPlatforms(Model):
+class EmulatedPlatforms(Model):
     people: list[SandboxPerson]
     """Who can sign in, at any provider."""
-    platforms: dict[str, PlayedPlatform]
+    platforms: dict[str, EmulatedPlatform]
 
 
-async def list_platforms(call: Call, query: Query[AppQuery]) -> PlayedPlatforms:
+async def list_platforms(call: Call, query: Query[AppQuery]) -> EmulatedPlatforms:
     """List who can sign in at which platform, and how that can fail.
 
     Only development servers have this endpoint.
     """
     services, app_id = call.services, _existing(call, query.app)
     choices = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.choices())
-    platforms = {platform: _played(services, app_id, platform, choices) for platform in PLATFORMS}
-    return PlayedPlatforms(
+    platforms = {platform: _emulated(services, app_id, platform, choices) for platform in PLATFORMS}
+    return EmulatedPlatforms(
         people=choices.people, platforms={name: each for name, each in platforms.items() if each is not None}
     )
 
 
-def _played(services: Services, app_id: str, platform: str, choices: SandboxChoices) -> PlayedPlatform | None:
-    """Return how the sandbox plays a platform, or `None` if its identities need no proof."""
+def _emulated(services: Services, app_id: str, platform: str, choices: SandboxChoices) -> EmulatedPlatform | None:
+    """Return how the sandbox emulates a platform, or `None` if its identities need no proof."""
     try:
         provider, _ = _provider(services, app_id, platform)
-    except PlatformNotPlayed:
+    except PlatformNotEmulated:
         return None
     except ConfigInvalid as error:
-        return PlayedPlatform(problem=error.what)
+        return EmulatedPlatform(problem=error.what)
     found = choices.providers.get(provider)
     if found is None:
-        return PlayedPlatform(problem=f"the sandbox does not play {provider}")
-    return PlayedPlatform(title=found.title, provider=provider, faults=found.faults)
+        return EmulatedPlatform(problem=f"the sandbox does not emulate {provider}")
+    return EmulatedPlatform(title=found.title, provider=provider, faults=found.faults)
 
 
 async def issue(
     call: Call, path: Path[PlatformPath], query: Query[AppQuery], body: Body[SignInChoice]
 ) -> IssuedProof:
-    """Let a person sign in at a platform that the sandbox plays.
+    """Let a person sign in at a platform that the sandbox emulates.
 
     The response is the body of a login or a bind. Further fields of the request, such as `profile` and `fault`, are
     described in `vendors/sandbox/README.md`. Only development servers have this endpoint.
@@ -116,13 +116,13 @@ async def issue(
 def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]:
     """Return the provider of a platform, and our app there.
 
-    Raises `ConfigInvalid` if the sandbox does not play it, and `PlatformNotPlayed` if it has no provider.
+    Raises `ConfigInvalid` if the sandbox does not emulate it, and `PlatformNotEmulated` if it has no provider.
     """
     if platform not in PLATFORMS:
-        raise PlatformNotPlayed(f"platform names no third party: {listed([platform])}")
+        raise PlatformNotEmulated(f"platform names no third party: {listed([platform])}")
     client = services.sign_in.open(app_id, platform)
     if client.provider == _WITHOUT_PROVIDER:
-        raise PlatformNotPlayed(f"identities of {platform} need no proof")
+        raise PlatformNotEmulated(f"identities of {platform} need no proof")
     config = client.config
     if not (config.base_url or "").startswith(SANDBOX):
         raise ConfigInvalid(f"sign_in {platform}: base_url does not name the sandbox")
@@ -152,7 +152,7 @@ DEV_ACCOUNT_ROUTES = [
         "/dev/accounts/{platform}/_issue",
         issue,
         DEVELOPMENT,
-        errors=(*_ERRORS, PlatformNotPlayed, ConfigInvalid),
+        errors=(*_ERRORS, PlatformNotEmulated, ConfigInvalid),
         docs=_CHOICE,
     ),
 ]

@@ -9,7 +9,7 @@ from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from tests.browser.accounts_page import REFUSED, AccountsPage
 from tests.browser.conftest import SCREENSHOTS
 
-PLAYED = [platform for platform in THIRD_PARTIES if platform != "android_games_service"]
+EMULATED = [platform for platform in THIRD_PARTIES if platform != "android_games_service"]
 """The platforms whose proofs the sandbox issues."""
 NAMELESS = {"ios_vendor_id", "ios_games_service"}
 """The platforms that do not tell the name of a person."""
@@ -40,7 +40,7 @@ async def bind_and_unbind(accounts: AccountsPage, platform: str) -> None:
     await expect(accounts.ways).to_have_count(0)
 
 
-@pytest.mark.parametrize("platform", PLAYED)
+@pytest.mark.parametrize("platform", EMULATED)
 async def test_a_person_logs_in_again_and_is_bound(accounts: AccountsPage, platform: str) -> None:
     await accounts.open(platform)
     await accounts.press("Log in", "New user")
@@ -56,7 +56,7 @@ async def test_a_person_logs_in_again_and_is_bound(accounts: AccountsPage, platf
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-@pytest.mark.parametrize("platform", PLAYED)
+@pytest.mark.parametrize("platform", EMULATED)
 async def test_the_curl_command_of_a_login_gets_a_new_proof(accounts: AccountsPage, platform: str) -> None:
     await accounts.open_third_party(platform)
     await accounts.press("Log in", "user")

@@ -1,4 +1,4 @@
-"""A server whose sign-in platforms are played by the sandbox, and people who sign in there."""
+"""A server whose sign-in platforms are emulated by the sandbox, and people who sign in there."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

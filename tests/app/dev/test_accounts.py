@@ -27,7 +27,7 @@ FIELDS = {
     "ios_games_service": {"player_id", "team_player_id", "public_key_url", "salt", "signature", "timestamp"},
 }
 """The fields that clients send to each platform (§2.2)."""
-PLAYED = tuple(platform for platform in PLATFORMS if platform != "android_games_service")
+EMULATED = tuple(platform for platform in PLATFORMS if platform != "android_games_service")
 REFUSED = {"refused", "expired", "other_app", "unsigned"}
 """The faults of a proof. All others are failures of the platform."""
 BROWSER = {"Accept": "text/html"}
@@ -72,10 +72,11 @@ def error_of(result: tuple[int, Any]) -> tuple[int, str]:
 
 async def test_everybody_can_sign_in_at_every_platform(server: Server) -> None:
     offered = await choices(server)
-    assert [platform for platform, played in offered["platforms"].items() if not played["problem"]] == [*PLAYED]
+    usable = [platform for platform, offer in offered["platforms"].items() if not offer["problem"]]
+    assert usable == [*EMULATED]
     assert [person["profile"]["email_verified"] for person in offered["people"]] == [True, False, True]
     [mei, jonas, _] = offered["people"]
-    for platform in PLAYED:
+    for platform in EMULATED:
         for person, is_new in ((mei, True), (mei, False), (jonas, True)):
             status, body = await issue(server, platform, **person)
             assert (status, list(body)) == (200, [platform])
@@ -84,7 +85,7 @@ async def test_everybody_can_sign_in_at_every_platform(server: Server) -> None:
             assert (status, reply["user"]["is_new_user"]) == (200, is_new), platform
 
 
-@pytest.mark.parametrize("platform", PLAYED)
+@pytest.mark.parametrize("platform", EMULATED)
 async def test_each_fault_is_answered_with_its_error(server: Server, platform: str) -> None:
     faults = (await choices(server))["platforms"][platform]["faults"]
     assert REFUSED & set(faults) >= {"refused", "expired", "other_app"}
@@ -154,8 +155,8 @@ async def own_app(server: Server, platform: str, value: dict[str, Any]) -> str:
 async def test_a_platform_that_the_sandbox_does_not_play_has_its_problem(server: Server) -> None:
     own = {"base_url": "https://api.weibo.example", "audiences": ["1"]}
     app_id = await own_app(server, "microblog", own)
-    played = (await choices(server, app_id))["platforms"]["microblog"]
-    assert (played["problem"], played["faults"]) == ("sign_in microblog: base_url does not name the sandbox", {})
+    offer = (await choices(server, app_id))["platforms"]["microblog"]
+    assert (offer["problem"], offer["faults"]) == ("sign_in microblog: base_url does not name the sandbox", {})
     assert error_of(await issue(server, "microblog", app_id=app_id, subject="1")) == (422, "config_invalid")
 
 
