@@ -1,4 +1,4 @@
-"""Codes that are sent to an address or a phone number, and prove that somebody receives what is sent there.
+"""Codes that are sent to an address or a phone number, and prove that somebody receives messages there.
 
 Only their HMACs are stored. The key of these is derived from the master key, so the rows do not help to guess the
 six digits of a short code. Times are those of the app.
@@ -96,7 +96,7 @@ class _Row:
 
     @property
     def wrong_tries(self) -> int:
-        """How often something else was entered."""
+        """How often a wrong code was entered."""
         return max(0, self.tries - (self.closed_at is not None))
 
 
@@ -156,8 +156,8 @@ class Codes:
     ) -> RightCode:
         """Return the short code of `target` if `code` is right. Raises one of the errors of this module.
 
-        A try is counted first, in a transaction of its own, whatever becomes of the request. If several requests
-        have the right code, `use` decides which of them wins.
+        The try is counted first, in a transaction of its own, so that it counts even if the request fails. If
+        several requests have the right code, `use` decides which of them wins.
         """
         given = _without_spaces(code, field)
         digest = self._digest(kind, given, app_id=app_id, target=target)

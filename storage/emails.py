@@ -1,4 +1,4 @@
-"""Email addresses of users: that with which a user logs in, and one that waits to be proven (§3.2)."""
+"""Email addresses of users: the one with which a user logs in, and a pending one (§3.2)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +14,11 @@ class Addresses:
     """The addresses of a user. Empty: there is none."""
 
     current: str = ""
-    """It logs the user in."""
+    """The address with which the user logs in."""
     verified: bool = False
     verified_at: datetime | None = None
     pending: str = ""
-    """It becomes the current one once it is proven."""
+    """An address that becomes the current one when it is proven."""
 
 
 def identity_of(app_id: str, address: str) -> Identity:
@@ -65,12 +65,12 @@ on conflict (app_id, uid) do update set address = excluded.address, created_at =
 
 
 async def set_pending(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
-    """Let an address wait until it is proven. It replaces another one that waits."""
+    """Store a pending address, which replaces an earlier one."""
     await conn.execute(_SET_PENDING, app_id, uid, address, now)
 
 
 async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
-    """Forget the address that waits to be proven. Return whether there was one."""
+    """Delete the pending address. Return whether there was one."""
     found = await conn.fetchval(
         "delete from pending_emails where app_id = $1 and uid = $2 returning true", app_id, uid
     )
@@ -84,7 +84,7 @@ where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven
 
 
 async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime) -> None:
-    """Record that the address of a user is proven, unless it was before."""
+    """Record that the address of a user is proven, unless that is recorded already."""
     await conn.execute(_VERIFY, app_id, address, now)
 
 
@@ -112,7 +112,7 @@ update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform =
 
 
 async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str, now: datetime) -> bool:
-    """Let a proven address replace the user's former one. Return false if another user has it.
+    """Replace the user's current address with a proven one. Return false if another user has it.
 
     Sessions that were made with the former address continue as those of the new one.
     """
@@ -123,7 +123,7 @@ async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str
 
 
 async def free(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
-    """Take an address from a user."""
+    """Remove an address from a user, so that others can use it."""
     await conn.execute(
         "delete from identities where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3",
         app_id,
@@ -140,5 +140,5 @@ delete from identities where app_id = $1 and uid = $2 and platform <> 'email'
 
 
 async def drop_unproven(conn: Connection, app_id: str, uid: str) -> None:
-    """Delete what somebody added to an account while its address was not proven: password and other identities."""
+    """Delete what was added to an account before its address was proven: its password and its other identities."""
     await conn.execute(_DROP, app_id, uid)

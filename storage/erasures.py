@@ -1,4 +1,4 @@
-"""The erasure of deactivated users: what is deleted and what is kept, and the rows that tell it (§3.1).
+"""The erasure of deactivated users: what is deleted, what is kept, and the rows that record it (§3.1).
 
 A table with a column `uid` is named in `DELETED`, in `DELETED_BY_CODE` or in `KEPT`, which a test checks.
 """

@@ -1,4 +1,4 @@
-"""The freeze of an account, which is deactivated when it ends unless it is recovered before (§3.1)."""
+"""The freeze of an account, which is deactivated when the freeze ends unless it was recovered (§3.1)."""
 
 from datetime import datetime, timedelta
 from typing import ClassVar

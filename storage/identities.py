@@ -13,7 +13,7 @@ from storage.users import COLUMNS, User, lock
 log = structlog.get_logger()
 
 NO_WAYS_IN = ("device", "anonymity")
-"""Platforms whose identities do not count as a way to log in for users that have had another."""
+"""Platforms whose identities are no way to log in, once the user has an identity of another platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a platform tells about an identity. Empty means that it tells nothing. The tokens are not encrypted."""
+    """What a platform reports about an identity. Empty: it does not report it. The tokens are not encrypted."""
 
     openid: str = ""
     xid: str = ""
@@ -110,7 +110,7 @@ LINKED = """
  from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities,
 coalesce((select address from pending_emails p where p.app_id = users.app_id and p.uid = users.uid), '') as pending
 """
-"""Columns of a statement that selects from `users`: the identities of the user, and an address that waits."""
+"""Columns of a statement that selects from `users`: the identities and the pending address of the user."""
 
 _FIND_ACCOUNT = f"""
 select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
@@ -143,7 +143,7 @@ where app_id = $1 and platform = $2 and social_id = $3
 async def store_details(
     conn: Connection, identity: Identity, *, details: Details, keyring: Keyring, proven: bool
 ) -> None:
-    """Store what a platform tells about an identity. Tokens and a profile that it does not tell are kept."""
+    """Store what a platform reports about an identity. Stored tokens and profiles are kept if it reports none."""
     await conn.execute(
         _STORE,
         identity.app_id,

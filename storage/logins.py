@@ -1,4 +1,4 @@
-"""Logins: an identity enters its account, and a session begins. Each is one statement, to save round trips."""
+"""Logins: find the user of an identity and add a session. Each login is one statement, to save round trips."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple

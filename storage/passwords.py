@@ -1,4 +1,4 @@
-"""Rows of passwords: the hash of each user's password, with whichever identity the user logs in."""
+"""Rows of passwords: one hash per user, which is valid for all identities of the user."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,7 @@ update passwords set hash = $4, changed_at = $5 where app_id = $1 and uid = $2 a
 
 
 async def change(conn: Connection, app_id: str, uid: str, *, old_hash: str, new_hash: str, now: datetime) -> bool:
-    """Replace the password whose hash is `old_hash`. Return false if the user has another one meanwhile."""
+    """Replace the password whose hash is `old_hash`. Return false if it was changed meanwhile."""
     return await conn.fetchval(_CHANGE, app_id, uid, old_hash, new_hash, now) is not None
 
 
@@ -62,7 +62,7 @@ _LOCK = "select true from passwords where app_id = $1 and uid = $2 and hash = $3
 
 
 async def lock(conn: Connection, app_id: str, uid: str, *, known_hash: str) -> bool:
-    """Return whether `known_hash` is still that of the user's password. It then is until the transaction ends.
+    """Return whether `known_hash` is still that of the user's password, and lock it until the transaction ends.
 
     A login calls this in its transaction, so that no session begins with a password that was changed meanwhile.
     """
@@ -73,7 +73,7 @@ _REHASH = "update passwords set hash = $4 where app_id = $1 and uid = $2 and has
 
 
 async def rehash(conn: Connection, app_id: str, uid: str, *, old_hash: str, new_hash: str) -> None:
-    """Replace the hash of a password by one of the same password with other parameters."""
+    """Replace the hash of a password with one that has other parameters."""
     await conn.execute(_REHASH, app_id, uid, old_hash, new_hash)
 
 

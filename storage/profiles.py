@@ -1,4 +1,4 @@
-"""What sign-in platforms tell about persons, which is shown with their identities (§2.5)."""
+"""What sign-in platforms report about people, which is shown with their identities (§2.5)."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple

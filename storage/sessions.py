@@ -32,7 +32,7 @@ class Session(NamedTuple):
     digest: str
     uid: str
     frozen: bool
-    """Whether the user is about to be deactivated."""
+    """Whether the account of the user is frozen, to be deactivated."""
     last_seen_s: float
     """Start of the sliding lifetime. Updated at most once an hour."""
     expire_s: float

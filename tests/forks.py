@@ -1,7 +1,7 @@
 """Runs commands in processes that are forked from one that has imported their modules.
 
 A process imports the modules of a server in 1.4 s of CPU, and the tests start more than a hundred. A forked one is
-ready after some milliseconds. Otherwise it is like a new process: it has its own session, environment and output.
+ready after a few milliseconds. Otherwise it is like a new process: it has its own session, environment and output.
 """
 
 import asyncio

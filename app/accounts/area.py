@@ -1,4 +1,4 @@
-"""What the account endpoints share, by who may call them."""
+"""The areas of the account endpoints, by who may call them."""
 
 from dataclasses import replace
 

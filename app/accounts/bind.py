@@ -1,4 +1,4 @@
-"""The endpoints that give identities at third parties to a user, and take them away (§4.5)."""
+"""The endpoints that bind identities at third parties to a user, and unbind them (§4.5)."""
 
 from collections.abc import Mapping
 
@@ -44,8 +44,8 @@ class BindReply(SocialAccountReply):
 async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
     """Bind an identity at a third party.
 
-    The user can log in with it from then on. If it is linked already, the error has a `bp_auth` beside it, which
-    logs in with this identity without a new authorization.
+    The user can log in with it from then on. If it is linked already, the error response also has a
+    `bp_auth`, which logs in with this identity without a new authorization.
     """
     platform, info = platform_of(body)
     if not PLATFORMS[platform].third_party:
@@ -94,7 +94,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
             case "not_linked":
                 raise _not_found(path)
             case "last_way_in":
-                raise LastWayIn("nobody could log in as the user any more")
+                raise LastWayIn("this is the last identity with which the user can log in")
         await sessions.end(
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
@@ -134,7 +134,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
 
 
 def _named(call: Call, path: IdentityPath) -> Identity:
-    """Return the identity that a path names. Others than those at third parties are not shown to exist."""
+    """Return the identity that a path names. Raises `IdentityNotFound` if it is not one at a third party."""
     platform = PLATFORMS.get(path.platform)
     if platform is None or not platform.third_party:
         raise _not_found(path)

@@ -33,7 +33,7 @@ async def counted_sending(call: Call, kind: CodeKind, target: str) -> AsyncItera
 
 
 def _buckets(call: Call, kind: CodeKind, target: str) -> list[Bucket]:
-    """Return what a code is counted by. All users of an app's server share its address, so that is left out."""
+    """Return the buckets of a code. All users of an app's server share its address, so it is not counted."""
     rate, who = call.app_limits.rate, sha256_hex(f"{kind.name}:{target}".encode())[:32]
     buckets = [Bucket(name, rate(name), who) for name in ("email_minute", "email_day")]
     if call.caller.server_key is None:

@@ -20,22 +20,22 @@ from storage.users import User
 from streams.wire.errors import InvalidSession, ServiceError, listed
 
 _LOOK_AGAIN_S = 5
-"""How soon a job looks again that finds a freeze which has not ended, because clocks differ."""
+"""Delay after which a job runs again if the freeze has not ended yet, which happens because clocks differ."""
 
 Restriction = Callable[[Connection, str, str], Awaitable[str | None]]
 """Returns why the user of an app cannot be deactivated at the moment, or `None`.
 
-It is called in a transaction that has locked the row of the user. What creates such a reason locks the same row
-(`storage.users.lock`), so that both cannot happen at once.
+It is called in a transaction that has locked the row of the user. Code that creates such a reason locks the same
+row (`storage.users.lock`), so that both cannot happen at once.
 """
 
 RESTRICTIONS: Sequence[Restriction] = ()
-"""What keeps an account from being frozen. An area adds a function of its module in `storage`, such as one that
-finds withdrawals which are not processed."""
+"""The checks that can keep an account from being frozen. An area adds a function of its module in `storage`,
+such as one that finds withdrawals that are not processed yet."""
 
 
 async def deactivate(call: Call) -> None:
-    """Freeze the account, to deactivate it.
+    """Freeze the account, and deactivate it later.
 
     Nobody can log in while it is frozen. Its sessions are only accepted to recover the account, to confirm the
     deactivation, to read the user and to log out. After `deactivation.freeze_s` of the config `auth` (15 days), the
@@ -58,7 +58,8 @@ async def deactivate(call: Call) -> None:
 async def confirm(call: Call) -> None:
     """Deactivate a frozen account now.
 
-    Its sessions end, and so do their streams. What the user has stored is deleted, and its identities are free.
+    Its sessions end, and so do their streams. What the user has stored is deleted, and its identities
+    can be used for a new account.
     """
     async with call.services.database.transaction() as conn:
         account = await _locked_frozen(call, conn)
@@ -68,7 +69,7 @@ async def confirm(call: Call) -> None:
 async def recover(call: Call) -> None:
     """Recover a frozen account.
 
-    It can be used as before, until the freeze has ended.
+    This is possible until the freeze ends. The account can then be used as before.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     async with services.database.transaction() as conn:

@@ -24,7 +24,7 @@ class EmailConfigInvalid(ConfigInvalid):
 def normalised(address: str, *, development: bool) -> str | None:
     """Return the form of an address by which it is compared and to which mails are sent, or `None` if it is none.
 
-    Mails are sent to that form only: otherwise one could get those to an address that merely looks the same.
+    Mails are sent only to this form. Otherwise, somebody could get mails for an address that merely looks alike.
     """
     try:
         valid = validate_email(
@@ -53,7 +53,7 @@ def email_config(services: Services, app_id: str) -> Email:
 
 
 def sending_config(services: Services, app_id: str) -> Email:
-    """Return that config. Raises `ConfigInvalid` if no account can send mails either."""
+    """Return the same config. Raises `ConfigInvalid` also if no account can send mails."""
     config = email_config(services, app_id)
     if not config.mail_accounts:
         raise ConfigInvalid("email default: mail_accounts is empty")
@@ -69,7 +69,7 @@ def switched_on(config: Email, switch: str) -> None:
 
 
 def login_config(call: Call, switch: str | None = None) -> Email:
-    """Return the config for a login. It has another status there than the configs of other platforms (§4.1)."""
+    """Return the config for a login. Its error has another status than that of other platforms' configs (§4.1)."""
     try:
         config = email_config(call.services, call.app_id)
         if switch is not None:

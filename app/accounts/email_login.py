@@ -73,7 +73,7 @@ class DetectBody(Model):
 
 class EmailData(Model):
     exists: bool
-    """Whether a user has the address."""
+    """Whether the address belongs to a user."""
 
 
 class DetectReply(Model):
@@ -83,7 +83,7 @@ class DetectReply(Model):
 async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> None:
     """Send a code to an email address, for a login or a sign-up.
 
-    The response does not depend on whether a user has the address.
+    The response does not depend on whether the address belongs to a user.
     """
     kind, switch = _MOMENTS[body.type]
     config = sending_config(call.services, call.app_id)
@@ -122,7 +122,7 @@ def language_of(call: Call) -> str:
 
 
 async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:
-    """Tell whether a user has an email address."""
+    """Return whether an email address belongs to a user."""
     try:
         email_config(call.services, call.app_id)
     except ConfigInvalid as error:

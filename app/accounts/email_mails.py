@@ -1,4 +1,4 @@
-"""Writes the mails of account emails, and stores the jobs that send them."""
+"""Writes the mails about accounts, and stores the jobs that send them."""
 
 from collections.abc import Mapping
 from html import escape
@@ -31,7 +31,7 @@ def _small(variables: dict[str, Any]) -> dict[str, Any]:
 
 
 CustomVariables = Annotated[dict[str, Any], AfterValidator(_small)]
-"""Variables of a request, which templates name as `{{.CustomVariables.key}}`."""
+"""Variables of a request, which templates insert with `{{.CustomVariables.key}}`."""
 
 
 def verify_link(services: Services, code: str) -> str:
@@ -60,7 +60,7 @@ async def send(
     values: Mapping[str, Any],
     expires_s: float | None = None,
 ) -> None:
-    """Store the job that sends a mail. `conn` is in the transaction of what the mail is about.
+    """Store the job that sends a mail. `conn` is in the transaction of the change that causes the mail.
 
     `language` is the value of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put
     a line break into the subject.
@@ -87,7 +87,7 @@ async def send(
 async def send_notice(
     services: Services, conn: Connection, app_id: str, uid: str, event: str, *, to: str, language: str
 ) -> None:
-    """Store the job that tells the owner of an address about a change of the account."""
+    """Store the job that notifies the owner of an address of a change of the account."""
     link = not_me_link(services, app_id, uid, address=to, frees=False)
     values = {"Event": event_text(event, language), "NotMeLink": link}
     await send(services, conn, app_id, "notice", to=to, language=language, values=values)

@@ -1,4 +1,4 @@
-"""The endpoints by which a user gets, changes and loses an email address (§4.7)."""
+"""The endpoints that bind, verify, change and unbind the email address of a user (§4.7)."""
 
 from pydantic import Field
 
@@ -45,9 +45,9 @@ class BindEmail(NewAddress):
 
 
 async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
-    """Send the link again that verifies the user's address.
+    """Resend the link that verifies the user's address.
 
-    If another address is to replace it, the link is one for that address.
+    If another address is about to replace it, the link is for the new one.
     """
     config = sending_config(call.services, call.app_id)
     async with call.services.database.connection() as conn:
@@ -71,7 +71,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
     """Give the user an email address.
 
     If the app allows logins by code, `verify_code` proves the address. Otherwise the address is shown as not
-    verified, and cannot be used, until its link was opened.
+    verified, and cannot be used, until its link is opened.
     """
     config = email_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
@@ -84,7 +84,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
     async def store(conn: Connection) -> None:
         if (await _locked(call, conn)).current:
             raise EmailAlreadyBound
-        await _let_wait(call, conn, address)
+        await _store_pending(call, conn, address)
 
     async with counted_sending(call, VERIFY_LINK, address):
         await stored(call, store)
@@ -124,7 +124,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
 async def change_email(call: Call, body: Body[NewAddress]) -> None:
     """Change the user's email address.
 
-    The new one replaces the old one once its link was opened. The old one gets a mail about it.
+    The new address replaces the old one when its link is opened. The old one gets a mail about the change.
     """
     sending_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
@@ -135,7 +135,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
             raise EmailNotFound
         if address == addresses.current:
             raise InvalidParameter("email is the user's address already")
-        await _let_wait(call, conn, address)
+        await _store_pending(call, conn, address)
         if old := addresses.current:
             uid, language = call.caller.user, language_of(call)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
@@ -144,8 +144,8 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
         await stored(call, store)
 
 
-async def _let_wait(call: Call, conn: Connection, address: str) -> None:
-    """Let an address wait for its proof, and send the link."""
+async def _store_pending(call: Call, conn: Connection, address: str) -> None:
+    """Store an address that is not verified yet, and send the link that verifies it."""
     if await identities.user_of(conn, identity_of(call.app_id, address)) is not None:
         raise EmailTaken
     uid, now = call.caller.user, call.services.clock.now(call.app_id)
@@ -154,9 +154,9 @@ async def _let_wait(call: Call, conn: Connection, address: str) -> None:
 
 
 async def unbind_email(call: Call) -> None:
-    """Take the email address from the user.
+    """Unbind the user's email address.
 
-    The sessions that were made with it end. It stays if nobody could log in as the user without it.
+    The sessions that were made with it end. It cannot be unbound if it is the last way to log in as the user.
     """
     services, app_id, uid, now = call.services, call.app_id, call.caller.user, call.services.clock.now(call.app_id)
     async with services.database.transaction() as conn:
@@ -169,7 +169,7 @@ async def unbind_email(call: Call) -> None:
         identity = identity_of(app_id, addresses.current)
         await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
         if await identities.unlink(conn, identity, uid=uid) != "unlinked":
-            raise LastWayIn("nobody could log in as the user any more")
+            raise LastWayIn("this is the last identity with which the user can log in")
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)
 

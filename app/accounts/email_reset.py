@@ -44,9 +44,9 @@ class ResetPassword(Model):
 
 
 async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
-    """Send a link to a new password.
+    """Send a link with which a new password can be set.
 
-    The response and its time do not depend on whether a user has the address: a job finds that out.
+    The response and its time do not depend on whether the address belongs to a user, because a job checks that.
     """
     sending_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
@@ -60,7 +60,7 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
 
 async def send_reset(services: Services, job: SendReset) -> None:
-    """Send the link to a new password if a user has the address."""
+    """Send the link with which a new password can be set, if the address belongs to a user."""
     app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
     config = sending_config(services, app_id)
     async with services.database.transaction() as conn:
@@ -89,9 +89,9 @@ async def send_reset(services: Services, job: SendReset) -> None:
 
 
 async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
-    """Set a new password by the code of a mail.
+    """Set a new password with the code of a mail.
 
-    All sessions of the user end. If nobody has proven the address before, other ways to log in end too.
+    All sessions of the user end. If the address was not verified before, all other ways to log in are removed.
     """
     email_config(call.services, call.app_id)
     address = None if body.email is None else address_in(call, body.email, field="email")
@@ -128,5 +128,5 @@ async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
     addresses = await emails.lock(conn, right.app_id, uid)
     await codes.use(conn, right, now=now)
     if addresses.current != right.target:
-        raise CodeInvalid(f"{_FIELD} is for an address that the user does not have any more")
+        raise CodeInvalid(f"{_FIELD} is for an address that the user no longer has")
     return uid

@@ -77,13 +77,13 @@ async def _verified(call: Call, query: VerifyQuery) -> RightCode:
     try:
         return await verify_address(call.services, query)
     except CodeInvalid:
-        # Only what is wrong is counted, so that no limit keeps anybody from opening a right link.
+        # Only wrong codes are counted, so that no limit can keep anybody from opening a valid link.
         await check_address(call.services, call.app_limits, call.request, call.caller, name="email_address")
         raise
 
 
 async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
-    """Verify the address of a code. It becomes that of its user, if it waited for this."""
+    """Verify the address of a code. If the address was pending, it becomes the current one of the user."""
     async with services.database.connection() as conn:
         right = await services.codes.find(
             conn, VERIFY_LINK, code=query.verify_code, now=services.clock.now, field="verify_code"
@@ -98,7 +98,7 @@ async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
             await emails.mark_verified(conn, app_id, address=address, now=now)
             return right
         if address != addresses.pending:
-            raise CodeInvalid("verify_code is for an address that the user does not have any more")
+            raise CodeInvalid("verify_code is for an address that the user no longer has")
         if addresses.current:
             taken = not await emails.replace(conn, app_id, uid, old=addresses.current, new=address, now=now)
             await bp_auth.revoke_for(conn, identity_of(app_id, addresses.current))
@@ -106,7 +106,7 @@ async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
             linked = await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True)
             taken = linked != "linked"
         if taken:
-            raise CodeInvalid("verify_code is for an address that another user has meanwhile")
+            raise CodeInvalid("verify_code is for an address that now belongs to another user")
         await emails.drop_pending(conn, app_id, uid)
     return right
 
@@ -122,9 +122,9 @@ def _check_address(services: Services, right: RightCode, email: str | None) -> N
 
 
 async def verify_result(call: Call) -> VerifyResultReply:
-    """Tell whether the user's email address is verified.
+    """Read whether the user's email address is verified.
 
-    If another address is to replace it, the result is that of the new one.
+    If another address is about to replace it, the result is that of the new one.
     """
     email_config(call.services, call.app_id)
     async with call.services.database.connection() as conn:

@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What a login begins with."""
+    """What is known when a login begins."""
 
     token: str
     """The token of its session."""
@@ -58,8 +58,9 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
 
     Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
     """
-    # One after the other, so that of concurrent first logins only one counts as a sign-up, and so that those of one
-    # user wait here and not, each with a connection to the database, for the row of the user.
+    # Logins with one identity run one at a time. Otherwise each of several concurrent first logins would count as a
+    # sign-up, and concurrent logins of one user would each hold a connection to the database while they wait for
+    # the row of the user.
     async with call.services.logins.hold(proven.identity):
         start = _start(call, block)
         entry = await _enter_known(call, proven, start)
@@ -147,7 +148,7 @@ def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Conne
 
 
 async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, now: datetime) -> BpAuth | None:
-    """Do what the proof asks for, and store what a third party tells. `conn` is in the transaction."""
+    """Call `on_login` of the proof, and store what a third party reports. `conn` is in the login's transaction."""
     if proven.on_login is not None:
         await proven.on_login(conn, uid)
     if proven.verified is None:
@@ -156,7 +157,7 @@ async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, no
 
 
 async def store_verified(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
-    """Store what a third party tells about a user's identity, and make a `bp_auth` for it."""
+    """Store what a third party reports about a user's identity, and make a `bp_auth` for it."""
     assert proven.verified is not None, "the identity was proven by a third party"
     await identities.store_details(
         conn,
@@ -177,7 +178,7 @@ async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: da
 
 
 def _client_of(call: Call, block: Identifiers) -> Client:
-    """Return where a session is made. What an app's server sends says nothing about its user's device."""
+    """Return the client that logs in. The headers of an app's server say nothing about the device of its user."""
     os = block.platform or ""
     if call.caller.server_key is not None:
         return Client(os)

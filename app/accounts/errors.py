@@ -1,4 +1,4 @@
-"""The errors of the account endpoints, beside those of the checks before their handlers (§7)."""
+"""The errors that the handlers of the account endpoints raise (§7)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ class AnonymousLoginNotAllowed(ServiceError):
 
 
 class AccountAuthFailed(ServiceError):
-    """No user has the identity, or its proof is wrong. The message does not tell which."""
+    """No user has the identity, or its proof is wrong. The message does not say which."""
 
     error_type = "account.auth_failed"
     status = 400
@@ -97,7 +97,7 @@ class EmailNotFound(ServiceError):
 
 
 class EmailInvalid(ServiceError):
-    """The text is no email address."""
+    """The value is not an email address."""
 
     error_type = "account.email_invalid"
     status = 400
@@ -148,4 +148,4 @@ class DeactivationRefused(ServiceError):
 
 
 class NotFrozen(InvalidParameter):
-    """The account is not frozen, so its deactivation can be neither confirmed nor taken back."""
+    """The account is not frozen, so its deactivation can be neither confirmed nor cancelled."""

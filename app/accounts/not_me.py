@@ -1,4 +1,4 @@
-"""The links of mails by which somebody says that a change of an account was not his own."""
+"""The links in mails with which the owner of an address reports that somebody else has changed the account."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,25 +17,25 @@ _AAD = "accounts/not_me"
 
 @dataclass(frozen=True, slots=True)
 class NotMe:
-    """What a link names."""
+    """The content of the token in a link."""
 
     app_id: str
     uid: str
     address: str
     """The address that the mail with the link was sent to."""
     frees: bool
-    """Whether the mail asked to confirm the address, so that it becomes free."""
+    """Whether the mail asked to confirm the address. It is then removed from the account."""
 
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:
-    """Return a link that only this server can make. It stays valid if codes are revoked by whoever took over."""
+    """Return a link that only this server can make. It stays valid when codes are revoked, even by an attacker."""
     expires_s = (services.clock.now(app_id) + _LIFETIME).timestamp()
     token = services.keyring.encrypt(dumps([app_id, uid, address, frees, expires_s]).decode(), aad=_AAD)
     return f"{services.settings.public_url}/account/not-me?token={quote(token)}"
 
 
 def read_token(services: Services, token: str) -> NotMe:
-    """Return what a token names. Raises `InvalidParameter`."""
+    """Return the content of a token. Raises `InvalidParameter`."""
     try:
         app_id, uid, address, frees, expires_s = loads(services.keyring.decrypt(token, aad=_AAD))
     except (DecryptionFailed, ValueError):
@@ -45,20 +45,20 @@ def read_token(services: Services, token: str) -> NotMe:
     return NotMe(app_id, uid, address, frees)
 
 
-async def refuse_changes(services: Services, conn: Connection, said: NotMe) -> None:
-    """End all sessions of the account, its freeze, and what is under way. `conn` is in a transaction.
+async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> None:
+    """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
 
-    An address that was to be confirmed becomes free. Otherwise the password is dropped: its owner can set a new one
-    by a mail, but whoever has changed the account cannot log in any more.
+    The password is deleted, so that whoever has changed the account cannot log in again. The owner of the address
+    can set a new one by mail, unless the mail asked to confirm the address, which is then removed from the account.
     """
-    app_id, uid, now = said.app_id, said.uid, services.clock.now(said.app_id)
+    app_id, uid, now = named.app_id, named.uid, services.clock.now(named.app_id)
     addresses = await emails.lock(conn, app_id, uid)
     await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
     await codes.revoke(conn, app_id, uid, now=now)
     await bp_auth.revoke(conn, app_id, uid)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
-    if addresses.current == said.address:
+    if addresses.current == named.address:
         await passwords.delete(conn, app_id, uid)
-        if said.frees:
-            await emails.free(conn, app_id, uid, address=said.address)
+        if named.frees:
+            await emails.free(conn, app_id, uid, address=named.address)

@@ -1,4 +1,4 @@
-"""What a new password must be like: its length, and that it is not a common one."""
+"""The rules for new passwords: their length, and that they are not common ones."""
 
 import gzip
 import unicodedata

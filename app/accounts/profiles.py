@@ -39,7 +39,7 @@ class BatchReply(Model):
 async def own_profiles(call: Call) -> ProfilesReply:
     """List the profiles of the user's social accounts.
 
-    Platforms that told nothing are left out.
+    Platforms that reported none are left out.
     """
     async with call.services.database.connection() as conn:
         found = await profiles.of_users(conn, call.app_id, uids=[call.caller.user])
@@ -69,10 +69,10 @@ def _view(stored: StoredProfile) -> PublicSocialProfile:
 
 
 async def fetch_profile(services: Services, job: FetchProfile) -> None:
-    """Fetch and store a profile, unless the identity is gone or its platform does not tell it.
+    """Fetch and store a profile, unless the identity is gone or its platform has no profiles.
 
-    Only a failure that may pass is tried again: a platform may refuse the profile for good, for example because the
-    person has not allowed it.
+    Only temporary failures are retried: a platform may refuse the profile for good, for example because the person
+    has not allowed access to it.
     """
     identity = Identity(job.app_id, job.platform, job.social_id)
     async with services.database.connection() as conn:

@@ -17,11 +17,11 @@ from vendors.signin.protocols import VerifiedIdentity
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """An identity of which the client has proven that it is its own."""
+    """An identity that the client has proven to be its own."""
 
     identity: Identity
     verified: VerifiedIdentity | None = None
-    """What a third party tells about it."""
+    """What a third party reports about it."""
     creates_user: bool = True
     """If false, an identity without a user is refused with `account.auth_failed`."""
     name: str = ""
@@ -33,7 +33,7 @@ class Proven:
     fetch_profile: bool = False
     """Whether a job fetches the profile of the identity."""
     on_login: Callable[[Connection, str], Awaitable[None]] | None = None
-    """Called with the user in the transaction of the login, which an error rolls back."""
+    """Called with the user's id in the transaction of the login. An error rolls the transaction back."""
 
 
 Prove = Callable[[Call, Any], Awaitable[Proven]]
@@ -46,7 +46,7 @@ _BP_AUTH_REFUSED = "bp_auth_token is unknown, used or expired"
 
 
 def local(platform: str) -> Prove:
-    """Return the proof of an identity that only the client knows."""
+    """Return the check of identities that only the client knows."""
 
     async def prove(call: Call, info: LocalInfo) -> Proven:
         if not call.services.configs.singleton(AUTH, call.app_id).anonymous_login:

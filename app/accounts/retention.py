@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
 _KEEP_CODES = timedelta(days=2)
-"""An expired code is recognised as such, and the wrong ones of a day are counted, for as long."""
+"""How long expired codes are kept, to recognise them as expired and to count the wrong ones of a day."""
 
 
 async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -> None:

@@ -20,7 +20,7 @@ class SessionPath(Model):
 
 class ListedSessionView(Model):
     session_id: str
-    """It names the session, but cannot be used as its token."""
+    """Identifies the session, but cannot be used as its token."""
     current: bool
     """Whether the request was made with this session."""
     login_platform: str
@@ -29,10 +29,10 @@ class ListedSessionView(Model):
     """The operating system that the client named; empty if it named none."""
     user_agent: str
     address: str
-    """The address of the client at the login. Empty, as the user agent, if an app's server made the session."""
+    """The address of the client at the login. Empty, like the user agent, if an app's server made the session."""
     created_at: str
     last_seen_at: str
-    """Exact to an hour."""
+    """Accurate to the hour."""
     expires_at: str
 
 

@@ -1,4 +1,4 @@
-"""Identities at third parties: proves them, and turns what a platform tells into what is stored."""
+"""Identities at third parties: checks their proofs, and converts what a platform reports to what is stored."""
 
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ _RATE = "login_address"
 
 
 def third_party(platform: str) -> Prove:
-    """Return the proof of an identity at a third party."""
+    """Return the check of identities at a third party."""
 
     async def prove(call: Call, info: Model) -> Proven:
         client = call.services.sign_in.open(call.app_id, platform)
@@ -44,7 +44,7 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons.
 
     Raises `RateLimited` after too many refused proofs from one address, so that nobody can make this server
-    send any number of them to a platform.
+    send an unlimited number of them to a platform.
     """
     await _count_refused(call, calls=0)
     config, proof = client.config, proof_of(client, platform, info)

@@ -48,7 +48,7 @@ class NewAccount:
     trusted: bool = True
     """False if it is not proven that the identity is the user's own."""
     store: Callable[[Connection, str], Awaitable[None]] | None = None
-    """Called with the new user in the transaction that creates it, which an error rolls back."""
+    """Called with the new user's id in the transaction that creates the user. An error rolls it back."""
 
 
 Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
@@ -80,7 +80,7 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
         trace.identify(new.identity)
         check_new(call, new.password, field=f"{platform}.password")
         await count_sign_up(call)  # Before the hash, which takes much CPU time.
-        # One after the other, so that concurrent sign-ups with an identity cost one hash.
+        # Sign-ups with one identity run one at a time, so that concurrent ones compute one hash only.
         async with call.services.logins.hold(new.identity):
             entry = None if await is_known(call, new.identity) else await _sign_up(call, new, body)
         if entry is None:

@@ -1,8 +1,8 @@
-"""Limits on failed logins by password. They slow down whoever guesses, but cannot lock a person out.
+"""Limits on failed logins by password. They slow down guessing, but nobody can use them to lock a user out.
 
-A password is counted as a failure before it is checked, because concurrent guesses would exceed the limits
-otherwise, and is taken back if it is right. Many failures at one account refuse only networks from which its user
-has never logged in.
+A password is counted as a failure before it is checked, because otherwise concurrent guesses could exceed the
+limits. If it is right, the count is taken back. After many failures at one account, only networks from which its
+user has not logged in are refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ from streams.wire.ids import sha256_hex
 
 _TAG = "logins"
 _NETWORK_BITS = 24
-"""IPv4 addresses that share so many bits count as one network of an account; of IPv6 addresses, 64."""
+"""IPv4 addresses that share this many leading bits are one network. For IPv6 addresses, it is 64 bits."""
 
 UserOf = Callable[[Connection], Awaitable[str | None]]
 """Returns the user of an account, or `None` if there is none."""
@@ -64,7 +64,7 @@ async def remember_network(call: Call, conn: Connection, uid: str) -> None:
 
 
 def _buckets(call: Call, account: str) -> list[Bucket]:
-    """Return what a login is counted by. All users of an app's server share its address, so that is left out."""
+    """Return the buckets of a login. All users of an app's server share its address, so it is not counted."""
     rate, digest, network = call.app_limits.rate, sha256_hex(account.encode())[:32], _network(call)
     of_account = Bucket("login_account", rate("login_account"), digest)
     if network is None:

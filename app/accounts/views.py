@@ -10,7 +10,7 @@ from streams.wire.model import Model
 
 
 class PublicSocialProfile(Model):
-    """What a platform tells about the person behind an identity. Texts are empty if it does not tell them."""
+    """A person's profile at a platform. Strings are empty if the platform does not report them."""
 
     social_id: str
     """The id on the platform."""
@@ -43,7 +43,7 @@ class SocialAccount(Model):
     expiration_date: int | None = None
     """Unix seconds at which `access_token` expires. Absent if it is unknown."""
     social_profile: PublicSocialProfile | None = None
-    """It is fetched after the login or the bind. Absent if the platform told nothing."""
+    """It is fetched after the login or the bind. Absent if the platform reported nothing."""
 
 
 class SessionView(Model):
@@ -58,7 +58,7 @@ class PhoneView(Model):
 class EmailView(Model):
     email_address: str
     verified: bool
-    """Whether somebody has shown that the user receives mails to it."""
+    """Whether it is proven that the user receives mails at this address."""
 
 
 class UserView(Model):
@@ -74,7 +74,7 @@ class UserView(Model):
     social_accounts: list[SocialAccount] = Field(default_factory=list)
     phone: PhoneView | None = None
     email: EmailView | None = None
-    """The address with which the user logs in. If there is none, one that was bound and is not verified yet."""
+    """The address with which the user logs in. If there is none, an address that is bound but not verified yet."""
     session: SessionView | None = None
     """Only in responses to login and signup."""
 

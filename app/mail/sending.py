@@ -26,7 +26,7 @@ _MAILS = Capability[SmtpOptions, SmtpClient]("mail").by(SmtpClient)
 
 
 async def send_mail(services: Services, job: SendMail) -> None:
-    """Send a mail, unless its code has expired. Accounts that fail are skipped; if all fail, the job does."""
+    """Send a mail, unless its code has expired. The accounts are tried in order; if all fail, the job fails."""
     bound = log.bind(app_id=job.app_id, mail_id=job.mail_id)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
         bound.warning("mail.expired")

@@ -73,7 +73,7 @@ class SignIn(CallLimits):
     require_nonce: bool = False
     """Whether id tokens must contain the `nonce` that is sent beside them."""
     prefer_unionid: bool = False
-    """WeChat: whether identities are those of your open platform account, if it tells them, and not of one app."""
+    """WeChat: whether identities are those of your open platform account, if it has one, and not of one app."""
     fetch_profile: bool = True
     """Whether the profile is fetched after a login or a bind."""
 

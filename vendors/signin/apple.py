@@ -59,7 +59,7 @@ class Apple:
     async def revoke(self, refresh_token: str) -> None:
         """End the link between the person and our app, as Apple requires when an account is deleted.
 
-        Apple does not tell to which of our apps the token was issued, so it is revoked for each. Raise
+        Apple does not report to which of our apps the token was issued, so it is revoked for each. Raise
         `VendorError` or `ConfigInvalid` if none accepts it. Repeated calls succeed.
         """
         if self._key is None:

@@ -52,7 +52,7 @@ def text(value: Mapping[str, Any], *names: str) -> str:
 
 
 def web_url(value: Mapping[str, Any], *names: str) -> str:
-    """Return the first of these fields that is a URL of the web. Pages may show it as a picture or a link."""
+    """Return the first of these fields that is an HTTP URL. Pages may show it as a picture or a link."""
     for name in names:
         found = value.get(name)
         if isinstance(found, str) and found.lower().startswith(("https://", "http://")):
@@ -69,9 +69,9 @@ def gender(value: Mapping[str, Any], *names: str) -> int:
 
 
 def expiration(now: datetime, value: Mapping[str, Any], name: str) -> int:
-    """Return the Unix seconds at which something expires whose lifetime is a number of seconds, or text of digits.
+    """Return the Unix seconds at which something expires. The field is the lifetime in seconds, a number or digits.
 
-    0 means that the field is missing or that the thing does not expire.
+    0 means that the field is missing or that it does not expire.
     """
     lifetime = value.get(name)
     if isinstance(lifetime, str) and lifetime.isascii() and lifetime.isdecimal():

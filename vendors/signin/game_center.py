@@ -25,7 +25,7 @@ _MAX_MS = 2**53
 
 
 class GameCenter:
-    """With `skip_signature_verify`, the identity is what the client says, and marked as not trusted."""
+    """With `skip_signature_verify`, the identity is what the client claims, and is marked as not trusted."""
 
     proof_fields: ClassVar[tuple[str, ...]] = ("team_player_id", "player_id")
 
@@ -62,7 +62,7 @@ class GameCenter:
         return None
 
     def _player_ids(self, proof: Proof) -> Sequence[str]:
-        """Return the ids that may be the signed one. The first is preferred, and what is returned was verified."""
+        """Return the ids that may be the signed one, the preferred one first."""
         player_ids = [player_id for player_id in (proof.team_player_id, proof.player_id) if player_id]
         if not player_ids or not all(map(_PLAYER_ID.fullmatch, player_ids)):
             raise self._refused("team_player_id or player_id is missing or not a player id")

@@ -1,4 +1,4 @@
-"""Verifies id tokens (OpenID Connect): JSON Web Tokens in which a provider tells one of our apps who signed in.
+"""Verifies id tokens (OpenID Connect): JSON Web Tokens that show one of our apps who signed in at a provider.
 
 The order of checks is algorithm, key, signature, issuer, audience, times, nonce, subject.
 """

@@ -18,7 +18,7 @@ _PERSONAL_OID = re.compile(r"00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
 
 
 class Microsoft:
-    """Opaque access tokens, those of personal accounts, are refused: they do not tell to which app they belong."""
+    """Opaque access tokens, those of personal accounts, are refused: they do not show which app they belong to."""
 
     proof_fields: ClassVar[tuple[str, ...]] = ("access_token", "id_token")
 
@@ -31,7 +31,7 @@ class Microsoft:
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         sent = proof.id_token or proof.access_token
         if not is_jwt(sent):
-            raise refused(self._app, "it does not tell to which app it was issued. Send an id token")
+            raise refused(self._app, "it does not show to which app it was issued. Send an id token")
         claims = unverified_claims(self._app, sent)
         requester = claims.get("appid", claims.get("azp"))
         if requester is not None and requester not in self._app.audiences:

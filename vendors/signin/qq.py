@@ -31,7 +31,7 @@ class QQ:
         self._base = app.base_url or _HOST
 
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
-        """The identity has no `expiration_date`, because QQ does not tell it."""
+        """The identity has no `expiration_date`, because QQ does not report it."""
         access_token = sendable(self._app, "access_token", proof.access_token)
         value = await self._token_info(access_token)
         check_issued_to_us(self._app, value, "client_id")

@@ -16,7 +16,7 @@ class SandboxPerson(Model):
     subject: str
     """The person's id at the provider."""
     profile: dict[str, Any]
-    """What providers tell about the person."""
+    """What providers report about the person."""
 
 
 class SandboxProvider(Model):
@@ -45,7 +45,7 @@ class SandboxSignIn:
             return await response.value(SandboxChoices)
 
     async def issue(self, provider: str, choice: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a client sends as a proof. Raises `InvalidParameter` if the choice is not possible."""
+        """Return what a client sends as a proof. Raises `InvalidParameter` if the sandbox refuses the choice."""
         call = Outgoing(
             self._account.platform,
             self._account.url(f"/{provider}/_issue"),

@@ -49,5 +49,5 @@ class Taobao:
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
-        """Return None unless `identity` comes from `verify`, because Taobao tells the name only with the token."""
+        """Return None unless `identity` comes from `verify`, because Taobao sends the name only with the token."""
         return identity.profile

@@ -74,6 +74,6 @@ def check_wechat_app(app: SignInApp) -> None:
     """Raise `ConfigInvalid` if the config is not sufficient, or is that of a platform that sends access tokens."""
     if app.platform == _TOKEN_PLATFORM:
         raise invalid(
-            app, "provider cannot be WeChat, whose access tokens do not tell to which app they were issued"
+            app, "provider cannot be WeChat, whose access tokens do not show to which app they were issued"
         )
     check_code_app(app)

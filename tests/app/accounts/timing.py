@@ -24,9 +24,9 @@ async def times_of(
 
 
 def check_alike(times: tuple[list[float], list[float]]) -> None:
-    """Check that both come from one distribution: a random one of each is about as likely longer as shorter.
+    """Check that both come from one distribution: in a random pair, each is equally likely to be longer.
 
-    If they do, the share of pairs in which the first is longer has a normal distribution around a half. The bound
+    If so, the share of pairs in which the first is longer has a normal distribution around a half. The bound
     is 4.5 of its standard deviations, which one run in 150,000 exceeds.
     """
     first, second = times

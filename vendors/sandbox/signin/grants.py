@@ -29,13 +29,13 @@ Reason = Literal["unknown", "used", "expired", "other_app", "secret"]
 
 
 class Person(Model):
-    """What a provider tells about a person. Each provider sends the part that it knows, in its own form."""
+    """What a provider reports about a person. Each provider sends the part that it knows, in its own form."""
 
     name: str = "Mei Lin"
     avatar: str = "https://pictures.test/mei.png"
     email: str = "mei@example.test"
     email_verified: bool = True
-    """Whether the provider knows that the address is the person's. Not all providers tell it."""
+    """Whether the provider knows that the address is the person's. Not all providers report it."""
     gender: Literal["", "male", "female"] = "female"
     region: str = "CN"
     province: str = "北京"
