@@ -212,7 +212,7 @@ async def run_jobs(
 
 
 async def _run_until_cancelled(worker: Worker) -> None:
-    """Run a worker. It is also stopped by its event, because its database connections may lose a cancellation."""
+    """Run a worker. Its task is cancelled, and stopped by an event because it may lose the cancellation."""
     running = background(worker.run())  # type: ignore[no-untyped-call]
     task = running.start()
     try:
@@ -220,6 +220,7 @@ async def _run_until_cancelled(worker: Worker) -> None:
             await asyncio.wait([task])
     finally:
         worker.stop()  # type: ignore[no-untyped-call]
+        task.cancel()
         await running.end_within(_STOP_S + _LAST_WRITES_S)
     task.result()
 
