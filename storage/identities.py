@@ -81,26 +81,6 @@ made as (
 )
 """
 """Parts of a `with`: the new user is in `added`, unless the identity belongs to a user already."""
-_ADD_USER = f"with {ADDED_USER} select uid from added"  # noqa: S608 - a constant
-
-
-async def add_user(
-    conn: Connection,
-    identity: Identity,
-    *,
-    uid: str,
-    now: datetime,
-    proven: bool = False,
-    name: str = "",
-    cuid: str = "",
-) -> bool:
-    """Insert a user with its first identity. Return false if the identity already belongs to a user."""
-    trust = "proven" if proven else "client"
-    added = await conn.fetchval(
-        _ADD_USER, identity.app_id, identity.platform, identity.social_id, uid, now, trust, name, cuid
-    )
-    return added is not None
-
 
 LINKED = """
 (select coalesce(jsonb_agg(jsonb_build_object(

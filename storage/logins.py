@@ -21,7 +21,7 @@ class NewSession(NamedTuple):
 
     digest: str
     expire_time: datetime
-    client: Client
+    client: Client = Client()
 
 
 # The identity is locked before the user, as `identities.unlink` does. Its lock waits for a concurrent `unlink`,
@@ -74,8 +74,8 @@ async def sign_up(
     uid: str,
     now: datetime,
     proven: bool,
-    name: str,
-    cuid: str,
+    name: str = "",
+    cuid: str = "",
 ) -> bool:
     """Insert a user with its first identity, and log it in. Return false if the identity belongs to a user."""
     user = (identity.app_id, identity.platform, identity.social_id, uid, now, "proven" if proven else "client")

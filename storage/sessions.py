@@ -6,7 +6,7 @@ invalidates it for all nodes, whereas caches in the processes would have to be i
 
 import asyncio
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from storage.ended_sessions import SessionKey, announcement
@@ -49,30 +49,6 @@ class Client(NamedTuple):
     """The operating system, as the client names it."""
     user_agent: str = ""
     address: str = ""
-
-
-_UNKNOWN = Client()
-_OPEN = """
-insert into sessions (
-    app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time, client_os, user_agent, address)
-values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10)
-"""
-
-
-async def add(
-    conn: Connection,
-    identity: Identity,
-    *,
-    uid: str,
-    digest: str,
-    now: datetime,
-    absolute_s: float,
-    client: Client = _UNKNOWN,
-) -> None:
-    """Insert a session of user `uid`, who has signed in with `identity`."""
-    expire_time = now + timedelta(seconds=absolute_s)
-    key = (identity.app_id, digest, uid, identity.platform, identity.social_id)
-    await conn.execute(_OPEN, *key, now, expire_time, *client)
 
 
 _END = """

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ from typing import Any
 from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
-from storage import identities, sessions
+from storage import logins
 from storage.audit import COMMAND, Subject, record
 from storage.errors import UnknownApp
 from storage.identities import Identity
 from storage.kinds.apps import APPS
 from storage.kinds.auth import AUTH
+from storage.logins import NewSession
 from storage.session_tokens import digest, new_token
 from streams.wire.ids import new_id
 
@@ -80,8 +82,8 @@ async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str,
         async with stores.database.transaction() as conn:
             for uid, token in batch:
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
-                await identities.add_user(conn, identity, uid=uid, now=now)
-                await sessions.add(conn, identity, uid=uid, digest=digest(token), now=now, absolute_s=absolute_s)
+                session = NewSession(digest(token), now + timedelta(seconds=absolute_s))
+                await logins.sign_up(conn, identity, session=session, uid=uid, now=now, proven=False)
             await record(
                 conn, COMMAND, action="users.make", subject=Subject(app_id, "user", ""), after={"count": len(batch)}
             )

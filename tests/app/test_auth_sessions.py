@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.services import Services
-from storage import identities, sessions
+from storage import logins, sessions
 from storage.identities import Identity
-from storage.logins import trim_sessions
+from storage.logins import NewSession, trim_sessions
 from storage.sessions import Session, current
 from streams.wire.ids import new_id
 from tests.servers import Server
@@ -16,7 +16,7 @@ from tests.servers import Server
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 SLIDING_S = 30 * 86_400
-ABSOLUTE_S = 180 * 86_400
+ABSOLUTE = 180 * DAY
 
 
 @pytest.fixture
@@ -34,9 +34,8 @@ async def digest(services: Services) -> str:
     """A session that began at START."""
     identity = Identity("default", "device", new_id())
     async with services.database.transaction() as conn:
-        uid = new_id()
-        await identities.add_user(conn, identity, uid=uid, now=START)
-        await sessions.add(conn, identity, uid=uid, digest="d1", now=START, absolute_s=ABSOLUTE_S)
+        session = NewSession("d1", START + ABSOLUTE)
+        await logins.sign_up(conn, identity, session=session, uid=new_id(), now=START, proven=False)
     return "d1"
 
 
@@ -112,17 +111,12 @@ async def test_a_reader_that_began_before_the_revocation_caches_nothing(services
 
 async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):
     owner = await row(services, digest)
-    identity = Identity("default", "device", "another")
     async with services.database.transaction() as conn:
+        social_id = await conn.fetchval("select social_id from identities where uid = $1", owner.uid)
+        identity = Identity("default", "device", social_id)
         for minute in range(1, 6):
-            await sessions.add(
-                conn,
-                identity,
-                uid=owner.uid,
-                digest=f"n{minute}",
-                now=START + timedelta(minutes=minute),
-                absolute_s=ABSOLUTE_S,
-            )
+            now = START + timedelta(minutes=minute)
+            await logins.enter(conn, identity, session=NewSession(f"n{minute}", now + ABSOLUTE), now=now, cuid=None)
         ended = await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
     assert ended == 2
     assert await seen(services, "d1", START) is None
