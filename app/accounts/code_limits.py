@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from app.accounts.errors import TooManyCodes
 from app.http.endpoint import Call
-from app.http.limits import COUNTS, network_of, peer_ip
+from app.http.limits import COUNTS, client_network
 from storage.codes import CodeKind
 from storage.limits import Bucket
 from streams.wire.ids import sha256_hex
@@ -37,6 +37,6 @@ def _buckets(call: Call, kind: CodeKind, target: str) -> list[Bucket]:
     rate, who = call.app_limits.rate, sha256_hex(f"{kind.name}:{target}".encode())[:32]
     buckets = [Bucket(name, rate(name), who) for name in ("email_minute", "email_day")]
     if call.caller.server_key is None:
-        address = network_of(peer_ip(call.request, call.services.settings.trusted_proxies))
+        address = client_network(call.request, call.services.settings.trusted_proxies)
         buckets.append(Bucket("email_address", rate("email_address"), address))
     return buckets

@@ -8,7 +8,7 @@ from actors.sign_in_clients import SignInClient
 from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
-from app.http.limits import network_of, peer_ip
+from app.http.limits import client_network
 from storage.identities import Details, Identity
 from storage.single_use import first_use
 from streams.wire.errors import ConfigInvalid, InvalidParameter, StoreError, Unavailable
@@ -86,7 +86,7 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
     """Count a refused proof, or check with `calls=0` whether another one is allowed."""
     if call.caller.server_key is not None:  # All users of an app's server share its address.
         return
-    address = network_of(peer_ip(call.request, call.services.settings.trusted_proxies))
+    address = client_network(call.request, call.services.settings.trusted_proxies)
     rate = call.app_limits.rate(_RATE)
     count = await call.services.limiter.count(
         rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls

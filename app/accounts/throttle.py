@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.accounts.errors import TooManyFailedLogins
 from app.http.endpoint import Call
-from app.http.limits import COUNTS, network_of, peer_ip
+from app.http.limits import COUNTS, client_network
 from storage import login_networks
 from storage.limits import Bucket, Count
 from storage.postgres import Connection
@@ -69,7 +69,7 @@ def _buckets(call: Call, account: str) -> list[Bucket]:
     of_account = Bucket("login_account", rate("login_account"), digest)
     if network is None:
         return [of_account]
-    address = network_of(_address(call))
+    address = client_network(call.request, call.services.settings.trusted_proxies)
     return [
         Bucket("login_network", rate("login_network"), f"{digest}:{network}"),
         Bucket("login_address", rate("login_address"), address),
@@ -94,8 +94,4 @@ def _network(call: Call) -> str | None:
     """Return the network of the caller, or `None` for an app's server."""
     if call.caller.server_key is not None:
         return None
-    return network_of(_address(call), ipv4_bits=_NETWORK_BITS)
-
-
-def _address(call: Call) -> str:
-    return peer_ip(call.request, call.services.settings.trusted_proxies)
+    return client_network(call.request, call.services.settings.trusted_proxies, ipv4_bits=_NETWORK_BITS)

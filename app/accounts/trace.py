@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 
 from app.http.endpoint import Call
-from app.http.limits import network_of, peer_ip
+from app.http.limits import client_network
 from storage import login_failures
 from storage.identities import NO_WAYS_IN, Identity
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
@@ -85,7 +85,7 @@ class Trace:
         if (key := call.caller.server_key) is not None:
             who = f"key:{key}"
         else:
-            who = f"address:{network_of(peer_ip(call.request, call.services.settings.trusted_proxies))}"
+            who = f"address:{client_network(call.request, call.services.settings.trusted_proxies)}"
         count = await call.services.limiter.count(
             call.app_limits.rate(_RATE), app_id=call.app_id, name=_RATE, who=who
         )

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.http.caller import Access
 from app.http.endpoint import Call
-from app.http.limits import network_of, peer_ip
+from app.http.limits import client_network
 from app.http.replies import DeferredResponse, response_to
 from app.http.transactions import Transaction
 from app.services import Services
@@ -69,7 +69,7 @@ def _who(call: Call) -> str:
         return f"user:{caller.user_id}"
     if caller.server_key is not None:
         return f"key:{caller.server_key}"
-    return f"address:{network_of(peer_ip(call.request, call.services.settings.trusted_proxies))}"
+    return f"address:{client_network(call.request, call.services.settings.trusted_proxies)}"
 
 
 async def find_response(services: Services, key: RequestKey) -> web.Response | None:

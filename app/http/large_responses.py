@@ -7,7 +7,7 @@ from typing import TypeGuard
 from aiohttp import web
 
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
-from app.http.limits import network_of, peer_ip
+from app.http.limits import client_network
 from app.services import SERVICES
 from storage.kinds.limits import LIMITS, Limits
 from streams.log import PIECE_BYTES
@@ -122,7 +122,7 @@ async def _send_piece(
 def _caller(request: web.Request, context: RequestContext) -> str:
     if context.user_id is not None:
         return f"user:{context.app_id}:{context.user_id}"
-    return f"address:{network_of(peer_ip(request, request.app[SERVICES].settings.trusted_proxies))}"
+    return f"address:{client_network(request, request.app[SERVICES].settings.trusted_proxies)}"
 
 
 def _send_timeout_s(request: web.Request) -> float:

@@ -70,7 +70,7 @@ async def check_address(
 ) -> None:
     """Count the call under `name` per client address. Calls of an app server are not counted."""
     if caller.server_key is None:
-        who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}{of_value}"
+        who = f"address:{client_network(request, services.settings.trusted_proxies)}{of_value}"
         await _count(services, app_limits, request, caller, name=name, who=who)
 
 
@@ -109,6 +109,11 @@ def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
             break
         peer = hop
     return "" if peer is None else str(peer)
+
+
+def client_network(request: web.Request, trusted_proxies: tuple[str, ...], *, ipv4_bits: int | None = None) -> str:
+    """Return the network of the client address, which counts as one client: see `peer_ip` and `network_of`."""
+    return network_of(peer_ip(request, trusted_proxies), ipv4_bits=ipv4_bits)
 
 
 def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from aiohttp import web
 
-from app.http.limits import network_of, peer_ip
+from app.http.limits import client_network, peer_ip
 from app.services import Services
 from storage import operators
 from storage.audit import ROOT, Origin
@@ -95,7 +95,7 @@ async def _admit_guess(request: web.Request, services: Services, *, is_wrong: bo
     Both are one step, which comes before the query for an operator and before any response. So concurrent guesses
     do not exceed the limit. A token that an operator got within the last second may be counted, but is accepted.
     """
-    who = f"address:{network_of(peer_ip(request, services.settings.trusted_proxies))}"
+    who = f"address:{client_network(request, services.settings.trusted_proxies)}"
     calls: Literal[0, 1] = 1 if is_wrong else 0
     count = await services.limiter.count(FAILURES, app_id="", name="operator", who=who, calls=calls)
     if count.wait_s > 0:
