@@ -7,6 +7,7 @@ from aiohttp import web
 from pydantic import Field, SecretStr
 
 from app.accounts.email_reset import find_reset, set_password
+from app.accounts.email_texts import language_of
 from app.accounts.email_verify import verify_page
 from app.accounts.hosted import broken_page, message_page, page, texts
 from app.accounts.not_me import read_token, refuse_changes
@@ -45,8 +46,7 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
     code, password = _form(body, "random_code"), _form(body, "password")
     try:
         right = await find_reset(call.services, code)
-        language = call.request.headers.get("Accept-Language", "")
-        await set_password(call.services, right, SecretStr(password), language=language)
+        await set_password(call.services, right, SecretStr(password), language=language_of(call))
     except _CODE_ERRORS:
         return broken_page(call)
     except InvalidParameter:  # Its text is in English and names the field.

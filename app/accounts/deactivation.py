@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
-from app.accounts.email_login import language_of
 from app.accounts.email_mails import notify
+from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
 from app.http.endpoint import Call
 from app.http.errors import UserNotFound

@@ -19,6 +19,7 @@ from app.accounts.email_addresses import (
     switched_on,
 )
 from app.accounts.email_mails import CustomVariables, send, verify_link
+from app.accounts.email_texts import language_of
 from app.accounts.errors import CodeNotSent, EmailInvalid, EmailLoginNotAllowed
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password
@@ -115,10 +116,6 @@ async def stored(call: Call, store: Callable[[Connection], Awaitable[None]]) -> 
             await store(conn)
     except StoreError as error:
         raise CodeNotSent from error
-
-
-def language_of(call: Call) -> str:
-    return call.request.headers.get("Accept-Language", "")
 
 
 async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:

@@ -11,8 +11,9 @@ from app.accounts.email_addresses import (
     sending_config,
     switched_on,
 )
-from app.accounts.email_login import check_code, language_of, send_link, stored
+from app.accounts.email_login import check_code, send_link, stored
 from app.accounts.email_mails import notify, send_notice
+from app.accounts.email_texts import language_of
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken, LastWayIn
 from app.accounts.first_proof import first_proof
 from app.accounts.views import bp_auth_view

@@ -7,8 +7,9 @@ from pydantic import Field, SecretStr
 
 from app.accounts.code_limits import counted_sending
 from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
-from app.accounts.email_login import language_of, stored
+from app.accounts.email_login import stored
 from app.accounts.email_mails import CustomVariables, notify, reset_link, send
+from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
 from app.accounts.password_rules import Password, check_password
 from app.http.endpoint import Call

@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from app.http.endpoint import Call
 from storage.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
@@ -14,6 +15,11 @@ _LINKS = {"{{.Link}}", "{{.NotMeLink}}"}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
 """By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""
 _MOST_TAGS = 10
+
+
+def language_of(call: Call) -> str:
+    """Return the header `Accept-Language` of a call."""
+    return call.request.headers.get("Accept-Language", "")
 
 
 def preferred(accepted: str, available: Mapping[str, object]) -> str | None:

@@ -4,7 +4,7 @@ from html import escape
 
 from aiohttp import web
 
-from app.accounts.email_texts import language_for, page_texts
+from app.accounts.email_texts import language_for, language_of, page_texts
 from app.http.endpoint import Call
 from app.http.html import Html
 from storage.kinds.apps import APPS
@@ -12,7 +12,7 @@ from storage.kinds.email import EMAIL
 
 
 def texts(call: Call) -> dict[str, str]:
-    return page_texts(_accepted(call))
+    return page_texts(language_of(call))
 
 
 def message_page(call: Call, app_id: str | None, key: str, *, status: int = 200) -> web.Response:
@@ -33,11 +33,7 @@ def page(call: Call, app_id: str | None, title: str, body: str, *, status: int =
         header = f"<header>{escape(configs.singleton(APPS, app_id).title or app_id)}</header>\n"
         color = configs.singleton(EMAIL, app_id).color
     html = f"{header}<h1>{escape(title)}</h1>\n{body}"
-    made = Html(title, html, language=language_for(_accepted(call)))
+    made = Html(title, html, language=language_for(language_of(call)))
     if color is not None:
         made = Html(title, html, language=made.language, color=color)
     return made.response(status=status)
-
-
-def _accepted(call: Call) -> str:
-    return call.request.headers.get("Accept-Language", "")

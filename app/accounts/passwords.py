@@ -6,6 +6,7 @@ from pydantic import SecretStr
 
 from app.accounts import throttle
 from app.accounts.email_mails import notify
+from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.password_rules import Password, check_password
 from app.accounts.proofs import Proven
@@ -95,5 +96,4 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         await sessions.end(conn, app_id, uid, cache=call.services.sessions, now=now, keep=call.caller.session_id)
         await codes.revoke(conn, app_id, uid, now=now)
         await bp_auth.revoke(conn, app_id, uid)
-        language = call.request.headers.get("Accept-Language", "")
-        await notify(call.services, conn, app_id, uid, "password_changed", language=language)
+        await notify(call.services, conn, app_id, uid, "password_changed", language=language_of(call))
