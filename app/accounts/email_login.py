@@ -24,7 +24,7 @@ from app.accounts.errors import CodeNotSent, EmailInvalid, EmailLoginNotAllowed
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
-from app.accounts.proofs import Proven
+from app.accounts.proofs import Proven, use_code
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from storage import codes, identities
@@ -144,7 +144,7 @@ async def prove_email_code(call: Call, info: EmailCode) -> Proven:
     login_config(call, "code_login")
     right = await check_code(call, LOGIN_EMAIL, info.email, info.verify_code, within="email_code.")
     identity = identity_of(call.app_id, right.target)
-    return Proven(identity, receives_mail=True, on_login=partial(_use_up, call, right))
+    return Proven(identity, receives_mail=True, on_login=partial(use_code, call, right))
 
 
 async def check_code(
@@ -160,10 +160,6 @@ async def check_code(
         now=call.services.clock.now(call.app_id),
         field=f"{within}verify_code",
     )
-
-
-async def _use_up(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
-    await codes.use(conn, right, now=call.services.clock.now(call.app_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +178,7 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
     identity = identity_of(call.app_id, address)
     if config.sign_up_verification:
         right = await check_code(call, SIGN_UP_EMAIL, info.email, info.verify_code, within="email_password.")
-        return NewEmail(identity, verified=True, store=partial(_use_up, call, right))
+        return NewEmail(identity, verified=True, store=partial(use_code, call, right))
     if not config.activation:
         return NewEmail(identity, verified=False, store=None)
     sending_config(call.services, call.app_id)

@@ -9,12 +9,11 @@ from pydantic import Field
 
 from app.accounts.code_limits import counted_sending
 from app.accounts.errors import CodeNotSent
-from app.accounts.proofs import Proven
+from app.accounts.proofs import Proven, use_code
 from app.accounts.sms import config_of
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from storage import codes
-from storage.codes import PHONE, RightCode
+from storage.codes import PHONE
 from storage.identities import Identity
 from storage.jobs import enqueue
 from storage.postgres import Connection
@@ -80,8 +79,4 @@ async def prove_phone(call: Call, info: PhoneCode) -> Proven:
     right = await call.services.codes.check(
         call.app_id, PHONE, number, code=info.verify_code, now=now, field="phone.verify_code"
     )
-    return Proven(Identity(call.app_id, PLATFORM, number), on_login=partial(_use_up, call, right))
-
-
-async def _use_up(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
-    await codes.use(conn, right, now=call.services.clock.now(call.app_id))
+    return Proven(Identity(call.app_id, PLATFORM, number), on_login=partial(use_code, call, right))

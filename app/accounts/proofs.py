@@ -8,7 +8,8 @@ from typing import Any
 from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.infos import LocalInfo
 from app.http.endpoint import Call
-from storage import bp_auth, emails
+from storage import bp_auth, codes, emails
+from storage.codes import RightCode
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.postgres import Connection
@@ -56,6 +57,11 @@ def local(platform: str) -> Prove:
     return prove
 
 
+async def use_code(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
+    """Use up a code in the transaction of a login."""
+    await codes.use(conn, right, now=call.services.clock.now(call.app_id))
+
+
 async def prove_bp_auth(call: Call, token: str) -> Proven:
     """Check a `bp_auth_token`. The transaction of the login uses it up."""
     now = call.services.clock.now(call.app_id)
@@ -65,9 +71,9 @@ async def prove_bp_auth(call: Call, token: str) -> Proven:
         raise AccountAuthFailed(_BP_AUTH_REFUSED)
     identity, trusted = found
     by_mail = identity.platform == emails.PLATFORM
-    return Proven(identity, trusted=trusted, receives_mail=by_mail, on_login=partial(_use_up, token, call))
+    return Proven(identity, trusted=trusted, receives_mail=by_mail, on_login=partial(_use_bp_auth, token, call))
 
 
-async def _use_up(token: str, call: Call, conn: Connection, _uid: str) -> None:
+async def _use_bp_auth(token: str, call: Call, conn: Connection, _uid: str) -> None:
     if not await bp_auth.use(conn, call.app_id, token=token, now=call.services.clock.now(call.app_id)):
         raise AccountAuthFailed(_BP_AUTH_REFUSED)
